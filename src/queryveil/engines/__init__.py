@@ -1,0 +1,5 @@
+"""The seam: where the table steps of logs, methods and measures run."""
+
+from queryveil.engines.duckdb import DuckDB
+
+__all__ = ["DuckDB"]

@@ -1,0 +1,61 @@
+"""Formats that query logs come in: one module each, told apart by content.
+
+`tasks` finds the files, tells the format and hands on their rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from queryveil.errors import QueryveilError
+from queryveil.formats.rows import CANONICAL, BadRows, Format, ReadOptions, Rows, Task
+from queryveil.formats.source import find_files, sample
+
+__all__ = ["CANONICAL", "FORMATS", "BadRows", "ReadOptions", "Rows", "detect", "tasks"]
+
+FORMATS = ("aol", "excite", "sogou", "ubi", "parquet", "jsonl", "tsv", "csv")
+"""In the order of asking: the most particular first."""
+
+
+def detect(file: Path) -> str:
+    """The format of a file, told by its first bytes.
+
+    Raises:
+        QueryveilError: If no format fits; the caller must name one.
+    """
+    head = sample(file)
+    if not head.strip():
+        raise QueryveilError(f"The file {file} is empty.")
+    for name in FORMATS:
+        if _module(name).sniff(head):
+            return name
+    raise QueryveilError(
+        f"The format of {file} cannot be told from its first lines; name it with --format "
+        f"({', '.join(FORMATS)}), and the columns with --columns user=NAME,query=NAME if they are called otherwise."
+    )
+
+
+def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOptions) -> tuple[str, Iterator[Task]]:
+    """The rows of a log, in tasks, and the name of its format."""
+    files = find_files(paths)
+    if format_name is None:
+        # Empty files among several are no reason to stop: logs rotate.
+        full = [file for file in files if sample(file).strip()]
+        if not full:
+            raise QueryveilError(f"The file {files[0]} is empty.")
+        files = full
+        found = {detect(file): file for file in files}
+        if len(found) > 1:
+            kinds = ", ".join(f"{file} is {name}" for name, file in found.items())
+            raise QueryveilError(f"The files are of several formats ({kinds}); read them apart, or name one with --format.")
+        format_name = next(iter(found))
+    elif format_name not in FORMATS:
+        raise QueryveilError(f"There is no format '{format_name}'; the formats are {', '.join(FORMATS)}.")
+    if options.columns and format_name in ("aol", "excite", "sogou", "ubi"):
+        raise QueryveilError(f"The columns of the {format_name} format are fixed; --columns is for csv, tsv, jsonl and parquet.")
+    return format_name, _module(format_name).read(files, options)
+
+
+def _module(name: str) -> Format:
+    return cast(Format, import_module(f"queryveil.formats.{name}"))

@@ -1,0 +1,94 @@
+"""Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory.
+
+The SQL that passes here keeps to what Spark understands in the same way: GROUP BY and JOIN over narrow integer
+tables, every column aliased, distinct users by a two-level GROUP BY, anti-join as LEFT JOIN ... IS NULL.
+"""
+
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+
+class DuckDB:
+    """A private database in memory with named tables.
+
+    Args:
+        memory_limit: What DuckDB itself may hold before it spills, such as `4GB`; by default 4 GB.
+        threads: How many threads; by default one a core.
+    """
+
+    def __init__(self, *, memory_limit: str = "4GB", threads: int | None = None) -> None:
+        self.threads = threads or os.cpu_count() or 1
+        # mkdtemp makes the folder readable by its owner alone.
+        self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
+        self._close = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
+        self._connection = duckdb.connect(
+            config={
+                "threads": self.threads,
+                "memory_limit": memory_limit,
+                "temp_directory": str(self._spill),
+                "preserve_insertion_order": False,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            }
+        )
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._lock = threading.RLock()
+
+    def read(self, name: str, table: pa.Table) -> None:
+        """Make an Arrow table known under a name; nothing is copied."""
+        with self._lock:
+            self._connection.register(name, table)
+
+    def forget(self, name: str) -> None:
+        """Let go of a table that `read` made known."""
+        with self._lock:
+            self._connection.unregister(name)
+
+    def load(self, name: str, batches: pa.RecordBatchReader) -> None:
+        """Copy a stream of batches into a table, which spills when it outgrows the memory."""
+        with self._lock:
+            self._connection.register("stream_in", batches)
+            self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
+            self._connection.unregister("stream_in")
+
+    def materialize(self, query: str, name: str) -> None:
+        """Keep the result of a query as a table."""
+        with self._lock:
+            self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS {query}')
+
+    def drop(self, *names: str) -> None:
+        """Let go of tables that `load` or `materialize` made."""
+        with self._lock:
+            for name in names:
+                self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+
+    def table(self, query: str) -> pa.Table:
+        """The result of a query as an Arrow table."""
+        with self._lock:
+            return self._connection.sql(query).to_arrow_table()
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The one row of a query."""
+        with self._lock:
+            found = self._connection.execute(query).fetchone()
+        assert found is not None, "the query is an aggregate and has one row"  # noqa: S101
+        return tuple(found)
+
+    def stream(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """The result of a query in order, batch after batch, so that it never stands in memory whole."""
+        with self._lock:
+            yield from self._connection.sql(query).to_arrow_reader(rows)
+
+    def close(self) -> None:
+        """Let go of all tables and of the private folder."""
+        self._connection.close()
+        self._close()

@@ -1,0 +1,32 @@
+"""The format of the AOL log of 2006: AnonID, Query, QueryTime, ItemRank, ClickURL, tab separated, nothing quoted.
+
+An event with several clicks spans several rows; one without a click leaves the last two fields empty. The header may
+stand at the top of every file, of some, or be absent.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from queryveil.formats.delimited import Layout, read_delimited
+from queryveil.formats.rows import ReadOptions, Task
+
+NAME = "aol"
+HEADER = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
+_LAYOUT = Layout(columns=("user", "query", "time", "rank", "url"), counts=(3, 5), header=HEADER)
+_ROW = re.compile(rb"[^\t]+\t[^\t]*\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\t\d*\t[^\t]*)?\r?")
+
+
+def sniff(head: bytes) -> bool:
+    """Whether the first lines have the five columns, or a time as the third."""
+    first = head.split(b"\n", 1)[0].strip()
+    if first.lower() == "\t".join(HEADER).lower().encode():
+        return True
+    lines = head.split(b"\n")[:20]
+    good = sum(bool(_ROW.fullmatch(line)) for line in lines)
+    return good >= 1 and good >= 0.6 * sum(bool(line.strip()) for line in lines[: -1 or None])
+
+
+def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+    """The rows of AOL files."""
+    return read_delimited(files, _LAYOUT, options.encoding or "utf-8")

@@ -1,0 +1,23 @@
+"""The format of the Excite logs of 1997 to 2001: user, yymmddhhmmss, query, tab separated, no clicks."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from queryveil.formats.delimited import Layout, read_delimited
+from queryveil.formats.rows import ReadOptions, Task
+
+NAME = "excite"
+_LAYOUT = Layout(columns=("user", "time", "query"), counts=(3,))
+_ROW = re.compile(rb"[^\t]+\t\d{12}\t[^\t]*\r?")
+
+
+def sniff(head: bytes) -> bool:
+    """Whether most of the first lines have twelve digits between two tabs."""
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
+
+
+def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+    """The rows of Excite files."""
+    return read_delimited(files, _LAYOUT, options.encoding or "utf-8")

@@ -1,0 +1,121 @@
+"""What every format hands on: rows, still text, with where they stood and what was wrong on the way."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+
+CANONICAL = ("user", "query", "time", "rank", "url")
+
+# What the columns are called elsewhere, compared without case, blanks, dashes and underscores.
+_ALIASES = {
+    "user": ("user", "userid", "anonid", "uid", "cookie", "clientid", "visitorid", "account"),
+    "query": ("query", "querytext", "userquery", "q", "searchterm", "searchquery", "keyword", "keywords"),
+    "time": ("time", "querytime", "timestamp", "ts", "datetime", "date", "eventtime"),
+    "rank": ("rank", "itemrank", "position", "clickrank", "resultrank"),
+    "url": ("url", "clickurl", "clickedurl", "resulturl", "link"),
+}
+
+
+@dataclass
+class BadRows:
+    """Bad rows by kind: how many, and where the first one stood."""
+
+    count: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def add(self, kind: str, count: int, where: str) -> None:
+        """Note `count` more rows of a kind, the first of them at `where` (file:line)."""
+        if count:
+            self.count[kind] = self.count.get(kind, 0) + count
+            self.first.setdefault(kind, where)
+
+    def merge(self, other: "BadRows") -> None:
+        """Take over what another stretch of the log found."""
+        for kind, count in other.count.items():
+            self.add(kind, count, other.first[kind])
+
+    @property
+    def total(self) -> int:
+        """How many rows were bad."""
+        return sum(self.count.values())
+
+
+@dataclass
+class Rows:
+    """Rows of one stretch of one file: a string array a column, the line of each row, and the rows found bad."""
+
+    file: str
+    line: NDArray[np.int64]
+    columns: dict[str, pa.Array]
+    bad: BadRows = field(default_factory=BadRows)
+
+    def at(self, row: int) -> str:
+        """Where a row stood, as file:line."""
+        return f"{self.file}:{self.line[row]}"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a caller may say about the files."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Canonical (or extra) name -> name in the file."""
+    encoding: str | None = None
+
+
+Task = Callable[[], Rows]
+"""The part of reading that is work for a processor; tasks run on threads, results are taken in order."""
+
+
+class Format(Protocol):
+    """A module that reads one format."""
+
+    NAME: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Whether a file that starts like this is of the format."""
+        ...
+
+    def read(self, files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+        """The rows of the files, as tasks."""
+        ...
+
+
+def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
+    """Which column of a file is which: the caller's word first, then the usual names.
+
+    Returns:
+        Canonical name -> column, followed by the extra columns under their own names.
+    """
+    chosen: dict[str, str] = {}
+    for name, column in options.columns.items():
+        if column not in names:
+            raise QueryveilError(
+                f"There is no column '{column}' in {where}; it has {', '.join(map(repr, names))}."
+            )
+        chosen[name] = column
+    plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
+    for canonical, aliases in _ALIASES.items():
+        if canonical not in chosen:
+            free = (plain[a] for a in aliases if a in plain and plain[a] not in chosen.values())
+            column_found = next(free, None)
+            if column_found is not None:
+                chosen[canonical] = column_found
+    for needed in ("user", "query"):
+        if needed not in chosen:
+            raise QueryveilError(
+                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME "
+                f"(it has {', '.join(map(repr, names))})."
+            )
+    extras = [name for name in names if name not in chosen.values()]
+    clash = next((name for name in extras if name in chosen), None)
+    if clash is not None:
+        raise QueryveilError(f"{where} has a column '{clash}' that --columns gives to another one; rename one of them.")
+    return chosen | {name: name for name in extras}

@@ -1,0 +1,62 @@
+r"""The format of SogouQ, the log of the Sogou engine: time, user, [query], rank and order, URL; GB18030.
+
+Two printings are about: `hh:mm:ss \t user \t [query] \t rank order \t url`, and with a full time, no brackets and a
+tab between rank and order. Both are read. A bare time of day falls on the day that the file's name gives
+(`access_log.20060801`), else on 1970-01-01.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.formats.delimited import Layout, read_delimited
+from queryveil.formats.rows import ReadOptions, Task
+from queryveil.formats.source import sample
+
+NAME = "sogou"
+_ROW = re.compile(rb"(\d\d:\d\d:\d\d|\d{14})[\t ]+[^\t ]+[\t ]+[^\t]*\t\d+[\t ]+\d+\t[^\t]+\r?")
+_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
+
+
+def sniff(head: bytes) -> bool:
+    """Whether most of the first lines are a time, a user, a query, two numbers and an address."""
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
+
+
+def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+    """The rows of SogouQ files."""
+    for file in files:
+        encoding = options.encoding or _encoding(sample(file))
+        day = _DAY.search(file.name)
+
+        def finish(columns: dict[str, pa.Array], day: re.Match[str] | None = day) -> dict[str, pa.Array]:
+            return _finish(columns, "-".join(day.groups()) if day else None)
+
+        both = Layout(columns=("time", "user", "query", "rank", "a", "b"), counts=(5, 6))
+        yield from read_delimited([file], replace(both, finish=finish), encoding)
+
+
+def _encoding(head: bytes) -> str:
+    # A few bytes of GB18030 text are almost never valid UTF-8; the last character of the sample may be cut.
+    try:
+        head[: head.rfind(b"\n") + 1].decode("utf-8")
+    except UnicodeDecodeError:
+        return "gb18030"
+    return "utf-8"
+
+
+def _finish(columns: dict[str, pa.Array], day: str | None) -> dict[str, pa.Array]:
+    # With five fields the fourth is `rank order` and the fifth the address; with six they are one each.
+    rank = pc.replace_substring_regex(columns["rank"], r"\s.*$", "")
+    url = pc.if_else(pc.equal(columns["b"], ""), columns["a"], columns["b"])
+    query = pc.replace_substring_regex(columns["query"], r"^\[(.*)\]$", r"\1")
+    time = columns["time"]
+    if day is not None:
+        bare = pc.match_substring_regex(time, r"^\d\d:")
+        time = pc.if_else(bare, pc.binary_join_element_wise(day, time, " "), time)
+    return {"user": columns["user"], "query": query, "time": time, "rank": rank, "url": url}

@@ -1,0 +1,133 @@
+"""Files as they come: found, decompressed, and cut into blocks of whole rows."""
+
+import bz2
+import glob
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.errors import QueryveilError
+
+BLOCK = 16 << 20
+SAMPLE = 1 << 16
+
+_MAGIC: dict[bytes, tuple[str, Any]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\x00": ("xz", lzma.open),
+    b"\x28\xb5\x2f\xfd": ("zstd", lambda path: pa.input_stream(path, compression="zstd")),
+}
+_DECODING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole rows of one file."""
+
+    file: str
+    data: bytes
+    first_line: int
+    overlong: int = 0
+    """The line number of a row too long to hold, which was passed over before this block; 0 if none."""
+
+
+def find_files(paths: Sequence[str | Path]) -> list[Path]:
+    """The files that a file, a folder or a glob pattern means, in order of their names."""
+    found: list[Path] = []
+    for path in paths:
+        place = Path(path)
+        if place.is_dir():
+            inside = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
+            if not inside:
+                raise QueryveilError(f"There is no file in the folder {place}; name the files of the log.")
+            found += inside
+        elif place.exists():
+            found.append(place)
+        else:
+            matches = sorted(Path(p) for p in glob.glob(str(path)) if Path(p).is_file())
+            if not matches:
+                raise QueryveilError(f"There is no file {place}; check the path, or quote a pattern such as 'log-*.gz'.")
+            found += matches
+    return found
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """A file opened for reading, decompressed by what its first bytes say."""
+    kind = "file"
+    try:
+        with path.open("rb") as raw:
+            head = raw.read(6)
+        for magic, (name, opener) in _MAGIC.items():
+            if head.startswith(magic):
+                kind = name + " file"
+                with cast("IO[bytes]", opener(path)) as stream:
+                    yield stream
+                return
+        with path.open("rb") as stream:
+            yield stream
+    except _DECODING_ERRORS as error:
+        raise QueryveilError(
+            f"The {kind} {path} is cut off or damaged; fetch or compress it again."
+        ) from error
+    except OSError as error:
+        raise QueryveilError(f"The file {path} cannot be read ({error.strerror or kind + ' is damaged'}).") from error
+
+
+def sample(path: Path) -> bytes:
+    """The first bytes of a file, decompressed: what a format is told by."""
+    with opened(path) as stream:
+        return stream.read(SAMPLE)
+
+
+def recode(data: bytes, encoding: str) -> bytes:
+    """Bytes of another encoding as UTF-8; what cannot be decoded stays invalid, so that its row is told as bad."""
+    if encoding == "utf-8":
+        return data
+    return data.decode(encoding, "surrogateescape").encode("utf-8", "surrogatepass")
+
+
+def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding: str = "utf-8") -> Iterator[Block]:
+    """The file as blocks of whole rows, in order."""
+    from queryveil.kernels.split import last_row_end
+
+    line = 1
+    rest = b""
+    overlong = 0
+    with opened(path) as stream:
+        while chunk := stream.read(BLOCK):
+            data = rest + chunk
+            if line == 1 and not overlong:
+                if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+                    raise QueryveilError(f"The file {path} is UTF-16; convert it to UTF-8 first.")
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            if overlong:
+                # Still inside a row that did not fit a block: pass over the rest of it.
+                end = data.find(b"\n") + 1
+                if not end:
+                    rest = b""
+                    continue
+                line += 1
+                data = data[end:]
+            end = last_row_end(np.frombuffer(data, np.uint8), ord(delimiter), quoted)
+            if end:
+                yield Block(str(path), recode(data[:end], encoding), line, overlong)
+                line += data.count(b"\n", 0, end)
+                overlong = 0
+            rest = data[end:]
+            if len(rest) > BLOCK:
+                if overlong:
+                    yield Block(str(path), b"", line, overlong)
+                overlong = line
+                line += rest.count(b"\n")
+                rest = b""
+    if rest or overlong:
+        yield Block(str(path), recode(rest, encoding), line, overlong)

@@ -1,0 +1,44 @@
+"""Plain CSV and TSV with a header line, and columns of any name.
+
+CSV is quoted as in RFC 4180, TSV is not: there a lone quote is data.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from queryveil.errors import QueryveilError
+from queryveil.formats.delimited import Layout, read_delimited
+from queryveil.formats.rows import ReadOptions, Task, choose_columns
+from queryveil.formats.source import recode, sample
+
+def header(head: bytes, delimiter: str) -> list[str]:
+    """The fields of the first line."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].strip(b"\r")
+    names = [name.strip() for name in first.decode("utf-8", "replace").split(delimiter)]
+    return [name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name for name in names]
+
+
+def looks_like(head: bytes, delimiter: str) -> bool:
+    """Whether the first line names a user column and a query column."""
+    names = header(head, delimiter)
+    try:
+        choose_columns(names, ReadOptions(), "")
+    except QueryveilError:
+        return False
+    return len(names) > 1
+
+
+def read_table(files: Sequence[Path], options: ReadOptions, delimiter: str, quoted: bool) -> Iterator[Task]:
+    """The rows of files that open with a header line."""
+    encoding = options.encoding or "utf-8"
+    for file in files:
+        head = recode(sample(file).split(b"\n", 1)[0], encoding)
+        names = header(head, delimiter)
+        if len(set(names)) < len(names):
+            raise QueryveilError(f"{file}:1 names two columns alike; give each column a name of its own.")
+        chosen = {column: name for name, column in choose_columns(names, options, f"{file}:1").items()}
+        columns = tuple(chosen[name] for name in names)
+        layout = Layout(columns, (len(names),), delimiter, quoted, header=tuple(names))
+        yield from read_delimited([file], layout, encoding)
+
+

@@ -1,0 +1,106 @@
+"""A table from 128-bit digests to small integers, in order of first appearance.
+
+Open addressing with linear probing over arrays; the slots hold only the integer, so that a table of ten million texts
+costs 16 bytes a text and 4 bytes a slot.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.kernels._jit import kernel
+
+_EMPTY = np.int32(-1)
+
+
+@kernel
+def _place(slots: NDArray[np.int32], low: NDArray[np.uint64], count: int) -> None:
+    mask = np.uint64(len(slots) - 1)
+    for number in range(count):
+        at = np.int64(low[number] & mask)
+        while slots[at] != _EMPTY:
+            at = np.int64(np.uint64(at + 1) & mask)
+        slots[at] = number
+
+
+@kernel
+def _intern(
+    slots: NDArray[np.int32],
+    known_low: NDArray[np.uint64],
+    known_high: NDArray[np.uint64],
+    count: int,
+    low: NDArray[np.uint64],
+    high: NDArray[np.uint64],
+    numbers: NDArray[np.int32],
+    fresh: NDArray[np.int64],
+) -> int:
+    mask = np.uint64(len(slots) - 1)
+    first = count
+    for i in range(len(low)):
+        at = np.int64(low[i] & mask)
+        while True:
+            number = slots[at]
+            if number == _EMPTY:
+                slots[at] = count
+                known_low[count] = low[i]
+                known_high[count] = high[i]
+                fresh[count - first] = i
+                numbers[i] = count
+                count += 1
+                break
+            if known_low[number] == low[i] and known_high[number] == high[i]:
+                numbers[i] = number
+                break
+            at = np.int64(np.uint64(at + 1) & mask)
+    return count
+
+
+class Interner:
+    """Numbers digests 0, 1, 2, ... as they first appear."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._low = np.empty(1 << 10, np.uint64)
+        self._high = np.empty(1 << 10, np.uint64)
+        self._slots = np.full(1 << 11, _EMPTY, np.int32)
+
+    def add(
+        self, low: NDArray[np.uint64], high: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Number these digests.
+
+        Returns:
+            The number of each, and the positions among them of those never seen before.
+        """
+        self._reserve(self.count + len(low))
+        numbers = np.empty(len(low), np.int32)
+        fresh = np.empty(len(low), np.int64)
+        before = self.count
+        self.count = _intern(
+            self._slots, self._low, self._high, self.count, low, high, numbers, fresh
+        )
+        return numbers, fresh[: self.count - before]
+
+    def ranks(self) -> NDArray[np.int32]:
+        """The place of each number in the order of the digests: an id that does not depend on who came first."""
+        low, high = self._low[: self.count], self._high[: self.count]
+        order = np.lexsort((high, low)) if len(np.unique(low)) < self.count else np.argsort(low)
+        ranks = np.empty(self.count, np.int32)
+        ranks[order] = np.arange(self.count, dtype=np.int32)
+        return ranks
+
+    def digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Low and high digest of each number."""
+        return self._low[: self.count], self._high[: self.count]
+
+    def _reserve(self, entries: int) -> None:
+        if entries > len(self._low):
+            # The arrays hold what is known; half as much again is enough because blocks are small beside the log.
+            room = max(entries, len(self._low) * 3 // 2)
+            self._low = np.resize(self._low, room)
+            self._high = np.resize(self._high, room)
+        if entries * 3 > len(self._slots) * 2:
+            size = len(self._slots)
+            while entries * 3 > size * 2:
+                size *= 2
+            self._slots = np.full(size, _EMPTY, np.int32)
+            _place(self._slots, self._low, self.count)

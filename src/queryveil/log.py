@@ -1,0 +1,176 @@
+"""QueryLog: who searched for what, when, and what they clicked, as integer tables.
+
+Ids are dense integers in the order of the texts' digests, so that they follow from the content and not from the
+order of rows or files. An event is a distinct (user, query, time); clicks hang on events. A row without a time
+cannot be told from another search for the same words, so it is an event of its own.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.engines import DuckDB
+from queryveil.formats import BadRows
+from queryveil.text import normal_form
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
+
+    start: NDArray[np.int64]
+    word: NDArray[np.int32]
+    text: pa.Array
+    """The word of each word id."""
+
+    @property
+    def per_query(self) -> NDArray[np.int64]:
+        """How many words each query has."""
+        return np.diff(self.start)
+
+
+class QueryLog:
+    """A query log, made by `read_log`; immutable.
+
+    The tables, as the engine knows them:
+
+    | table   | columns                                                                     |
+    |---------|-----------------------------------------------------------------------------|
+    | events  | event_id, user_id, query_id, time, and one `NAME_id` for each extra column  |
+    | clicks  | event_id, rank, url_id                                                      |
+    | queries | query_id, query                                                             |
+    | urls    | url_id, url                                                                 |
+    | tok     | query_id, position, word_id                                                 |
+    | words   | word_id, word                                                               |
+
+    Attributes:
+        engine: Where the tables live.
+        events: The events as an Arrow table, ordered by user, time and query.
+        clicks: The clicks as an Arrow table.
+        query_text: The query of each query id, in normal form.
+        url_text: The address of each url id.
+        extras: For each extra column the values of its ids; id -1 means no value.
+        tokens: The words of each query.
+        has_times: Whether any event has a time.
+        bad_rows: Rows that were left out, by kind.
+        empty_rows: Rows whose query was empty, which are no events.
+        rows: Rows that were read and kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: DuckDB,
+        events: pa.Table,
+        clicks: pa.Table,
+        query_text: pa.Array,
+        url_text: pa.Array,
+        user_text: pa.Array,
+        user_digest: NDArray[np.uint64],
+        extras: Mapping[str, pa.Array],
+        tokens: Tokens,
+        content: bytes,
+        rows: int,
+        bad_rows: BadRows,
+        empty_rows: int,
+    ) -> None:
+        self.engine = engine
+        self.events = events
+        self.clicks = clicks
+        self.query_text = query_text
+        self.url_text = url_text
+        self.user_text = user_text
+        self.user_digest = user_digest
+        self.extras = dict(extras)
+        self.tokens = tokens
+        self.rows = rows
+        self.bad_rows = bad_rows
+        self.empty_rows = empty_rows
+        self._content = content
+        self.has_times = events["time"].null_count < len(events)
+        engine.read("events", events)
+        engine.read("clicks", clicks)
+        engine.read("queries", _dictionary("query", query_text))
+        engine.read("urls", _dictionary("url", url_text))
+        engine.read("words", _dictionary("word", tokens.text))
+        engine.read("tok", _tok(tokens))
+
+    def __repr__(self) -> str:
+        return f"<QueryLog: {len(self.events):,} events, {self.n_users:,} users, {self.n_queries:,} distinct queries>"
+
+    @property
+    def n_users(self) -> int:
+        """How many users the log has."""
+        return len(self.user_text)
+
+    @property
+    def n_queries(self) -> int:
+        """How many distinct queries the log has."""
+        return len(self.query_text)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the content that does not depend on the order of rows, nor on files and formats."""
+        return hashlib.sha256(b"fingerprint" + self._content).hexdigest()
+
+    def secret(self, seed: int, purpose: str) -> bytes:
+        """Sixteen bytes that follow from the seed and the whole content of the log.
+
+        Releases publish their seed. Draws that must not be repeated by a reader of the release, such as the order of
+        fresh user ids, are therefore keyed by the log as well, which the reader does not have.
+        """
+        return hashlib.sha256(b"|".join([purpose.encode(), str(seed).encode(), self._content])).digest()[:16]
+
+    def users_per_query(self) -> NDArray[np.int64]:
+        """How many distinct users issued each query."""
+        return self._per_query("SELECT query_id, count(*) AS n FROM (SELECT query_id, user_id FROM events"
+                               " GROUP BY query_id, user_id) AS pairs GROUP BY query_id")
+
+    def events_per_query(self) -> NDArray[np.int64]:
+        """How many events each query has."""
+        return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
+
+    def users_per_word(self) -> NDArray[np.int64]:
+        """How many distinct users used each word."""
+        found = self.engine.table(
+            "SELECT word_id, count(*) AS n FROM (SELECT tok.word_id AS word_id, pairs.user_id AS user_id"
+            " FROM (SELECT query_id, user_id FROM events GROUP BY query_id, user_id) AS pairs"
+            " JOIN tok ON tok.query_id = pairs.query_id GROUP BY tok.word_id, pairs.user_id) AS word_users"
+            " GROUP BY word_id"
+        )
+        return _by_id(found, "word_id", len(self.tokens.text))
+
+    def find(self, query: str) -> int | None:
+        """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
+        at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
+        return None if at < 0 else int(at)
+
+    def close(self) -> None:
+        """Let go of the log's tables."""
+        self.engine.close()
+
+    def _per_query(self, sql: str) -> NDArray[np.int64]:
+        return _by_id(self.engine.table(sql), "query_id", self.n_queries)
+
+
+def _by_id(table: pa.Table, key: str, size: int) -> NDArray[np.int64]:
+    out = np.zeros(size, np.int64)
+    out[table[key].to_numpy()] = table["n"].to_numpy()
+    return out
+
+
+def _dictionary(name: str, text: pa.Array) -> pa.Table:
+    return pa.table({f"{name}_id": np.arange(len(text), dtype=np.int32), name: text})
+
+
+def _tok(tokens: Tokens) -> pa.Table:
+    per_query = tokens.per_query
+    query = np.repeat(np.arange(len(per_query), dtype=np.int32), per_query)
+    position = (np.arange(len(tokens.word)) - np.repeat(tokens.start[:-1], per_query)).astype(np.int32)
+    return pa.table({"query_id": query, "position": position, "word_id": tokens.word})

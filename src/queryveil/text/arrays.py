@@ -1,0 +1,34 @@
+"""Arrow string arrays seen as bytes and positions, the way kernels take them, and back."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
+
+
+def byte_spans(array: pa.Array) -> Spans:
+    """The bytes of a string or binary array, and where each value starts and ends; a null is empty."""
+    if pa.types.is_dictionary(array.type) or array.type not in _OFFSETS:
+        array = array.cast(pa.large_string())
+    width = _OFFSETS[array.type]
+    _, offset_buffer, data_buffer = array.buffers()
+    if len(array) == 0 or offset_buffer is None:
+        empty = np.zeros(len(array), np.int64)
+        return np.empty(0, np.uint8), empty, empty
+    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    return data, offsets[:-1], offsets[1:]
+
+
+def from_offsets(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
+    """A string array over bytes that are known to be UTF-8."""
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+_OFFSETS = {
+    pa.string(): np.dtype(np.int32),
+    pa.binary(): np.dtype(np.int32),
+    pa.large_string(): np.dtype(np.int64),
+    pa.large_binary(): np.dtype(np.int64),
+}

@@ -1,0 +1,55 @@
+"""Many texts kept in a file that has no name, so that memory holds only where each one stands."""
+
+import mmap
+import tempfile
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.text.arrays import byte_spans
+
+
+class Spool:
+    """Texts appended one array after another, handed back as one array in any order.
+
+    The file is unlinked as soon as it is made: nothing of it stays, whatever happens to the process.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="queryveil-")
+        self._lengths: list[NDArray[np.int64]] = []
+
+    def append(self, texts: pa.Array) -> None:
+        """Add texts behind those already there."""
+        data, starts, ends = byte_spans(texts)
+        if len(starts):
+            self._file.write(memoryview(data)[starts[0] : ends[-1]])
+            self._lengths.append(ends - starts)
+
+    def ordered(self, order: NDArray[np.int64]) -> pa.Array:
+        """The texts at these places, as a string array over a file of its own."""
+        from queryveil.kernels.strings import copy_spans
+
+        lengths = np.concatenate(self._lengths) if self._lengths else np.empty(0, np.int64)
+        ends = np.cumsum(lengths)
+        source = _mapped(self._file, int(ends[-1]) if len(ends) else 0)
+        starts, lengths = (ends - lengths)[order], lengths[order]
+        offsets = np.zeros(len(order) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        with tempfile.TemporaryFile(prefix="queryveil-") as target:
+            target.truncate(int(offsets[-1]))
+            out = _mapped(target, int(offsets[-1]))
+            copy_spans(source, starts, offsets, out)
+        self._file.close()
+        return pa.Array.from_buffers(
+            pa.large_string(), len(order), [None, pa.py_buffer(offsets), pa.py_buffer(out)]
+        )
+
+
+def _mapped(file: IO[bytes], size: int) -> NDArray[np.uint8]:
+    file.flush()
+    if size == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(mmap.mmap(file.fileno(), size), np.uint8)

@@ -1,0 +1,50 @@
+"""The words of queries: white-space separated parts without the punctuation around them."""
+
+import sys
+import unicodedata
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.text.arrays import byte_spans, from_offsets
+
+
+class Words(NamedTuple):
+    """The words of an array of queries, query after query."""
+
+    per_query: NDArray[np.int64]
+    """How many words each query has."""
+    text: pa.Array
+    """All words, in order."""
+
+
+@cache
+def _word_characters(ascii_only: bool) -> NDArray[np.bool_]:
+    # Marks count as letters: in many scripts a word ends in one (a vowel sign), and it is not punctuation.
+    size = 128 if ascii_only else sys.maxunicode + 1
+    kinds = (unicodedata.category(chr(c))[0] for c in range(size))
+    table = np.fromiter((kind in "LMN" for kind in kinds), np.bool_, size)
+    table[ord("&")] = True
+    return table
+
+
+def words(queries: pa.Array) -> Words:
+    """Split queries in normal form into words.
+
+    A word is a white-space separated part, stripped at both ends of everything that is neither letter, digit nor `&`;
+    parts that vanish are no words.
+
+    Example:
+        >>> words(pa.array(["at&t (wireless) - plans", "c++"])).text.to_pylist()
+        ['at&t', 'wireless', 'plans', 'c']
+    """
+    from queryveil.kernels.words import split_words
+
+    data, starts, ends = byte_spans(queries)
+    # The table of all Unicode takes a while to make, and most logs are ASCII.
+    table = _word_characters(len(data) == 0 or int(data.max()) < 128)
+    per_query, offsets, out = split_words(data, starts, ends, table)
+    return Words(per_query, from_offsets(offsets, out))
