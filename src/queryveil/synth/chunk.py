@@ -1,0 +1,44 @@
+"""A chunk of the log: the histories of some users, made and written out in one go."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.synth.history import activity, histories
+from queryveil.synth.rows import aol_lines, spell_queries, user_ids
+from queryveil.synth.tables import label_table, log_table, queries_array
+from queryveil.synth.tuning import AOL
+from queryveil.synth.world import atlas
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some users' part of the log, in the wanted form, with its counts."""
+
+    users: int
+    events: int
+    rows: int
+    clicks: int
+    lines: NDArray[np.uint8] | None  # AOL format
+    table: pa.Table | None  # Parquet
+    labels: pa.Table | None  # for the truth
+
+
+def make_chunk(seed: int, first: int, users: int, *, parquet: bool, labels: bool) -> Chunk:
+    """Make the part of users first, first + 1, ...; it does not depend on how users are cut into chunks."""
+    world = atlas().arrays
+    events = histories(world, AOL, seed, first, activity(AOL, seed, first, users))
+    ids = user_ids(seed, events.user)
+    text, starts = spell_queries(world, events)
+    queries = queries_array(text, starts)
+    return Chunk(
+        users=users,
+        events=len(ids),
+        rows=int(np.maximum(events.clicks, 1).sum()),
+        clicks=int(events.clicks.sum()),
+        lines=None if parquet else aol_lines(world, events, ids, text, starts),
+        table=log_table(atlas(), seed, events, ids, queries) if parquet else None,
+        labels=label_table(events, queries) if labels else None,
+    )

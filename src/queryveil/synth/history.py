@@ -1,0 +1,221 @@
+"""The whole history of a user: interests, sessions, queries, times and clicks."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.synth.kernel import Stream, below, bits, compiled, key, normal, pick, stream, uniform, zipf
+from queryveil.synth.queries import (
+    KIND, LABELS, LEAF, MOST_WORDS, RESULTS, SENSITIVITY, TARGET, Row, new_query, put_personal, topic_word,
+)  # fmt: skip
+from queryveil.synth.tuning import Tuning
+from queryveil.synth.world import (
+    HEALTH, NAVIGATIONAL, PERSONAL, REFINEMENT, REFORMULATION, SITES_PER_LEAF, VANITY, World,
+)  # fmt: skip
+
+MOST_CLICKS = 5
+DAYS = 92  # March to May
+BEGIN = 1_141_171_200  # 2006-03-01 00:00:00, in seconds
+
+# Every kind of personal data appears in every so many users, so that small logs hold them all.
+PLANT_EVERY = 50
+
+_ACTIVITY_STREAM, _HISTORY_STREAM, _PERSONA = 1, 2, 3
+_MOST_INTERESTS = 8
+
+# Share of searches by the hour of the day, cumulative.
+_HOURS = np.cumsum([22, 14, 9, 6, 5, 6, 10, 18, 29, 38, 43, 46, 47, 48, 50, 52, 54, 55, 58, 63, 66, 64, 55, 38]) / 896.0
+
+
+class Events(NamedTuple):
+    """The events of a range of users, as arrays with one entry (or row) an event."""
+
+    user: NDArray[np.int64]  # the user's number
+    words: NDArray[np.int64]  # MOST_WORDS wide
+    length: NDArray[np.int64]
+    label: NDArray[np.int64]  # see queries
+    time: NDArray[np.int64]  # seconds since 1970
+    page: NDArray[np.int64]  # of results, from 0
+    fresh: NDArray[np.bool_]  # no repetition of an earlier own query
+    clicks: NDArray[np.int64]
+    site: NDArray[np.int64]  # MOST_CLICKS wide
+    rank: NDArray[np.int64]
+
+
+@compiled
+def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.int64]:
+    """Draw the number of events of each user: log-normal, at least one."""
+    events = np.empty(users, np.int64)
+    for user in range(users):
+        rng = stream(key(seed, _ACTIVITY_STREAM), first + user)
+        amount = np.exp(tuning.activity_mean + tuning.activity_spread * normal(rng))
+        events[user] = np.int64(min(max(amount, 1.0), tuning.activity_most))
+    return events
+
+
+@compiled
+def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float64]) -> int:
+    """Choose a user's topics; the weights are cumulative and come from breaking a stick."""
+    n = 2 + below(rng, _MOST_INTERESTS - 1)
+    left = 1.0
+    for place in range(n):
+        leaves[place] = pick(rng, world.leaf_weight)
+        left *= 0.35 + 0.6 * uniform(rng)
+        weights[place] = 1.0 - left
+    weights[n - 1] = 1.0
+    return n
+
+
+@compiled
+def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
+    """Draw when sessions begin: days of the time the user is about, hours of the user's own rhythm."""
+    # Busy users are about all the time: their sessions would not fit into a few days.
+    first = below(rng, DAYS - 1) if sessions < 40 and uniform(rng) < 0.4 else 0
+    span = max(DAYS - 1 - first, 1)
+    habit = int(2.0 * normal(rng))
+    starts = np.empty(sessions, np.int64)
+    for place in range(sessions):
+        hour = (pick(rng, _HOURS) + habit) % 24
+        starts[place] = BEGIN + 86400 * (first + below(rng, span)) + 3600 * hour + below(rng, 3600)
+    return np.sort(starts)
+
+
+@compiled
+def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, label: Row) -> int:
+    """Change the query in place: add, drop or replace a word."""
+    lot = uniform(rng)
+    label[KIND] = REFORMULATION
+    if n == 1 or (lot < 0.45 and n < MOST_WORDS):
+        row[n] = topic_word(world, tuning, rng, label[LEAF])
+        label[KIND] = REFINEMENT
+        return n + 1
+    if lot < 0.65:
+        if uniform(rng) < 0.4:
+            row[: n - 1] = row[1:n].copy()
+        return n - 1
+    row[below(rng, n)] = topic_word(world, tuning, rng, label[LEAF])
+    return n
+
+
+@compiled
+def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -> None:
+    """Click on results: their list is fixed by the query, and they are sites of its topic."""
+    label = events.label[at]
+    navigational = label[KIND] == NAVIGATIONAL
+    chance = tuning.click_navigational if navigational else tuning.click
+    clicks = 0
+    rank = 0
+    if uniform(rng) < chance:
+        while clicks < MOST_CLICKS and rank < 10:
+            rank += 1 if navigational and clicks == 0 else 1 + zipf(rng, 10, 1.5, 1.0)
+            if rank > 10:
+                break
+            place = 10 * events.page[at] + rank
+            site = label[TARGET]
+            if place > 1 or site < 0:
+                result = stream(label[RESULTS], place)
+                law = tuning.results
+                site = label[LEAF] * SITES_PER_LEAF + zipf(result, law.n, law.slope, law.shift)
+            events.site[at, clicks] = site
+            events.rank[at, clicks] = place
+            clicks += 1
+            if uniform(rng) >= tuning.click_again:
+                break
+    events.clicks[at] = clicks
+
+
+@compiled
+def _recall(tuning: Tuning, rng: Stream, events: Events, begin: int, at: int) -> int:
+    """Choose an earlier own event to repeat: a site if one is soon found, for people return to sites."""
+    earlier = begin + below(rng, at - begin)
+    for _ in range(2):
+        if events.label[earlier, KIND] == NAVIGATIONAL:
+            break
+        earlier = begin + below(rng, at - begin)
+    return earlier
+
+
+@compiled
+def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
+    events.words[at] = events.words[earlier]
+    events.length[at] = events.length[earlier]
+    events.label[at] = events.label[earlier]
+    events.page[at] = page
+    events.fresh[at] = False
+
+
+@compiled
+def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events, begin: int, end: int) -> None:
+    """Write one user's events to events[begin:end]."""
+    rng = stream(key(seed, _HISTORY_STREAM), user)
+    persona = np.int64(key(np.int64(key(seed, _PERSONA) >> np.uint64(1)), user) >> np.uint64(1))
+    leaves = np.empty(_MOST_INTERESTS, np.int64)
+    weights = np.empty(_MOST_INTERESTS, np.float64)
+    interests = _interests(world, rng, leaves, weights)
+    opens = np.empty(end - begin, np.bool_)
+    for place in range(end - begin):
+        opens[place] = place == 0 or uniform(rng) < tuning.session_start
+    starts = _session_starts(rng, np.sum(opens))
+    plant = VANITY + user % PLANT_EVERY
+    session, leaf = -1, 0
+    now = np.int64(0)
+    for at in range(begin, end):
+        events.user[at] = user
+        opening = opens[at - begin]
+        if opening:
+            session += 1
+            now = max(now + 1, starts[session])
+        else:
+            now += 1 + np.int64(np.exp(3.9 + 1.1 * normal(rng)))
+        events.time[at] = now
+        lot = uniform(rng)
+        after_site = not opening and events.label[at - 1, KIND] == NAVIGATIONAL
+        next_page = 0.0 if opening else tuning.next_page_navigational if after_site else tuning.next_page
+        change = 0.0 if opening or after_site or events.label[at - 1, KIND] == PERSONAL else tuning.reformulate
+        if at == begin and plant < HEALTH:
+            label = events.label[at]
+            events.length[at] = put_personal(world, tuning, rng, events.words[at], label, plant, persona)
+            leaf = label[LEAF]
+        elif lot < next_page:
+            _repeat(events, at, at - 1, events.page[at - 1] + 1)
+        elif at > begin and lot < next_page + tuning.refind:
+            _repeat(events, at, _recall(tuning, rng, events, begin, at), 0)
+        elif lot < next_page + tuning.refind + change:
+            _repeat(events, at, at - 1, 0)
+            label = events.label[at]
+            label[RESULTS] = np.int64(bits(rng) >> np.uint64(1))
+            events.length[at] = _reformulate(world, tuning, rng, events.words[at], events.length[at], label)
+            events.fresh[at] = True
+        else:
+            if opening or uniform(rng) >= tuning.same_topic:
+                leaf = pick(rng, world.leaf_weight)
+                if uniform(rng) >= tuning.stray:
+                    leaf = leaves[pick(rng, weights[:interests])]
+            label = events.label[at]
+            label[LEAF] = leaf
+            events.length[at] = new_query(world, tuning, rng, events.words[at], label, persona)
+        _click(world, tuning, rng, events, at)
+
+
+@compiled
+def histories(world: World, tuning: Tuning, seed: int, first: int, counts: NDArray[np.int64]) -> Events:
+    """Write the events of users first, first + 1, ..., who have so many events each."""
+    n = np.sum(counts)
+    events = Events(
+        np.empty(n, np.int64),
+        np.empty((n, MOST_WORDS), np.int64),
+        np.empty(n, np.int64),
+        np.empty((n, LABELS), np.int64),
+        np.empty(n, np.int64),
+        np.zeros(n, np.int64),
+        np.ones(n, np.bool_),
+        np.empty(n, np.int64),
+        np.empty((n, MOST_CLICKS), np.int64),
+        np.empty((n, MOST_CLICKS), np.int64),
+    )
+    begin = 0
+    for user in range(len(counts)):
+        _history(world, tuning, seed, first + user, events, begin, begin + counts[user])
+        begin += counts[user]
+    return events

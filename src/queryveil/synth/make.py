@@ -1,0 +1,94 @@
+"""Make a log: cut the users into chunks, make them on all cores, write them in order, rename at the end."""
+
+import os
+import secrets
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
+from pathlib import Path
+from tempfile import mkdtemp
+
+from queryveil.errors import QueryveilError
+from queryveil.synth.chunk import Chunk, make_chunk
+from queryveil.synth.directory import save_directory
+from queryveil.synth.sinks import open_sink
+from queryveil.synth.summary import Summary
+from queryveil.synth.truth import Truth
+from queryveil.synth.world import atlas
+
+USERS_A_CHUNK = 4096  # about 180,000 events and 100 MB of arrays
+
+Progress = Callable[[int, int], None]
+
+
+def _chunks(users: int, seed: int, *, parquet: bool, labels: bool) -> Iterator[Chunk]:
+    """Yield the chunks in order; a few are made ahead on other threads, never more than memory allows."""
+    workers = min(os.cpu_count() or 1, 8)
+    waiting: deque[Future[Chunk]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            for first in range(0, users, USERS_A_CHUNK):
+                size = min(USERS_A_CHUNK, users - first)
+                waiting.append(pool.submit(make_chunk, seed, first, size, parquet=parquet, labels=labels))
+                if len(waiting) > workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _write(log: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None) -> Summary:
+    """Write the log to one place and the truth to another, both of them temporary."""
+    done = Summary(users=0, events=0, rows=0, clicks=0)
+    known = Truth(truth, atlas()) if truth else None
+    with closing(open_sink(log, ending)) as sink, closing(known) if known else nullcontext():
+        for chunk in _chunks(users, seed, parquet=ending == ".parquet", labels=known is not None):
+            sink.write(chunk)
+            if known:
+                known.add(chunk.labels)
+            done = done.plus(chunk.users, chunk.events, chunk.rows, chunk.clicks)
+            if progress:
+                progress(done.users, users)
+    if known and truth:
+        known.save()
+        save_directory(atlas(), truth)
+    return done
+
+
+def _publish(folder: Path, target: Path) -> None:
+    """Move finished truth files to their place: in one step when it is new, else file by file."""
+    if target.exists():
+        for file in folder.iterdir():
+            os.replace(file, target / file.name)
+    else:
+        folder.chmod(0o777 & ~_umask())
+        folder.rename(target)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def make(path: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None) -> Summary:
+    """Make a log and its truth; they appear whole, or not at all."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    folder = None
+    try:
+        folder = Path(mkdtemp(prefix=f".{truth.name}.", dir=truth.parent)) if truth else None
+        done = _write(part, ending, folder, users, seed, progress)
+        if folder and truth:
+            _publish(folder, truth)
+        part.replace(path)
+    except OSError as error:
+        raise QueryveilError(f"The log could not be written to {path}: {error.strerror or error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+    return done

@@ -1,0 +1,261 @@
+"""One new query: navigational, base, refined, a name, or personal data.
+
+A query is a row of words (see `words`). Base query number r of a topic is always the same words, so that users
+meet in popular queries; the further down the list, the fewer they are.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.synth.kernel import Stream, below, bits, compiled, key, stream, uniform, zipf
+from queryveil.synth.tuning import Tuning
+from queryveil.synth.words import (
+    CARD_NUMBER, COINED, LISTED, MAIL_ADDRESS, MODEL, NHS_NUMBER, NUMBER, PHONE_NUMBER, SOCIAL_SECURITY, SURNAME,
+    dressed, slipped, word_of,
+)  # fmt: skip
+from queryveil.synth.world import (
+    ADDRESS, AFTER, BASE, BEFORE, CARD, EMAIL, FIRST_NAMES, HEALTH, LEAVES, LINKS, NAME, NAME_PLACE, NATIONAL_ID,
+    NAVIGATIONAL, NONE, PERSONAL, PHONE, PLACES, REFINEMENT, SITES_PER_LEAF, SLIP, STREET_KINDS, STREETS,
+    SURNAMES, VANITY, World,
+)  # fmt: skip
+
+MOST_WORDS = 12
+
+Row = NDArray[np.int64]
+
+# What is known of a query besides its words.
+LEAF, KIND, SENSITIVITY, TARGET, RESULTS, LABELS = 0, 1, 2, 3, 4, 5
+
+# Names of the streams that belong to the world, not to a user.
+_BASE_STREAM, _PERSON_STREAM, _PLACE_STREAM, _PERSONA_STREAM = 1001, 1002, 1003, 1004
+
+
+@compiled
+def _put(row: Row, n: int, word: int) -> int:
+    if n < MOST_WORDS:
+        row[n] = word
+        n += 1
+    return n
+
+
+@compiled
+def _size(world: World, group: int) -> int:
+    return int(world.group_start[group + 1] - world.group_start[group])
+
+
+@compiled
+def _put_phrase(world: World, row: Row, n: int, group: int, index: int) -> int:
+    phrase = world.group_start[group] + index
+    for place in range(world.phrase_start[phrase], world.phrase_start[phrase + 1]):
+        n = _put(row, n, world.phrase[place])
+    return n
+
+
+@compiled
+def topic_word(world: World, tuning: Tuning, rng: Stream, leaf: int) -> int:
+    """Draw a word of a topic: from its list, or a coined one such as a brand."""
+    if uniform(rng) < tuning.listed:
+        begin, end = world.leaf_word_start[leaf], world.leaf_word_start[leaf + 1]
+        return int(world.leaf_word[begin + zipf(rng, end - begin, 0.8, 1.0)])
+    rank = zipf(rng, tuning.coined.n, tuning.coined.slope, tuning.coined.shift)
+    return word_of(COINED, rank * len(world.leaf_weight) + leaf)
+
+
+@compiled
+def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: int) -> int:
+    """Put base query number `rank` of a topic: an item of its list, or words of the topic."""
+    items = _size(world, LEAVES + leaf)
+    if rank < items:
+        return _put_phrase(world, row, n, LEAVES + leaf, rank)
+    rng = stream(_BASE_STREAM + leaf, rank)
+    lot = uniform(rng)
+    for _ in range(1 if lot < 0.2 else (2 if lot < 0.65 else 3)):
+        n = _put(row, n, topic_word(world, tuning, rng, leaf))
+    return n
+
+
+@compiled
+def _put_surname(world: World, rng: Stream, row: Row, n: int) -> int:
+    if uniform(rng) < 0.55:
+        return _put_phrase(world, row, n, SURNAMES, zipf(rng, _size(world, SURNAMES), 0.7, 3.0))
+    return _put(row, n, word_of(SURNAME, zipf(rng, 1 << 19, 0.9, 50.0)))
+
+
+@compiled
+def _put_first_name(world: World, rng: Stream, row: Row, n: int) -> int:
+    return _put_phrase(world, row, n, FIRST_NAMES, zipf(rng, _size(world, FIRST_NAMES), 0.7, 3.0))
+
+
+@compiled
+def _put_place(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room: int) -> int:
+    """Put a place: the town, or the town and its state; towns beyond the list have coined names."""
+    rank = zipf(rng, tuning.places.n, tuning.places.slope, tuning.places.shift)
+    listed = _size(world, PLACES)
+    end = n
+    if rank < listed:
+        end = _put_phrase(world, row, n, PLACES, rank)
+    else:
+        town = stream(_PLACE_STREAM, rank)
+        end = _put(row, n, word_of(COINED, 1 + below(town, 1 << 18)))
+        state = world.group_start[PLACES] + below(town, listed)
+        end = _put(row, end, world.phrase[world.phrase_start[state + 1] - 1])
+    return min(end, n + room)
+
+
+@compiled
+def _put_addition(
+    world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room: int, leaf: int, before: bool
+) -> int:
+    """Put what refines a query, at most `room` words of it."""
+    lot = uniform(rng)
+    begin = n
+    if lot < tuning.add_phrase:
+        group = BEFORE if before else AFTER
+        for _ in range(6):
+            end = _put_phrase(world, row, begin, group, zipf(rng, _size(world, group), tuning.phrases.slope, tuning.phrases.shift))
+            if end - begin <= room:
+                return end
+    elif lot < tuning.add_phrase + tuning.add_place:
+        if room > 1 and not before and uniform(rng) < 0.5:
+            n = _put_phrase(world, row, n, LINKS, 0)
+        return _put_place(world, tuning, rng, row, n, room - (n - begin))
+    elif lot < tuning.add_phrase + tuning.add_place + tuning.add_model:
+        return _put(row, n, word_of(MODEL, zipf(rng, 1 << 22, 1.1, 200.0)))
+    if room > 1 and not before and uniform(rng) < tuning.add_link:
+        n = _put_phrase(world, row, begin, LINKS, zipf(rng, _size(world, LINKS), 1.2, 1.0))
+        if n - begin >= room:
+            n = begin
+    return _put(row, n, topic_word(world, tuning, rng, leaf))
+
+
+@compiled
+def _shift_right(row: Row, n: int, by: int) -> None:
+    for place in range(n - 1, -1, -1):
+        row[place + by] = row[place]
+
+
+@compiled
+def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: int, label: Row) -> int:
+    """Put a base query of the wanted length, or refine a shorter, popular one (Q+R, R+Q, R+Q+R)."""
+    leaf = label[LEAF]
+    rank, n = 0, MOST_WORDS
+    as_it_is = length == 1 or (length < 4 and uniform(rng) < 0.5)
+    law = tuning.bases if as_it_is else tuning.refined
+    for _ in range(12):
+        rank = zipf(rng, law.n, law.slope, law.shift)
+        n = _put_base(world, tuning, row, 0, leaf, rank)
+        if n == length or (n < length and not as_it_is):
+            break
+    n = min(n, length)
+    label[RESULTS] = np.int64(key(_BASE_STREAM + leaf, rank) >> np.uint64(1))
+    label[KIND] = BASE if n == length else REFINEMENT
+    lot = uniform(rng)
+    room = length - n
+    if room > 0 and lot < 0.45:  # R+Q, or with room for both R+Q+R
+        ahead = np.empty(MOST_WORDS, np.int64)
+        some = room if lot < 0.22 else max(1, room // 2)
+        added = _put_addition(world, tuning, rng, ahead, 0, some, leaf, True)
+        _shift_right(row, n, added)
+        row[:added] = ahead[:added]
+        n += added
+    while n < length:
+        n = _put_addition(world, tuning, rng, row, n, length - n, leaf, False)
+    return n
+
+
+@compiled
+def _put_site(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, known: bool) -> int:
+    """Put the name or address of a site: a well-known one, or one of the topic."""
+    leaf = label[LEAF]
+    site = -1
+    if known:
+        law = tuning.known_sites
+        site = int(world.known_site[min(zipf(rng, law.n, law.slope, law.shift), len(world.known_site) - 1)])
+        leaf = site // SITES_PER_LEAF
+        word, ending = int(world.site_word[site]), 0
+    else:
+        law = tuning.topic_sites
+        rank = zipf(rng, law.n, law.slope, law.shift)
+        if rank < SITES_PER_LEAF:
+            site = leaf * SITES_PER_LEAF + rank
+            word, ending = int(world.site_word[site]), int(world.site_ending[site])
+        else:  # beyond the directory: a coined name
+            word, ending = word_of(COINED, rank * len(world.leaf_weight) + leaf), 0
+    if uniform(rng) >= tuning.bare_site:
+        word = dressed(word, uniform(rng) < tuning.www, ending)
+    label[LEAF], label[KIND], label[TARGET] = leaf, NAVIGATIONAL, site
+    label[RESULTS] = np.int64(key(leaf, word) >> np.uint64(1))
+    return _put(row, 0, word)
+
+
+@compiled
+def _put_name(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row) -> int:
+    """Put the name of a person, famous or private, sometimes with a place."""
+    person = zipf(rng, tuning.people.n, tuning.people.slope, tuning.people.shift)
+    who = stream(_PERSON_STREAM, person)
+    n = _put_surname(world, who, row, _put_first_name(world, who, row, 0))
+    label[KIND] = NAME
+    if uniform(rng) < tuning.name_with_place:
+        n = _put_place(world, tuning, rng, row, n, 4)
+        label[SENSITIVITY], label[LEAF] = NAME_PLACE, world.home[NAME_PLACE]
+    return n
+
+
+@compiled
+def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, kind: int, persona: int) -> int:
+    """Put personal data of one kind: the user's own (a persona is a user's number in the world), or another's."""
+    own = stream(_PERSONA_STREAM, persona)
+    label[KIND], label[SENSITIVITY], label[TARGET] = PERSONAL, kind, -1
+    label[LEAF] = world.home[kind]
+    label[RESULTS] = np.int64(bits(rng) >> np.uint64(1))
+    secret = int(bits(rng) >> np.uint64(24))
+    if kind == VANITY:
+        return _put_surname(world, own, row, _put_first_name(world, own, row, 0))
+    if kind == NAME_PLACE:
+        n = _put_surname(world, own, row, _put_first_name(world, own, row, 0))
+        return _put_place(world, tuning, own, row, n, 4)
+    if kind == PHONE:
+        return _put(row, 0, word_of(PHONE_NUMBER, secret))
+    if kind == CARD:
+        return _put(row, 0, word_of(CARD_NUMBER, secret))
+    if kind == NATIONAL_ID:
+        return _put(row, 0, word_of(SOCIAL_SECURITY if secret % 2 else NHS_NUMBER, secret))
+    if kind == ADDRESS:
+        n = _put(row, 0, word_of(NUMBER, 1 + secret % 9999))
+        n = _put_phrase(world, row, n, STREETS, below(rng, _size(world, STREETS)))
+        n = _put_phrase(world, row, n, STREET_KINDS, below(rng, _size(world, STREET_KINDS)))
+        return _put_place(world, tuning, rng, row, n, 4)
+    return _put(row, 0, word_of(MAIL_ADDRESS, secret))
+
+
+@compiled
+def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, persona: int) -> int:
+    """Put a new query about topic `label[LEAF]`; return its number of words and fill the label."""
+    label[SENSITIVITY], label[TARGET] = NONE, -1
+    lot = uniform(rng)
+    length = 1
+    if lot >= tuning.length_1:
+        length = 2 + (lot >= tuning.length_2) + (lot >= tuning.length_3) + (lot >= tuning.length_4)
+        while length > 4 and length < MOST_WORDS and uniform(rng) < tuning.length_more:
+            length += 1
+    rare = uniform(rng)
+    if rare < 5 * tuning.personal:
+        return put_personal(world, tuning, rng, row, label, PHONE + int(rare / tuning.personal), persona)
+    if rare < 5 * tuning.personal + tuning.vanity:
+        kind = NAME_PLACE if uniform(rng) < tuning.name_with_place else VANITY
+        return put_personal(world, tuning, rng, row, label, kind, persona)
+    lot = uniform(rng)
+    if length == 1 and lot < tuning.known_site + tuning.topic_site:
+        n = _put_site(world, tuning, rng, row, label, lot < tuning.known_site)
+    elif 1 < length < 4 and lot < tuning.name:
+        n = _put_name(world, tuning, rng, row, label)
+        label[RESULTS] = np.int64(key(row[0], row[1]) >> np.uint64(1))
+    else:
+        n = _put_topical(world, tuning, rng, row, length, label)
+    if uniform(rng) < tuning.slip:
+        place = below(rng, n)
+        row[place] = slipped(row[place], below(rng, 255))
+        label[KIND] = SLIP
+    if label[SENSITIVITY] == NONE and world.health[label[LEAF]] and label[KIND] != NAVIGATIONAL:
+        label[SENSITIVITY] = HEALTH
+    return n

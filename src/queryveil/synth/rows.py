@@ -1,0 +1,121 @@
+"""From arrays of events to rows: the text of queries, and lines of the AOL format."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.synth.history import BEGIN, Events
+from queryveil.synth.kernel import compiled, key
+from queryveil.synth.queries import MOST_WORDS
+from queryveil.synth.words import LONGEST_WORD, Bytes, spell
+from queryveil.synth.world import World
+
+HEADER = b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
+
+_ID_STEP = 37  # ids then run up to 24 million at 650,000 users, as AOL's do
+_LINE = 64  # bytes of a line besides query and URL
+_TAB, _NEWLINE = 9, 10
+
+# The dates of the log, and of some days more, as text.
+_DATES = np.frombuffer(
+    "".join(np.datetime_as_string(np.datetime64(BEGIN, "s") + np.arange(400) * np.timedelta64(1, "D"), "D")).encode(),
+    np.uint8,
+)
+
+
+@compiled
+def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give users their published ids: ascending, all different, not in steps of one."""
+    ids = np.empty(len(users), np.int64)
+    for place in range(len(users)):
+        jitter = key(seed, users[place]) % np.uint64(_ID_STEP)
+        ids[place] = 100 + _ID_STEP * users[place] + np.int64(jitter)
+    return ids
+
+
+@compiled
+def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
+    if used + need <= len(buffer):
+        return buffer
+    longer = np.empty(2 * len(buffer) + need, np.uint8)
+    longer[:used] = buffer[:used]
+    return longer
+
+
+@compiled
+def spell_queries(world: World, events: Events) -> tuple[Bytes, NDArray[np.int32]]:
+    """Spell the queries: their text one after the other, and where each begins."""
+    n = len(events.length)
+    starts = np.zeros(n + 1, np.int32)
+    text = np.empty(24 * n + 1, np.uint8)
+    at = 0
+    for event in range(n):
+        text = _longer(text, at, MOST_WORDS * (LONGEST_WORD + 1))
+        for place in range(events.length[event]):
+            if place > 0:
+                text[at] = 32
+                at += 1
+            at = spell(world, events.words[event, place], text, at)
+        starts[event + 1] = at
+    return text[:at].copy(), starts
+
+
+@compiled
+def _write(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
+    for place in range(begin, end):
+        out[at] = text[place]
+        at += 1
+    return at
+
+
+@compiled
+def _number(out: Bytes, at: int, number: int, least: int) -> int:
+    width = least
+    while 10**width <= number:
+        width += 1
+    for place in range(at + width - 1, at - 1, -1):
+        out[place] = 48 + number % 10
+        number //= 10
+    return at + width
+
+
+@compiled
+def _time(out: Bytes, at: int, seconds: int) -> int:
+    day, second = (seconds - BEGIN) // 86400, seconds % 86400
+    at = _write(out, at, _DATES, 10 * day, 10 * day + 10)
+    out[at] = 32
+    at = _number(out, at + 1, second // 3600, 2)
+    out[at] = 58
+    at = _number(out, at + 1, second // 60 % 60, 2)
+    out[at] = 58
+    return _number(out, at + 1, second % 60, 2)
+
+
+@compiled
+def aol_lines(
+    world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]
+) -> Bytes:
+    """Write events as lines of the AOL format: one a click, or one when there was none."""
+    out = np.empty(80 * len(ids) + 1, np.uint8)
+    at = 0
+    for event in range(len(ids)):
+        for click in range(max(events.clicks[event], 1)):
+            clicked = events.clicks[event] > 0
+            site = events.site[event, click] if clicked else 0
+            begin, end = world.url_start[site], world.url_start[site + 1]
+            out = _longer(out, at, starts[event + 1] - starts[event] + end - begin + _LINE)
+            at = _number(out, at, ids[event], 1)
+            out[at] = _TAB
+            at = _write(out, at + 1, text, starts[event], starts[event + 1])
+            out[at] = _TAB
+            at = _time(out, at + 1, events.time[event])
+            out[at] = _TAB
+            at += 1
+            if clicked:
+                at = _number(out, at, events.rank[event, click], 1)
+            out[at] = _TAB
+            at += 1
+            if clicked:
+                at = _write(out, at, world.url, begin, end)
+            out[at] = _NEWLINE
+            at += 1
+    return out[:at].copy()

@@ -1,0 +1,78 @@
+"""From arrays of events to Arrow tables: the log in Parquet, and the labels that become the truth."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.synth.history import Events
+from queryveil.synth.kernel import below, compiled, key, stream, uniform
+from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
+from queryveil.synth.words import Bytes
+from queryveil.synth.world import Atlas
+
+_WORDLY = pa.dictionary(pa.int8(), pa.string())
+
+LOG_SCHEMA = pa.schema(
+    [
+        ("user", pa.string()),
+        ("query", pa.string()),
+        ("time", pa.timestamp("us")),
+        ("rank", pa.int32()),
+        ("url", pa.string()),
+        ("device", _WORDLY),
+        ("country", _WORDLY),
+        ("language", _WORDLY),
+    ]
+)
+LABEL_SCHEMA = pa.schema([("query", pa.string()), ("label", pa.int32())])
+
+_TRAITS_STREAM = 4
+
+
+@compiled
+def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Draw device, country and language of each event's user; they follow the order of the lists."""
+    traits = np.empty((3, len(users)), np.int8)
+    for place in range(len(users)):
+        if place > 0 and users[place] == users[place - 1]:
+            traits[:, place] = traits[:, place - 1]
+            continue
+        rng = stream(key(seed, _TRAITS_STREAM), users[place])
+        lot = uniform(rng)
+        traits[0, place] = 0 if lot < 0.62 else (1 if lot < 0.93 else 2)
+        traits[1, place] = 0 if uniform(rng) < 0.8 else 1 + below(rng, 8)
+        traits[2, place] = 0 if uniform(rng) < 0.9 else 1 + below(rng, 3)
+    return traits
+
+
+def queries_array(text: Bytes, starts: NDArray[np.int32]) -> pa.StringArray:
+    """Wrap spelled queries as an Arrow array, without a copy."""
+    return pa.StringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(text))
+
+
+def log_table(atlas: Atlas, seed: int, events: Events, ids: NDArray[np.int64], queries: pa.StringArray) -> pa.Table:
+    """Lay out events as rows of the log: one a click, or one when there was none."""
+    rows = np.maximum(events.clicks, 1)
+    event = np.repeat(np.arange(len(rows)), rows)
+    click = np.arange(len(event)) - np.repeat(np.cumsum(rows) - rows, rows)
+    unclicked = events.clicks[event] == 0
+    site = np.where(unclicked, 0, events.site[event, click])
+    urls = pa.array([site.url for site in atlas.sites])
+    traits = _traits(seed, events.user)[:, event]
+    columns = [
+        pa.array(ids[event]).cast(pa.string()),
+        queries.take(pa.array(event)),
+        pa.array(events.time[event] * 1_000_000).cast(pa.timestamp("us")),
+        pa.array(events.rank[event, click].astype(np.int32), mask=unclicked),
+        urls.take(pa.array(site, mask=unclicked)),
+    ]
+    for codes, names in zip(traits, (atlas.devices, atlas.countries, atlas.languages), strict=True):
+        columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)))
+    return pa.table(columns, schema=LOG_SCHEMA)
+
+
+def label_table(events: Events, queries: pa.StringArray) -> pa.Table:
+    """Pair queries with what is known of them, packed into one number; repetitions are left out."""
+    label = events.label[:, LEAF] << 16 | events.label[:, KIND] << 8 | events.label[:, SENSITIVITY]
+    table = pa.table([queries, pa.array(label.astype(np.int32))], schema=LABEL_SCHEMA)
+    return table.filter(pa.array(events.fresh))
