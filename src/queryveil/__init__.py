@@ -1,3 +1,43 @@
-"""queryveil: a query log in, a verified release out."""
+"""queryveil: a query log in, a verified release out.
+
+    import queryveil as qv
+
+    log = qv.read_log("log.tsv.gz")
+    release = qv.Equality(k=5).anonymize(log, seed=1)
+    release.save("release/")
+    qv.verify("release/", log).holds
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from queryveil.errors import QueryveilError
+    from queryveil.ingest import read_log
+    from queryveil.log import QueryLog
+    from queryveil.methods import Equality, Rules
+    from queryveil.release import Release
+    from queryveil.synth import generate
+    from queryveil.verifier import verify
+
+__all__ = ["Equality", "QueryLog", "QueryveilError", "Release", "Rules", "generate", "read_log", "verify"]
+
+_HOMES = {
+    "Equality": "methods",
+    "QueryLog": "log",
+    "QueryveilError": "errors",
+    "Release": "release",
+    "Rules": "methods",
+    "generate": "synth",
+    "read_log": "ingest",
+    "verify": "verifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up when asked for, so that `queryveil --help` does not wait for NumPy and DuckDB.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'queryveil' has no attribute '{name}'")
+    return getattr(import_module(f"queryveil.{_HOMES[name]}"), name)

@@ -48,6 +48,7 @@ class QueryLog:
     | urls    | url_id, url                                                                 |
     | tok     | query_id, position, word_id                                                 |
     | words   | word_id, word                                                               |
+    | extra NAME | id, value                                                                |
 
     Attributes:
         engine: Where the tables live.
@@ -100,6 +101,8 @@ class QueryLog:
         engine.read("urls", _dictionary("url", url_text))
         engine.read("words", _dictionary("word", tokens.text))
         engine.read("tok", _tok(tokens))
+        for name, values in self.extras.items():
+            engine.read(f"extra {name}", pa.table({"id": np.arange(len(values), dtype=np.int32), "value": values}))
 
     def __repr__(self) -> str:
         return f"<QueryLog: {len(self.events):,} events, {self.n_users:,} users, {self.n_queries:,} distinct queries>"
@@ -127,15 +130,21 @@ class QueryLog:
         """
         return hashlib.sha256(b"|".join([purpose.encode(), str(seed).encode(), self._content])).digest()[:16]
 
+    @cached_property
     def users_per_query(self) -> NDArray[np.int64]:
         """How many distinct users issued each query."""
-        return self._per_query("SELECT query_id, count(*) AS n FROM (SELECT query_id, user_id FROM events"
-                               " GROUP BY query_id, user_id) AS pairs GROUP BY query_id")
+        found = self.engine.table(
+            "SELECT query_id, count(*) AS n FROM (SELECT query_id, user_id FROM events GROUP BY query_id, user_id)"
+            " AS pairs GROUP BY query_id"
+        )
+        return _by_id(found, "query_id", self.n_queries)
 
+    @cached_property
     def events_per_query(self) -> NDArray[np.int64]:
         """How many events each query has."""
         return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
 
+    @cached_property
     def users_per_word(self) -> NDArray[np.int64]:
         """How many distinct users used each word."""
         found = self.engine.table(
@@ -154,9 +163,6 @@ class QueryLog:
     def close(self) -> None:
         """Let go of the log's tables."""
         self.engine.close()
-
-    def _per_query(self, sql: str) -> NDArray[np.int64]:
-        return _by_id(self.engine.table(sql), "query_id", self.n_queries)
 
 
 def _by_id(table: pa.Table, key: str, size: int) -> NDArray[np.int64]:

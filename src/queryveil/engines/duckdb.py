@@ -10,11 +10,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+from queryveil.errors import QueryveilError
 
 
 class DuckDB:
@@ -26,6 +29,7 @@ class DuckDB:
     """
 
     def __init__(self, *, memory_limit: str = "4GB", threads: int | None = None) -> None:
+        self._memory_limit = memory_limit
         self.threads = threads or os.cpu_count() or 1
         # mkdtemp makes the folder readable by its owner alone.
         self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
@@ -45,48 +49,64 @@ class DuckDB:
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
-        with self._lock:
+        with self._work():
             self._connection.register(name, table)
 
     def forget(self, name: str) -> None:
         """Let go of a table that `read` made known."""
-        with self._lock:
+        with self._work():
             self._connection.unregister(name)
 
     def load(self, name: str, batches: pa.RecordBatchReader) -> None:
         """Copy a stream of batches into a table, which spills when it outgrows the memory."""
-        with self._lock:
+        with self._work():
             self._connection.register("stream_in", batches)
             self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
             self._connection.unregister("stream_in")
 
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query as a table."""
-        with self._lock:
+        with self._work():
             self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS {query}')
 
     def drop(self, *names: str) -> None:
         """Let go of tables that `load` or `materialize` made."""
-        with self._lock:
+        with self._work():
             for name in names:
                 self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
 
     def table(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""
-        with self._lock:
+        with self._work():
             return self._connection.sql(query).to_arrow_table()
 
     def row(self, query: str) -> tuple[Any, ...]:
         """The one row of a query."""
-        with self._lock:
-            found = self._connection.execute(query).fetchone()
-        assert found is not None, "the query is an aggregate and has one row"  # noqa: S101
-        return tuple(found)
+        with self._work():
+            rows = self._connection.execute(query).fetchall()
+        return tuple(rows[0])
 
     def stream(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
         """The result of a query in order, batch after batch, so that it never stands in memory whole."""
-        with self._lock:
+        with self._work():
             yield from self._connection.sql(query).to_arrow_reader(rows)
+
+    @contextmanager
+    def _work(self) -> Iterator[None]:
+        # DuckDB's own messages may quote a value of the log, so they are not passed on.
+        with self._lock:
+            try:
+                yield
+            except duckdb.OutOfMemoryException as error:
+                raise QueryveilError(
+                    f"The tables of this log do not fit into {self._memory_limit} of memory and the disk space at "
+                    f"{self._spill.parent}; free some space, or set TMPDIR to a larger disk."
+                ) from error
+            except duckdb.IOException as error:
+                raise QueryveilError(
+                    f"The table engine cannot write to {self._spill.parent}: is the disk full? Free some space, or set "
+                    "TMPDIR to another disk."
+                ) from error
 
     def close(self) -> None:
         """Let go of all tables and of the private folder."""

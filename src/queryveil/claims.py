@@ -1,0 +1,311 @@
+"""What a release promises, each promise with the check that could refute it.
+
+The checks read the released table as it stands in the file and the original log, and recompute each promise in the most
+literal way. They share nothing with the methods that made the release.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from queryveil.log import QueryLog
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one promise holds."""
+
+    claim: str
+    holds: bool
+    counterexample: str | None = None
+    """The first thing in the release that breaks the promise; it stands in the release, so it is no secret."""
+
+
+class Claim(BaseModel):
+    """One promise about a release.
+
+    `check` finds two tables in the log's engine: the log's own, and `released`, the released table with its texts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: str
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """The promise in one sentence."""
+
+    @abstractmethod
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """The first counter-example in a release with these columns, or None."""
+
+    def verdict(self, log: QueryLog, columns: Columns) -> Verdict:
+        """Check, and say how it went."""
+        found = self.check(log, columns)
+        return Verdict(self.statement, found is None, found)
+
+
+class PartOfLog(Claim):
+    """Nothing is invented: no query, and no click on a query, occurs more often than in the log."""
+
+    kind: Literal["part-of-log"] = "part-of-log"
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "No query and no click occurs in the release more often than in the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Compare events a query, and clicks a query and address."""
+        number = "count(DISTINCT event)" if "event" in columns else "count(*)"
+        original = "SELECT query_id, count(*) AS n FROM events GROUP BY query_id"
+        if "event" not in columns:
+            # Without event numbers a row is an event or one of its clicks.
+            original = (
+                "SELECT query_id, sum(n) AS n FROM (SELECT e.query_id AS query_id, greatest(1, count(c.event_id)) AS n"
+                " FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id GROUP BY e.event_id, e.query_id)"
+                " GROUP BY query_id"
+            )
+        found = _first(
+            log,
+            f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query) r"
+            f" LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q ON q.query_id = o.query_id)"
+            " o ON o.query = r.query WHERE r.n > coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
+        )
+        if found is not None:
+            return f"the query '{found[0]}' has {found[1]} events in the release and {found[2]} in the log"
+        if "url" not in columns:
+            return None
+        found = _first(
+            log,
+            "SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, url, count(*) AS n FROM released"
+            " WHERE url IS NOT NULL GROUP BY query, url) r LEFT JOIN (SELECT q.query AS query, u.url AS url, count(*) AS n"
+            " FROM clicks c JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = e.query_id"
+            " JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url) o ON o.query = r.query AND o.url = r.url"
+            " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
+        )
+        if found is None:
+            return None
+        return f"the click on '{found[1]}' for '{found[0]}' occurs {found[2]} times in the release, {found[3]} in the log"
+
+
+class QueryUsers(Claim):
+    """k-anonymity of queries: each released query was issued by at least `users` users."""
+
+    kind: Literal["query-users"] = "query-users"
+    users: int
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every released query was issued by at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every released query in the log."""
+        found = _first(
+            log,
+            "SELECT r.query, coalesce(o.n, 0) FROM (SELECT DISTINCT query FROM released) r LEFT JOIN"
+            " (SELECT q.query AS query, o.n AS n FROM (SELECT query_id, count(DISTINCT user_id) AS n FROM events"
+            " GROUP BY query_id) o JOIN queries q ON q.query_id = o.query_id) o ON o.query = r.query"
+            f" WHERE coalesce(o.n, 0) < {self.users} ORDER BY r.query LIMIT 1",
+        )
+        return None if found is None else f"the query '{found[0]}' was issued by {found[1]} users"
+
+
+class RowUsers(Claim):
+    """Each released combination of a query, what was clicked and some metadata has at least `users` users."""
+
+    kind: Literal["row-users"] = "row-users"
+    users: int
+    columns: Columns
+    """The columns of the combination, beside the query."""
+    clicked: bool = False
+    """Whether only rows with a click are meant."""
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        names = ", ".join(("query", *self.columns))
+        rows = "click" if self.clicked else "row"
+        return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every released combination in the log."""
+        names = ["query", *self.columns]
+        missing = [name for name in self.columns if name not in columns]
+        if missing:
+            return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
+        # A merged value stands for every value, so the row is shared by whoever has any of them.
+        same = " AND ".join(
+            f'o."{name}" IS NOT DISTINCT FROM r."{name}"'
+            if name in ("query", "url")
+            else f'(r."{name}" = \'{CombinationUsers.MERGED}\' OR o."{name}" IS NOT DISTINCT FROM r."{name}")'
+            for name in names
+        )
+        quoted = ", ".join(f'"{name}"' for name in names)
+        mine = ", ".join(f'r."{name}"' for name in names)
+        where = "WHERE url IS NOT NULL" if self.clicked else ""
+        found = _first(
+            log,
+            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"
+            f" LEFT JOIN ({_rows(log, names)}) o ON {same} GROUP BY {mine}"
+            f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+        )
+        if found is None:
+            return None
+        values = ", ".join(f"{name} '{value}'" for name, value in zip(names, found, strict=False))
+        return f"the combination {values} has {found[-1]} users"
+
+
+class CombinationUsers(Claim):
+    """Each released combination of metadata values has at least `users` users."""
+
+    kind: Literal["combination-users"] = "combination-users"
+    users: int
+    columns: Columns
+    MERGED: ClassVar[str] = "*"
+    """Stands for a value that was given up."""
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every released combination of {' x '.join(self.columns)} has at least {self.users} users."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count users of each combination: in the release if it has users, else those of the log whom it fits."""
+        names = ", ".join(f'"{name}"' for name in self.columns)
+        if "user" in columns:
+            found = _first(
+                log,
+                f"SELECT {names}, count(DISTINCT \"user\") AS n FROM released GROUP BY {names}"
+                f" HAVING count(DISTINCT \"user\") < {self.users} ORDER BY ALL LIMIT 1",
+            )
+        else:
+            fits = " AND ".join(
+                f'(r."{n}" = \'{self.MERGED}\' OR o."{n}" IS NOT DISTINCT FROM r."{n}")' for n in self.columns
+            )
+            found = _first(
+                log,
+                f"SELECT {', '.join(f'r.{n}' for n in self.columns)}, count(DISTINCT o.user_id) AS n FROM"
+                f" (SELECT DISTINCT {names} FROM released) r LEFT JOIN (SELECT DISTINCT user_id, {names} FROM"
+                f" ({_rows(log, list(self.columns))})) o ON {fits} GROUP BY ALL"
+                f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+            )
+        if found is None:
+            return None
+        values = ", ".join(f"{name} '{value}'" for name, value in zip(self.columns, found, strict=False))
+        return f"the combination {values} has {found[-1]} users"
+
+
+class TermUsers(Claim):
+    """Each word of a released query was used by at least `users` users."""
+
+    kind: Literal["term-users"] = "term-users"
+    users: int
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every word of a released query was used by at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every word of every released query."""
+        found = _first(
+            log,
+            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"
+            " ON t.query_id = e.query_id GROUP BY t.word_id)"
+            " SELECT r.query, w.word, used.n FROM (SELECT DISTINCT query FROM released) r JOIN queries q"
+            " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id JOIN words w"
+            f" ON w.word_id = t.word_id WHERE used.n < {self.users} ORDER BY r.query, w.word LIMIT 1",
+        )
+        return None if found is None else f"the word '{found[1]}' of '{found[0]}' was used by {found[2]} users"
+
+
+class QuerySpelling(Claim):
+    """What released queries look like."""
+
+    kind: Literal["query-spelling"] = "query-spelling"
+    max_characters: int | None = None
+    max_terms: int | None = None
+    no_digits: bool = False
+    no_at: bool = False
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        parts = []
+        if self.max_characters is not None:
+            parts.append(f"has at most {self.max_characters} characters")
+        if self.max_terms is not None:
+            parts.append(f"has at most {self.max_terms} words")
+        parts += ["holds no digit"] * self.no_digits + ["holds no @"] * self.no_at
+        return f"Every released query {', '.join(parts)}."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Look at every released query."""
+        wrong = []
+        if self.max_characters is not None:
+            wrong.append(f"length(r.query) > {self.max_characters}")
+        if self.max_terms is not None:
+            wrong.append(f"coalesce(t.n, 0) > {self.max_terms}")
+        wrong += ["regexp_matches(r.query, '\\p{Nd}')"] * self.no_digits
+        wrong += ["contains(r.query, '@')"] * self.no_at
+        found = _first(
+            log,
+            "SELECT r.query FROM (SELECT DISTINCT query FROM released) r LEFT JOIN queries q ON q.query = r.query"
+            " LEFT JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) t ON t.query_id = q.query_id"
+            f" WHERE {' OR '.join(wrong)} ORDER BY r.query LIMIT 1",
+        )
+        return None if found is None else f"the query '{found[0]}'"
+
+
+class TimesRounded(Claim):
+    """Times are rounded down to a day or a week."""
+
+    kind: Literal["times-rounded"] = "times-rounded"
+    unit: Literal["day", "week"]
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every released time is rounded down to the {self.unit}."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Look at every released time."""
+        found = _first(
+            log,
+            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"
+            " ORDER BY time LIMIT 1",
+        )
+        return None if found is None else f"the time {found[0]}"
+
+
+AnyClaim = Annotated[
+    PartOfLog | QueryUsers | RowUsers | CombinationUsers | TermUsers | QuerySpelling | TimesRounded,
+    Field(discriminator="kind"),
+]
+
+
+def _first(log: QueryLog, sql: str) -> tuple[object, ...] | None:
+    rows = log.engine.table(sql).to_pylist()
+    return tuple(rows[0].values()) if rows else None
+
+
+def _rows(log: QueryLog, names: list[str]) -> str:
+    """SQL of the log's rows with their texts: the user id, and the columns asked for."""
+    joins, wanted = "", ["e.user_id AS user_id"]
+    for name in names:
+        if name == "query":
+            joins += " JOIN queries q ON q.query_id = e.query_id"
+            wanted.append("q.query AS query")
+        elif name == "url":
+            joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
+            wanted.append("u.url AS url")
+        else:
+            joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name}_id"'
+            wanted.append(f'"x{name}".value AS "{name}"')
+    return f"SELECT {', '.join(wanted)} FROM events e{joins}"

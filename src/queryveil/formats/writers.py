@@ -1,0 +1,111 @@
+"""Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from queryveil.errors import QueryveilError
+from queryveil.formats.aol import HEADER
+from queryveil.text.arrays import byte_spans
+
+SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
+_AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
+_TYPES = _AOL | {"event": pa.int64()}
+_ROW_GROUP = 1_000_000
+
+Batches = Callable[[], Iterator[pa.RecordBatch]]
+
+
+def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
+    """The columns that a table has once it is written in a format."""
+    if format != "aol":
+        return schema
+    if "user" not in schema.names:
+        raise QueryveilError("The aol format has a user in every row, and this release drops users; use parquet or csv.")
+    extra = [name for name in schema.names if name not in _TYPES]
+    if extra:
+        raise QueryveilError(f"The aol format has no place for the column '{extra[0]}'; use parquet or csv.")
+    return pa.schema(list(_AOL.items()))
+
+
+def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    """Write a table."""
+    if format == "parquet":
+        with pq.ParquetWriter(path, schema, compression="zstd") as parquet:
+            for table in _regrouped(schema, batches):
+                parquet.write_table(table, _ROW_GROUP)
+    elif format == "csv":
+        options = pacsv.WriteOptions(quoting_style="needed")
+        with pacsv.CSVWriter(path, schema, write_options=options) as csv:
+            for batch in batches:
+                csv.write_batch(batch)
+    else:
+        with path.open("wb") as file:
+            file.write(("\t".join(HEADER) + "\n").encode())
+            for batch in batches:
+                file.write(_aol_lines(batch))
+
+
+def open_table(path: Path) -> tuple[pa.Schema, Batches]:
+    """The columns of a released file, and a way to read its batches."""
+    if path.suffix == ".parquet":
+        return pq.read_schema(path).remove_metadata(), lambda: _parquet_batches(path)
+    if path.suffix == ".tsv":
+        return pa.schema(list(_AOL.items())), lambda: _text_batches(path, _AOL, aol=True)
+    with path.open("rb") as file:
+        names = [name.strip().strip('"') for name in file.readline().decode("utf-8").strip().split(",")]
+    types = {name: _TYPES.get(name, pa.string()) for name in names}
+    return pa.schema(list(types.items())), lambda: _text_batches(path, types, aol=False)
+
+
+def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches()
+
+
+def _text_batches(path: Path, types: dict[str, pa.DataType], *, aol: bool) -> Iterator[pa.RecordBatch]:
+    # A missing value is an empty field; in CSV an empty text is quoted, so the two are told apart.
+    convert = pacsv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+    )
+    parse = pacsv.ParseOptions(delimiter="\t", quote_char=False) if aol else pacsv.ParseOptions()
+    read = pacsv.ReadOptions(column_names=list(types), skip_rows=1)
+    with pacsv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert) as reader:
+        yield from reader
+
+
+def _regrouped(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    # Row groups of one size, whatever the batches were.
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += len(batch)
+        while size >= _ROW_GROUP:
+            table = pa.Table.from_batches(held, schema)
+            yield table.slice(0, _ROW_GROUP)
+            held = table.slice(_ROW_GROUP).to_batches()
+            size -= _ROW_GROUP
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+def _aol_lines(batch: pa.RecordBatch) -> memoryview:
+    def text(name: str) -> pa.Array:
+        if name not in batch.schema.names:
+            return pa.array([""] * len(batch), pa.large_string())
+        values = batch[name]
+        if pa.types.is_timestamp(values.type):
+            values = pc.strftime(values.cast(pa.timestamp("s")), format="%Y-%m-%d %H:%M:%S")
+        return pc.fill_null(values.cast(pa.large_string()), "")
+
+    fields = [text(name) for name in _AOL]
+    fields[-1] = pc.binary_join_element_wise(fields[-1], pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
+    lines = pc.binary_join_element_wise(*fields, pa.scalar("\t", pa.large_string()))
+    # All lines stand one behind the other in the array's bytes.
+    data, starts, ends = byte_spans(lines)
+    return memoryview(data)[: ends[-1]] if len(starts) else memoryview(b"")

@@ -1,0 +1,47 @@
+"""The manifest of a release: everything needed to check it, and to make it again from the same log."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from queryveil import __version__
+from queryveil.bands import Band
+from queryveil.claims import AnyClaim
+
+FORMAT_VERSION = 1
+
+
+class Counts(BaseModel):
+    """How much of everything there is."""
+
+    model_config = ConfigDict(frozen=True)
+    rows: int
+    events: int
+    users: int | None
+    """None where users are not told apart."""
+    queries: int
+    clicks: int
+
+
+class Manifest(BaseModel):
+    """What a release is and promises."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format_version: int = FORMAT_VERSION
+    software: str = f"queryveil {__version__}"
+    method: str
+    parameters: dict[str, Any]
+    seed: int
+    claims: tuple[AnyClaim, ...]
+    limits: tuple[str, ...] = ()
+    """What the method does not promise, in plain words."""
+    notes: tuple[str, ...] = ()
+    """What the method did on this log that a reader should know."""
+    input_fingerprint: str
+    input_counts: Counts
+    counts: Counts
+    bands: tuple[Band, ...]
+    columns: tuple[str, ...]
+    table: str = ""
+    files: dict[str, str] = {}
+    """The SHA-256 of every file of the release but the manifest."""

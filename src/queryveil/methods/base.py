@@ -1,0 +1,135 @@
+"""The contract of all methods: frozen parameters and one operation, log in, release out."""
+
+import types
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog
+from queryveil.release import Release
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One rule that a query met, or failed: what decided whether it is released."""
+
+    rule: str
+    passed: bool
+    found: str
+
+
+class Method(BaseModel):
+    """A way to anonymize a log.
+
+    A method declares its parameters once, as fields with bounds and a description; the command line, recipes, the
+    manifest and the docs read them from there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: ClassVar[str]
+    """What the method is called on the command line."""
+    limits: ClassVar[tuple[str, ...]]
+    """What it does not promise, in plain words; printed in every report."""
+
+    def __init__(self, **parameters: Any) -> None:
+        try:
+            super().__init__(**parameters)
+        except ValidationError as error:
+            raise QueryveilError(_sentence(type(self), error)) from None
+
+    @abstractmethod
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Make a release of a log.
+
+        Args:
+            log: The original log.
+            seed: Decides all that is random: the same log, parameters and seed give the same bytes.
+        """
+
+    @abstractmethod
+    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+        """Why a query of the log is released or not: every rule, with what was found."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest and a recipe hold them."""
+        return self.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a method, as the command line and the docs need it."""
+
+    name: str
+    kind: type
+    """int, float, bool, str or Path."""
+    many: bool
+    choices: tuple[str, ...]
+    default: Any
+    bounds: str
+    """Such as `at least 2` or `in (0, 1]`; empty if any value will do."""
+    help: str
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        noun = {int: "an integer", float: "a number", bool: "true or false", str: "a text", Path: "a path"}[self.kind]
+        noun = f"a list, each item {noun}" if self.many else noun
+        return f"{noun} {self.bounds}".strip()
+
+
+def parameters_of(method: type[Method]) -> list[Parameter]:
+    """The declared parameters of a method."""
+    return [_parameter(name, info) for name, info in method.model_fields.items()]
+
+
+def _parameter(name: str, info: FieldInfo) -> Parameter:
+    metadata = list(info.metadata)
+    kind, many, choices = info.annotation, False, ()
+    if get_origin(kind) in (Union, types.UnionType):
+        kind = next(part for part in get_args(kind) if part is not type(None))
+    if get_origin(kind) is Annotated:
+        kind, *more = get_args(kind)
+        metadata += [item for part in more for item in (part.metadata if isinstance(part, FieldInfo) else [part])]
+    if get_origin(kind) is tuple:
+        kind, many = get_args(kind)[0], True
+    if get_origin(kind) is Literal:
+        kind, choices = str, get_args(kind)
+    assert isinstance(kind, type)  # noqa: S101
+    default = info.get_default(call_default_factory=True)
+    return Parameter(name, kind, many, tuple(choices), default, _bounds(metadata), info.description or "")
+
+
+def _bounds(metadata: list[Any]) -> str:
+    least = next((m for m in metadata if isinstance(m, Ge | Gt)), None)
+    most = next((m for m in metadata if isinstance(m, Le | Lt)), None)
+    if least is not None and most is not None:
+        left = f"[{least.ge}" if isinstance(least, Ge) else f"({least.gt}"
+        right = f"{most.le}]" if isinstance(most, Le) else f"{most.lt})"
+        return f"in {left}, {right}"
+    if least is not None:
+        return f"at least {least.ge}" if isinstance(least, Ge) else f"above {least.gt}"
+    if most is not None:
+        return f"at most {most.le}" if isinstance(most, Le) else f"below {most.lt}"
+    return ""
+
+
+def _sentence(method: type[Method], error: ValidationError) -> str:
+    problem = error.errors()[0]
+    if not problem["loc"]:
+        return str(problem["msg"]).removeprefix("Value error, ")
+    name = str(problem["loc"][0])
+    known = {parameter.name: parameter for parameter in parameters_of(method)}
+    if name not in known:
+        return f"{method.__name__} has no parameter '{name}'; it has {', '.join(known)}."
+    if problem["type"] == "value_error":
+        return f"The '{name}' parameter of {method.__name__}: {str(problem['msg']).removeprefix('Value error, ')}"
+    got = problem["input"]
+    return f"The '{name}' parameter of {method.__name__} must be {known[name].expected}. Got {got!r} instead."

@@ -1,0 +1,364 @@
+"""Rules: a declarative filter with the rules that regulators and engines use today.
+
+Sources of the shipped recipes are named in them (`recipes/`): the European Search Dataset Licensing Program of
+Google under the Digital Markets Act, article 6(11), and Commission decision C(2026) 5091 as secondary sources describe it.
+
+A column leaves the house only when a rule covers it: clicks by `min_row_users`, times by `time`, metadata by
+`min_row_users` or `min_metadata_users`. Counts of users are taken on the original log.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from queryveil.claims import (
+    Claim,
+    CombinationUsers,
+    PartOfLog,
+    QuerySpelling,
+    QueryUsers,
+    RowUsers,
+    TermUsers,
+    TimesRounded,
+)
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog
+from queryveil.methods.base import Method, Reason
+from queryveil.methods.equality import check_k
+from queryveil.release import Release
+from queryveil.text import normal_form, words
+
+Least = Annotated[int, Field(ge=2)]
+Most = Annotated[int, Field(ge=1)]
+MERGED = -2
+"""The id of a metadata value that was given up; -1 is that of a missing one."""
+
+_ROW_METADATA = ("device", "country")
+
+
+class Rules(Method):
+    """Release what passes every rule that is set; without a rule nothing is released."""
+
+    name: ClassVar[str] = "rules"
+    limits: ClassVar[tuple[str, ...]] = (
+        "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None of "
+        "them is differential privacy.",
+        "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
+        " personal, and miss what does not look like it.",
+        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
+        "Accounts controlled by one person count as several users.",
+    )
+
+    min_query_users: Least | None = Field(None, description="least distinct users behind a released query")
+    min_row_users: Least | None = Field(
+        None,
+        description="least distinct users behind a released row, that is a (query, url, device, country); clicks are"
+        " released only with this rule",
+    )
+    min_term_users: Least | None = Field(None, description="least distinct users behind each word of a released query")
+    max_characters: Most | None = Field(None, description="longest released query, in characters")
+    max_terms: Most | None = Field(None, description="longest released query, in words")
+    no_digits: bool = Field(False, description="drop queries that hold a digit")
+    no_at: bool = Field(False, description="drop queries that hold an @")
+    allow_list: Path | None = Field(None, description="file of queries, one a line: release no other")
+    block_list: Path | None = Field(
+        None, description="file of words or phrases, one a line: drop queries that hold one of them"
+    )
+    time: Literal["drop", "day", "week"] = Field("drop", description="drop times, or round them down to a day or week")
+    min_metadata_users: Least | None = Field(
+        None, description="merge metadata values until every released combination of them has so many users"
+    )
+    metadata: tuple[str, ...] = Field(
+        ("country", "device", "language"),
+        description="the metadata columns of min_metadata_users, most important first: the last is merged first",
+    )
+    users: Literal["fresh", "drop"] = Field(
+        "fresh", description="keep users apart under fresh random ids, or drop them"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_rule(self) -> Self:
+        filters = (self.min_query_users, self.min_row_users, self.min_term_users, self.max_characters, self.max_terms,
+                   self.no_digits, self.no_at, self.allow_list, self.block_list)  # fmt: skip
+        if not any(filters):
+            raise ValueError(
+                "Rules needs at least one rule, such as --min-query-users 30, or a recipe: --recipe thirty-five."
+            )
+        return self
+
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Release what passes every rule."""
+        for name in ("min_query_users", "min_row_users", "min_term_users", "min_metadata_users"):
+            check_k(self, name, getattr(self, name) or 2, log)
+        if self.time != "drop" and not log.has_times:
+            raise QueryveilError(f"The rule 'time = {self.time}' needs times, and the log has none; leave it out.")
+        engine = log.engine
+        keep = np.ones(log.n_queries, np.bool_)
+        for _, passed, _ in self._query_rules(log):
+            keep &= passed
+        engine.read("released_queries", pa.table({"query_id": keep.nonzero()[0]}))
+        row_metadata = self._row_metadata(log)
+        metadata = self._metadata(log)
+        engine.materialize(self._rows(log, row_metadata), "kept_rows")
+        if metadata:
+            engine.read("merged", self._merged(log, metadata))
+        carried = [*(["time"] if self.time != "drop" else []), *dict.fromkeys([*metadata, *row_metadata])]
+        release = Release.of_events(
+            log,
+            self._events(carried, metadata),
+            "SELECT event_id, rank, url_id FROM kept_rows WHERE url_id IS NOT NULL" if self._clicks(log) else None,
+            method=self.name,
+            parameters=self.parameters(),
+            claims=self._claims(log, row_metadata, metadata),
+            limits=self.limits,
+            seed=seed,
+            users=self.users,
+            carried=carried,
+        )
+        engine.forget("released_queries")
+        engine.drop("kept_rows")
+        if metadata:
+            engine.forget("merged")
+        return release
+
+    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+        """Every rule about the query, and how many of its rows pass the rule about rows."""
+        reasons = [
+            Reason(rule, bool(passed[query_id]), found(query_id)) for rule, passed, found in self._query_rules(log)
+        ]
+        if self.min_row_users is not None:
+            log.engine.read("released_queries", pa.table({"query_id": [query_id]}))
+            kept = log.engine.row(f"SELECT count(*) AS n FROM ({self._rows(log, self._row_metadata(log))})")[0]
+            log.engine.forget("released_queries")
+            names = ", ".join(("query", "url", *self._row_metadata(log)))
+            reasons.append(
+                Reason(f"at least {self.min_row_users} users share the row's ({names})", kept > 0, f"{kept} rows do")
+            )
+        return reasons
+
+    def _query_rules(self, log: QueryLog) -> Iterator[tuple[str, NDArray[np.bool_], Callable[[int], str]]]:
+        """Each rule about queries: its words, which queries pass, and what was found for one of them."""
+        if self.min_query_users is not None:
+            users = log.users_per_query
+            rule = f"at least {self.min_query_users} users issued the query"
+            yield rule, users >= self.min_query_users, lambda q: f"{users[q]} did"
+        if self.min_term_users is not None:
+            rarest = _rarest_word(log)
+            rule = f"at least {self.min_term_users} users used each of its words"
+            yield rule, rarest >= self.min_term_users, lambda q: f"{rarest[q]} used the rarest"
+        if self.max_characters is not None:
+            length = pc.utf8_length(log.query_text).to_numpy()
+            rule = f"at most {self.max_characters} characters"
+            yield rule, length <= self.max_characters, lambda q: f"it has {length[q]}"
+        if self.max_terms is not None:
+            terms = log.tokens.per_query
+            yield f"at most {self.max_terms} words", terms <= self.max_terms, lambda q: f"it has {terms[q]}"
+        if self.no_digits:
+            digits = pc.match_substring_regex(log.query_text, r"\p{Nd}").to_numpy(zero_copy_only=False)
+            yield "no digit", ~digits, lambda q: "it has one" if digits[q] else "it has none"
+        if self.no_at:
+            at = pc.match_substring(log.query_text, "@").to_numpy(zero_copy_only=False)
+            yield "no @", ~at, lambda q: "it has one" if at[q] else "it has none"
+        if self.allow_list is not None:
+            allowed = pc.is_in(log.query_text, _lines(self.allow_list)).to_numpy(zero_copy_only=False)
+            yield "on the allow-list", allowed, lambda q: "it is" if allowed[q] else "it is not"
+        if self.block_list is not None:
+            blocked = _holding(log, _lines(self.block_list))
+            yield "nothing on the block-list", ~blocked, lambda q: "it is blocked" if blocked[q] else "it is free"
+
+    def _clicks(self, log: QueryLog) -> bool:
+        return self.min_row_users is not None and len(log.clicks) > 0
+
+    def _row_metadata(self, log: QueryLog) -> list[str]:
+        return [name for name in _ROW_METADATA if name in log.extras] if self.min_row_users is not None else []
+
+    def _metadata(self, log: QueryLog) -> list[str]:
+        if self.min_metadata_users is None:
+            return []
+        found = [name for name in self.metadata if name in log.extras]
+        if not found:
+            raise QueryveilError(
+                f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
+                f"{', '.join(log.extras) or 'no extra column'}; name others with --metadata."
+            )
+        return found
+
+    def _rows(self, log: QueryLog, row_metadata: Sequence[str]) -> str:
+        """SQL of the rows that may be released: event_id, rank, url_id."""
+        if self.min_row_users is None:
+            return (
+                "SELECT e.event_id AS event_id, NULL AS rank, NULL AS url_id FROM events e"
+                " JOIN released_queries r ON r.query_id = e.query_id"
+            )
+        meta = "".join(f', e."{name}_id" AS "{name}_id"' for name in row_metadata)
+        rows = (
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, c.rank AS rank,"
+            f" c.url_id AS url_id, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN released_queries r"
+            " ON r.query_id = e.query_id LEFT JOIN clicks c ON c.event_id = e.event_id"
+        )
+        keys = ["query_id", "url_key", *(f'"{name}_id"' for name in row_metadata)]
+        names = ", ".join(keys)
+        shared = (
+            f"SELECT {names} FROM (SELECT {names}, user_id FROM ({rows}) AS r GROUP BY {names}, user_id) AS pairs"
+            f" GROUP BY {names} HAVING count(*) >= {self.min_row_users}"
+        )
+        same = " AND ".join(f"shared.{key} = rows_.{key}" for key in keys)
+        return (
+            "SELECT rows_.event_id AS event_id, rows_.rank AS rank, rows_.url_id AS url_id"
+            f" FROM ({rows}) AS rows_ JOIN ({shared}) AS shared ON {same}"
+        )
+
+    def _events(self, carried: Sequence[str], metadata: Sequence[str]) -> str:
+        """SQL of the released events with their carried columns."""
+        wanted, joins = "", ""
+        for name in carried:
+            if name == "time":
+                wanted += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
+            elif name in metadata:
+                wanted += f', m."{name}" AS "{name}"'
+            else:
+                wanted += f', "x {name}".value AS "{name}"'
+                joins += f' LEFT JOIN "extra {name}" AS "x {name}" ON "x {name}".id = e."{name}_id"'
+        if metadata:
+            joins += " JOIN merged m ON " + " AND ".join(f'm."{name}_id" = e."{name}_id"' for name in metadata)
+        return (
+            f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{wanted} FROM events e"
+            f" JOIN (SELECT event_id FROM kept_rows GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
+        )
+
+    def _merged(self, log: QueryLog, metadata: Sequence[str]) -> pa.Table:
+        """For every combination of metadata ids, the values under which it is released."""
+        ids = [f"{name}_id" for name in metadata]
+        names = ", ".join(f'e."{name}" AS "{name}"' for name in ids)
+        keys = ", ".join(f'e."{name}"' for name in ids)
+        pairs = log.engine.table(
+            f"SELECT e.user_id AS user_id, {names} FROM events e JOIN kept_rows k ON k.event_id = e.event_id"
+            f" GROUP BY e.user_id, {keys} ORDER BY e.user_id, {keys}"
+        )
+        combination = np.stack([pairs[name].to_numpy() for name in ids], axis=1)
+        assert self.min_metadata_users is not None  # noqa: S101
+        merged = merge_until(combination, pairs["user_id"].to_numpy(), self.min_metadata_users)
+        _, first = np.unique(combination, axis=0, return_index=True)
+        columns: dict[str, pa.Array] = {}
+        for i, name in enumerate(metadata):
+            columns[ids[i]] = pa.array(combination[first, i])
+            released = merged[first, i]
+            value = log.extras[name].take(pa.array(released, mask=released < 0))
+            columns[name] = pc.if_else(pa.array(released == MERGED), CombinationUsers.MERGED, value).cast(pa.string())
+        return pa.table(columns)
+
+    def _claims(self, log: QueryLog, row_metadata: Sequence[str], metadata: Sequence[str]) -> list[Claim]:
+        claims: list[Claim] = [PartOfLog()]
+        if self.min_query_users is not None:
+            claims.append(QueryUsers(users=self.min_query_users))
+        if self.min_row_users is not None:
+            columns = (*(["url"] if self._clicks(log) else []), *row_metadata)
+            claims.append(RowUsers(users=self.min_row_users, columns=columns))
+        if self.min_term_users is not None:
+            claims.append(TermUsers(users=self.min_term_users))
+        spelling = QuerySpelling(
+            max_characters=self.max_characters,
+            max_terms=self.max_terms,
+            no_digits=self.no_digits,
+            no_at=self.no_at,
+        )
+        if spelling != QuerySpelling():
+            claims.append(spelling)
+        if self.time != "drop":
+            claims.append(TimesRounded(unit=self.time))
+        if metadata and self.min_metadata_users is not None:
+            claims.append(CombinationUsers(users=self.min_metadata_users, columns=tuple(metadata)))
+        return claims
+
+
+def merge_until(
+    combination: NDArray[np.int32], user: NDArray[np.int32], least: int
+) -> NDArray[np.int32]:
+    """Give up metadata values until every combination that is left has at least `least` users.
+
+    Combinations with too few users give up their last column, what is still too small the one before, and so on. If
+    those that gave up everything are too few together, the smallest other combinations join them.
+
+    Args:
+        combination: One row for each distinct (user, combination): the ids of its values.
+        user: The user of each row.
+        least: Users that a combination must have.
+
+    Returns:
+        The combinations, with MERGED in place of what was given up.
+    """
+    merged = combination.copy()
+    for column in range(combination.shape[1] - 1, -1, -1):
+        users, group = _users(merged, user)
+        merged[users[group] < least, column] = MERGED
+    while True:
+        users, group = _users(merged, user)
+        small = users < least
+        if not small.any():
+            return merged
+        if len(users) == 1:
+            raise QueryveilError(
+                f"Only {users[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; loosen "
+                "the other rules or lower it."
+            )
+        # Only those that gave up everything can be too few now; the smallest of the others joins them.
+        smallest = np.argmin(np.where(small, np.iinfo(np.int64).max, users))
+        merged[group == smallest] = MERGED
+
+
+def _users(combination: NDArray[np.int32], user: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct users of each different combination, and which of them each row has."""
+    different, group = np.unique(combination, axis=0, return_inverse=True)
+    pairs = np.unique(np.stack([group, user], axis=1), axis=0)
+    return np.bincount(pairs[:, 0], minlength=len(different)), group
+
+
+def _rarest_word(log: QueryLog) -> NDArray[np.int64]:
+    """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
+    tokens = log.tokens
+    rarest = np.zeros(log.n_queries, np.int64)
+    some = tokens.per_query > 0
+    if some.any():
+        rarest[some] = np.minimum.reduceat(log.users_per_word[tokens.word], tokens.start[:-1][some])
+    return rarest
+
+
+def _lines(path: Path) -> pa.Array:
+    """The entries of a list file, in normal form."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise QueryveilError(f"The list {path} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise QueryveilError(f"The list {path} is not UTF-8; convert it first.") from None
+    entries = normal_form(pa.array(text.splitlines(), pa.large_string()))
+    return entries.filter(pc.not_equal(entries, ""))
+
+
+def _holding(log: QueryLog, phrases: pa.Array) -> NDArray[np.bool_]:
+    """Which queries hold one of the phrases as a run of whole words."""
+    tokens = log.tokens
+    per_phrase, parts = words(phrases)
+    ids = pc.index_in(parts.cast(pa.large_string()), tokens.text).fill_null(-1).to_numpy()
+    query = np.repeat(np.arange(log.n_queries), tokens.per_query)
+    held = np.zeros(log.n_queries, np.bool_)
+    starts = np.concatenate([[0], np.cumsum(per_phrase)])
+    phrase_ids = [ids[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True) if b > a and (ids[a:b] >= 0).all()]
+    openings = np.unique([phrase[0] for phrase in phrase_ids])
+    # Only places where a phrase could open are looked at, sorted by that word.
+    places = np.flatnonzero(np.isin(tokens.word, openings))
+    places = places[np.argsort(tokens.word[places], kind="stable")]
+    opening = tokens.word[places]
+    for phrase in phrase_ids:
+        at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
+        at = at[at + len(phrase) <= len(tokens.word)]
+        for offset, word in enumerate(phrase):
+            at = at[(tokens.word[at + offset] == word) & (query[at + offset] == query[at])]
+        held[query[at]] = True
+    return held

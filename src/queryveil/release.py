@@ -1,0 +1,330 @@
+"""Release: what leaves the house, with its manifest; written whole or not at all."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from queryveil.bands import bands
+from queryveil.claims import Claim, Verdict
+from queryveil.errors import QueryveilError
+from queryveil.formats import writers
+from queryveil.log import QueryLog
+from queryveil.manifest import FORMAT_VERSION, Counts, Manifest
+from queryveil.summary import markdown
+
+MANIFEST, REPORT = "manifest.json", "report.md"
+_BATCH = 250_000
+
+
+@dataclass(frozen=True)
+class Release:
+    """A released table and its manifest, in memory or in a directory.
+
+    Attributes:
+        manifest: What the release is and promises.
+        schema: The columns of the released table.
+        batches: Gives the released table, batch after batch.
+        log: The original log, if the release was just made from it.
+        path: Its directory, if it was loaded.
+        fresh_user: The released id of each user id of the log, 0 for users who are not in it; the secret of the release.
+    """
+
+    manifest: Manifest
+    schema: pa.Schema
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    log: QueryLog | None = None
+    path: Path | None = None
+    fresh_user: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_events(
+        cls,
+        log: QueryLog,
+        events: str,
+        clicks: str | None,
+        *,
+        method: str,
+        parameters: Mapping[str, Any],
+        claims: Sequence[Claim],
+        limits: Sequence[str],
+        seed: int,
+        users: Literal["fresh", "drop"] = "fresh",
+        carried: Sequence[str] = (),
+        notes: Sequence[str] = (),
+    ) -> "Release":
+        """A release of some of the log's events, under fresh user ids in random order.
+
+        Args:
+            log: The original log.
+            events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
+            clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks.
+            method: The name of the method.
+            parameters: Its parameters.
+            claims: What the release promises.
+            limits: What it does not promise, in plain words.
+            seed: Decides all that is random.
+            users: Whether users stay apart under fresh ids, or are dropped.
+            carried: Further columns of `events` that are released.
+            notes: Sentences for the report about what the method did.
+        """
+        rows, fresh = _shuffled_rows(log, events, clicks, seed, users, carried)
+        schema, text = _texts(log, rows, users, clicks is not None, carried)
+        query, event = rows["query_id"].to_numpy(), rows["event"].to_numpy()
+        kept = np.bincount(query[np.diff(event, prepend=0) > 0], minlength=log.n_queries)
+        counts = Counts(
+            rows=len(rows),
+            events=int(kept.sum()),
+            users=int(np.count_nonzero(fresh)) if users == "fresh" else None,
+            queries=int(np.count_nonzero(kept)),
+            clicks=len(rows) - rows["url_id"].null_count,
+        )
+        manifest = Manifest(
+            method=method,
+            parameters=dict(parameters),
+            seed=seed,
+            claims=tuple(claims),  # type: ignore[arg-type]  # each is one of AnyClaim's
+            limits=tuple(limits),
+            notes=tuple(notes),
+            input_fingerprint=log.fingerprint,
+            input_counts=Counts(
+                rows=log.rows,
+                events=len(log.events),
+                users=log.n_users,
+                queries=log.n_queries,
+                clicks=len(log.clicks),
+            ),
+            counts=counts,
+            bands=bands(log.users_per_query, log.events_per_query, kept),
+            columns=tuple(schema.names),
+        )
+        return cls(manifest, schema, text, log=log, fresh_user=fresh)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Release":
+        """Open a release directory.
+
+        Raises:
+            QueryveilError: If there is none, or it is not as its manifest says.
+        """
+        place = Path(path)
+        try:
+            text = (place / MANIFEST).read_text("utf-8")
+            manifest = Manifest.model_validate_json(text)
+        except OSError:
+            raise QueryveilError(
+                f"There is no release in {place}: it has no readable {MANIFEST}; give the directory that "
+                "'queryveil anonymize -o' wrote."
+            ) from None
+        except ValidationError as error:
+            version = _version_of(text)
+            if version != FORMAT_VERSION:
+                raise QueryveilError(
+                    f"The release {place} has format version {version}, this queryveil reads version {FORMAT_VERSION}; "
+                    "use the version of queryveil that made it."
+                ) from None
+            where = ".".join(map(str, error.errors()[0]["loc"]))
+            raise QueryveilError(f"The manifest {place / MANIFEST} is damaged at '{where}'.") from None
+        if "/" in manifest.table or manifest.table.startswith(".") or not (place / manifest.table).is_file():
+            raise QueryveilError(f"The release {place} lacks its table '{manifest.table}'; fetch it again.")
+        schema, batches = writers.open_table(place / manifest.table)
+        if tuple(schema.names) != manifest.columns:
+            raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
+        return cls(manifest, schema, batches, path=place)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        format: str = "parquet",
+        overwrite: bool = False,
+        allow_empty: bool = False,
+    ) -> tuple[Verdict, ...]:
+        """Check every claim, then write the release as a new directory.
+
+        Args:
+            path: The directory to make; its parent must exist.
+            format: `parquet`, `aol` (TSV) or `csv`.
+            overwrite: Whether an earlier release at this place may be replaced.
+            allow_empty: Whether a release without a single query is worth writing.
+
+        Returns:
+            The verdicts of the checks, all of which hold.
+
+        Raises:
+            QueryveilError: If the release must not or cannot be written. Nothing is left behind then.
+        """
+        if self.log is None:
+            raise QueryveilError("This release was loaded from a directory; copy the directory instead of saving it again.")
+        place = Path(path)
+        check_target(place, format, overwrite)
+        if self.manifest.counts.rows == 0 and not allow_empty:
+            raise QueryveilError(
+                "The release would be empty: no query of the log passes; loosen the parameters, or write it all the same "
+                "with --allow-empty."
+            )
+        stage = None
+        try:
+            stage = Path(tempfile.mkdtemp(prefix=".queryveil-", dir=place.parent))
+            table = f"log{writers.SUFFIXES[format]}"
+            schema = writers.schema_in(format, self.schema)
+            writers.write(stage / table, format, self.schema, self.batches())
+            manifest = self.manifest.model_copy(update={"table": table, "columns": tuple(schema.names)})
+            verdicts = _checked(Release(manifest, *writers.open_table(stage / table)), self.log)
+            _publish(manifest, verdicts, stage, place)
+        except OSError as error:
+            why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+            raise QueryveilError(f"The release cannot be written to {place}: {why}.") from error
+        finally:
+            if stage is not None:
+                shutil.rmtree(stage, ignore_errors=True)
+        return verdicts
+
+
+@contextmanager
+def loaded(release: Release, log: QueryLog) -> Iterator[None]:
+    """Have the released table beside the log's own tables, under the name `released`."""
+    log.engine.load("released", pa.RecordBatchReader.from_batches(release.schema, release.batches()))
+    try:
+        yield
+    finally:
+        log.engine.drop("released")
+
+
+def check_claims(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
+    """Check every claim of a release against the original log."""
+    with loaded(release, log):
+        return tuple(claim.verdict(log, tuple(release.schema.names)) for claim in release.manifest.claims)
+
+
+def check_target(place: Path, format: str, overwrite: bool) -> None:
+    """Refuse a place where a release cannot or must not be written."""
+    if format not in writers.SUFFIXES:
+        raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
+    if not place.parent.is_dir():
+        raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
+    if place.exists() and not overwrite:
+        raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
+    if place.exists() and not (place / MANIFEST).is_file():
+        raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+
+
+def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
+    verdicts = check_claims(release, log)
+    wrong = next((verdict for verdict in verdicts if not verdict.holds), None)
+    if wrong is not None:
+        # The counter-example is not published, so it must not be told either.
+        raise QueryveilError(f"The release was not written, because a check refutes what it promises: {wrong.claim}")
+    return verdicts
+
+
+def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Path, place: Path) -> None:
+    (stage / REPORT).write_text(markdown(manifest, verdicts), "utf-8")
+    files = {file.name: sha256(file) for file in sorted(stage.iterdir())}
+    manifest = manifest.model_copy(update={"files": files})
+    (stage / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
+    for file in stage.iterdir():
+        with file.open("rb") as handle:
+            os.fsync(handle.fileno())
+    mask = os.umask(0)
+    os.umask(mask)
+    stage.chmod(0o777 & ~mask)  # the staging folder was private; a release is meant to be handed on
+    if place.exists():
+        old = Path(tempfile.mkdtemp(prefix=".queryveil-old-", dir=place.parent))
+        place.rename(old / "release")
+        stage.rename(place)
+        shutil.rmtree(old)
+    else:
+        stage.rename(place)
+
+
+def sha256(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _version_of(text: str) -> object:
+    try:
+        return json.loads(text).get("format_version")
+    except (ValueError, AttributeError):
+        return "unknown"
+
+
+def _shuffled_rows(
+    log: QueryLog, events: str, clicks: str | None, seed: int, users: str, carried: Sequence[str]
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event."""
+    engine = log.engine
+    engine.materialize(events, "kept")
+    members = engine.table("SELECT DISTINCT user_id FROM kept ORDER BY user_id")["user_id"].to_numpy()
+    fresh = np.zeros(log.n_users, np.int64)
+    order = np.argsort(keyed(log.secret(seed, "user"), log.user_digest[members]), kind="stable")
+    fresh[members[order]] = np.arange(1, len(members) + 1)
+    engine.read("fresh", pa.table({"user_id": members, "user": fresh[members]}))
+    ids = engine.table("SELECT event_id FROM kept ORDER BY event_id")["event_id"].to_numpy()
+    draw = keyed(log.secret(seed, "event"), ids.astype(np.uint64))
+    engine.read("draws", pa.table({"event_id": ids, "draw": draw}))
+    more = "".join(f', k."{name}" AS "{name}"' for name in carried)
+    click_join = f"LEFT JOIN ({clicks}) c ON c.event_id = k.event_id" if clicks is not None else ""
+    click_columns = "c.rank AS rank, c.url_id AS url_id" if clicks is not None else "NULL AS rank, NULL AS url_id"
+    # Where users are dropped, their order must not stand in for them.
+    by_user = 'f."user", ' if users == "fresh" else ""
+    rows = engine.table(
+        f"SELECT f.\"user\" AS \"user\", k.query_id AS query_id, k.event_id AS event_id, {click_columns}{more}"
+        f" FROM kept k JOIN fresh f ON f.user_id = k.user_id JOIN draws d ON d.event_id = k.event_id {click_join}"
+        f" ORDER BY {by_user}k.query_id, d.draw, k.event_id, rank, url_id"
+    )
+    engine.forget("fresh")
+    engine.forget("draws")
+    engine.drop("kept")
+    event = rows["event_id"].to_numpy()
+    changed = np.ones(len(event), np.int64)
+    changed[1:] = event[1:] != event[:-1]
+    return rows.append_column("event", pa.array(np.cumsum(changed))), fresh
+
+
+def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A keyed digest of each number: random to whoever lacks the key, the same in every run."""
+    from queryveil.kernels.digest import digests
+
+    words = np.empty((len(numbers), 3), np.uint64)
+    words[:, :2] = np.frombuffer(key, np.uint64)
+    words[:, 2] = numbers
+    starts = np.arange(len(numbers), dtype=np.int64) * 24
+    return digests(words.reshape(-1).view(np.uint8), starts, starts + 24)[0]
+
+
+def _texts(
+    log: QueryLog, rows: pa.Table, users: str, with_clicks: bool, carried: Sequence[str]
+) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
+    """The schema of the released table, and its batches with texts in place of ids."""
+    columns: dict[str, pa.DataType] = {"user": pa.int64()} if users == "fresh" else {}
+    columns |= {"event": pa.int64(), "query": pa.string()}
+    columns |= {name: rows.schema.field(name).type for name in carried}
+    if with_clicks:
+        columns |= {"rank": pa.int32(), "url": pa.string()}
+    schema = pa.schema(list(columns.items()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(rows), _BATCH):
+            batch = rows.slice(start, _BATCH).combine_chunks().to_batches()[0]
+            found = {name: batch[name] for name in batch.schema.names if name in columns}
+            found["query"] = log.query_text.take(batch["query_id"]).cast(pa.string())
+            if with_clicks:
+                found["url"] = log.url_text.take(batch["url_id"]).cast(pa.string())
+            yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
+
+    return schema, batches

@@ -1,0 +1,87 @@
+"""The plain report that lies in every release: what was kept, what is promised, what is not."""
+
+import re
+from collections.abc import Sequence
+
+from queryveil.claims import Verdict
+from queryveil.manifest import Manifest
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
+
+
+def escape(text: str) -> str:
+    """Text from a log as inert Markdown: queries are hostile input."""
+    return _SPECIAL.sub(r"\\\1", "".join(c if c.isprintable() else " " for c in text))
+
+
+def share(part: int, whole: int) -> str:
+    """A share in per cent that does not round something to nothing, nor almost everything to everything."""
+    if whole == 0:
+        return "-"
+    value = 100 * part / whole
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    if 99.9 < value < 100:
+        return ">99.9 %"
+    return f"{value:.1f} %"
+
+
+def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """What was kept: a row each for events, users, queries and clicks."""
+    rows = []
+    for name in ("queries", "events", "users", "clicks"):
+        before, after = getattr(manifest.input_counts, name), getattr(manifest.counts, name)
+        label = "distinct queries" if name == "queries" else name
+        if after is None:
+            rows.append((label, f"{before:,}", "not told apart", "-"))
+        else:
+            rows.append((label, f"{before:,}", f"{after:,}", share(after, before)))
+    return rows
+
+
+def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
+    """What was kept, by how many users issued a query."""
+    return [
+        (
+            band.label,
+            f"{band.queries:,}",
+            share(band.kept_queries, band.queries),
+            f"{band.events:,}",
+            share(band.kept_events, band.events),
+        )
+        for band in manifest.bands
+    ]
+
+
+def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
+    """The report of a release as Markdown."""
+    parameters = [(f"`{name}`", escape(str(value))) for name, value in manifest.parameters.items()]
+    parts = [
+        "# Release report",
+        f"Made by {manifest.software} with the method `{manifest.method}` and seed {manifest.seed} from the log with "
+        f"fingerprint `{manifest.input_fingerprint}`.",
+        "## What it promises",
+        "\n".join(f"- {verdict.claim} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
+        or "- Nothing.",
+        "Each promise was checked against the released file and the original log before the release was written. "
+        "Whoever has both can check again with `queryveil verify`.",
+        "## What it does not promise",
+        "\n".join(f"- {limit}" for limit in manifest.limits),
+        "## What was kept",
+        _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
+        "By how many users issued a query:",
+        _table(("queries of", "distinct queries", "kept", "events", "kept"), band_rows(manifest)),
+        *(["## Notes", "\n".join(f"- {escape(note)}" for note in manifest.notes)] if manifest.notes else []),
+        "## Parameters",
+        _table(("parameter", "value"), parameters),
+        "## Columns",
+        "The released table has the columns " + ", ".join(f"`{escape(name)}`" for name in manifest.columns) + ".",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
