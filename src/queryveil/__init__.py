@@ -15,14 +15,27 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from queryveil.errors import QueryveilError
+    from queryveil.explanation import explain
     from queryveil.ingest import read_log
     from queryveil.log import QueryLog
     from queryveil.methods import Equality, Rules
+    from queryveil.profiles import profile
     from queryveil.release import Release
     from queryveil.synth import generate
     from queryveil.verifier import verify
 
-__all__ = ["Equality", "QueryLog", "QueryveilError", "Release", "Rules", "generate", "read_log", "verify"]
+__all__ = [
+    "Equality",
+    "QueryLog",
+    "QueryveilError",
+    "Release",
+    "Rules",
+    "explain",
+    "generate",
+    "profile",
+    "read_log",
+    "verify",
+]
 
 _HOMES = {
     "Equality": "methods",
@@ -30,7 +43,9 @@ _HOMES = {
     "QueryveilError": "errors",
     "Release": "release",
     "Rules": "methods",
+    "explain": "explanation",
     "generate": "synth",
+    "profile": "profiles",
     "read_log": "ingest",
     "verify": "verifier",
 }

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -191,6 +192,24 @@ class Release:
             if stage is not None:
                 shutil.rmtree(stage, ignore_errors=True)
         return verdicts
+
+    def save_user_map(self, path: str | Path) -> None:
+        """Write the secret map from original to released users as CSV, readable by its owner alone.
+
+        Whoever has this file can undo the fresh ids. It is for measuring, and never part of a release.
+        """
+        if self.log is None or self.fresh_user is None:
+            raise QueryveilError("Only a release that was just made knows its user map.")
+        members = np.flatnonzero(self.fresh_user)
+        table = pa.table(
+            {"original": self.log.user_text.take(pa.array(members)), "released": self.fresh_user[members]}
+        )
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                pacsv.write_csv(table, file)
+        except OSError as error:
+            raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""The command line: one file a verb.
+
+Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad input, 3 a fault of queryveil itself.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import typer
+
+from queryveil.cli import anonymize, explain, profile, synth, verify
+from queryveil.errors import QueryveilError
+
+
+def build(words: list[str]) -> typer.Typer:
+    """The application; `words` are the command line's, because a method brings its own options."""
+    app = typer.Typer(
+        name="queryveil",
+        help="Anonymize web-search query logs: a log in, a verified release out.",
+        epilog="A first look:  queryveil synth -o log.tsv.gz  &&  queryveil profile log.tsv.gz",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    app.command("synth")(synth.synth)
+    app.command("profile")(profile.profile)
+    app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words))
+    app.command("verify")(verify.verify)
+    app.command("explain")(explain.explain)
+    return app
+
+
+def root(
+    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
+) -> None:
+    """Anonymize web-search query logs: a log in, a verified release out."""
+    if version:
+        from queryveil import __version__
+
+        typer.echo(f"queryveil {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every failure is one sentence and an exit code."""
+    # A polite kill must still remove what is half done.
+    signal.signal(signal.SIGTERM, _stop)
+    words = sys.argv[1:] or os.environ.get("COMP_WORDS", "").split()
+    try:
+        build(words)()
+    except QueryveilError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("Stopped.", 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except MemoryError:
+        _fail("There is not enough memory for this log.", 2)
+    except Exception as error:
+        # Messages of other packages may quote the log, so they are shown only to who asks for them.
+        if os.environ.get("QUERYVEIL_DEBUG"):
+            raise
+        _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _fail(sentence: str, code: int) -> None:
+    print(f"queryveil: {sentence}", file=sys.stderr)
+    sys.exit(code)

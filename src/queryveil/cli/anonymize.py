@@ -1,0 +1,194 @@
+"""queryveil anonymize: from a log to a release.
+
+The options of a method come from its own declaration, so they depend on the method named on the command line.
+"""
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.methods import Method
+    from queryveil.release import Release
+
+
+def command(words: list[str]) -> Callable[..., None]:
+    """The verb, with the options of the method that the command line names."""
+    method = _method_named(words) if "anonymize" in words else None
+
+    def anonymize(**given: Any) -> None:
+        _run(method, given)
+
+    anonymize.__doc__ = _run.__doc__
+    parameters = [*_SHARED, *(_options_of(method) if method is not None else [])]
+    anonymize.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    anonymize.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return anonymize
+
+
+def epilog(words: list[str]) -> str | None:
+    """Behind the help: what there is to choose from."""
+    if "anonymize" not in words or _method_named(words) is not None:
+        return None
+    from queryveil.methods import METHODS
+    from queryveil.methods.recipe import shipped
+
+    return (
+        f"Methods: {', '.join(METHODS)}; their parameters: queryveil anonymize --method NAME --help. "
+        f"Shipped recipes: {', '.join(shipped())}."
+    )
+
+
+def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
+    """Anonymize a log: write a release directory with the table, its manifest and a report.
+
+    Nothing is written unless every claim of the release passes the verifier.
+    """
+    from queryveil.methods import METHODS
+    from queryveil.methods.recipe import load_recipe
+    from queryveil.release import check_target
+
+    recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
+    if method is None:
+        raise QueryveilError(
+            f"Name a method with --method ({', '.join(METHODS)}), or a recipe with --recipe."
+            if given["method"] is None and recipe is None
+            else f"There is no method '{given['method'] or (recipe and recipe.method)}'; there are {', '.join(METHODS)}."
+        )
+    if recipe is not None and recipe.method != method.name:
+        raise QueryveilError(f"--method is {method.name}, but the recipe is one of {recipe.method}; leave one of them out.")
+    named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
+    chosen = method(**{**(recipe.parameters if recipe is not None else {}), **named})
+    seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
+    target = Path(given["output"])
+    check_target(target, given["output_format"], given["overwrite"])
+    if given["user_map"] is not None and Path(given["user_map"]).exists():
+        raise QueryveilError(f"{given['user_map']} exists already; name another file for the user map.")
+    log = options.read(
+        given["log"], given["format"], given["columns"], given["encoding"], given["max_bad_rows"], given["threads"]
+    )
+    with options.working("Anonymizing"):
+        release = chosen.anonymize(log, seed=seed)
+    with options.working("Checking and writing"):
+        release.save(
+            target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
+        )
+    if given["user_map"] is not None:
+        release.save_user_map(given["user_map"])
+    _show(release, target, given["as_json"])
+
+
+def _show(release: "Release", target: Path, as_json: bool) -> None:
+    from queryveil.summary import band_rows, kept_rows
+
+    manifest = release.manifest
+    if as_json:
+        typer.echo(json.dumps({"release": str(target), **manifest.model_dump(mode="json")}, indent=2))
+        return
+    options.tables(
+        options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
+        options.table(
+            "By how many users issued a query", ("queries of", "distinct", "kept", "events", "kept"), band_rows(manifest)
+        ),
+        *(f"Holds: {claim.statement}" for claim in manifest.claims),
+        f"Written to {target}; its report.md says what is promised and what is not.",
+    )
+
+
+def _method_named(words: list[str]) -> "type[Method] | None":
+    """The method of `--method NAME`, or of the recipe; None if neither names one, which is told later."""
+    from queryveil.methods import METHODS
+    from queryveil.methods.recipe import load_recipe
+
+    name = _value_of("--method", words)
+    recipe = _value_of("--recipe", words)
+    if name is None and recipe is not None:
+        try:
+            name = load_recipe(recipe).method
+        except QueryveilError:
+            return None
+    return METHODS.get(name) if name is not None else None
+
+
+def _value_of(option: str, words: list[str]) -> str | None:
+    for word, following in zip(words, [*words[1:], None], strict=True):
+        if word == option:
+            return following
+        if word.startswith(option + "="):
+            return word.removeprefix(option + "=")
+    return None
+
+
+def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
+    from queryveil.methods import parameters_of
+
+    result = []
+    for parameter in parameters_of(method):
+        flag = "--" + parameter.name.replace("_", "-")
+        names = [f"-{parameter.name}" if len(parameter.name) == 1 else flag]
+        kind: Any = parameter.kind
+        if kind is bool:
+            names = [f"{flag}/--{'allow' + flag[4:] if flag.startswith('--no-') else 'no-' + flag[2:]}"]
+        kind = list[kind] if parameter.many else kind
+        default = ", ".join(parameter.default) if parameter.many else parameter.default
+        bounds = f" ({parameter.expected})" if parameter.choices or parameter.bounds else ""
+        option = typer.Option(
+            *names,
+            help=parameter.help.capitalize() + bounds + ".",
+            show_default="off" if default is None or default is False else str(default),
+            rich_help_panel=f"Parameters of {method.name}",
+        )
+        result.append(_keyword(parameter.name, Annotated[kind | None, option], None))
+    return result
+
+
+def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+_SHARED = [
+    _keyword("log", options.Logs),
+    _keyword("output", Annotated[str, typer.Option("--output", "-o", help="The release directory to make.", show_default=False)]),
+    _keyword("method", Annotated[str | None, typer.Option("--method", help="How to anonymize.", show_default=False)], None),
+    _keyword(
+        "recipe",
+        Annotated[
+            str | None,
+            typer.Option("--recipe", help="A recipe file, or the name of a shipped recipe.", show_default=False),
+        ],
+        None,
+    ),
+    _keyword("seed", Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")], None),
+    _keyword(
+        "output_format",
+        Annotated[str, typer.Option("--output-format", help="Format of the table: parquet, aol (TSV) or csv.")],
+        "parquet",
+    ),
+    _keyword("overwrite", Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")], False),
+    _keyword("allow_empty", Annotated[bool, typer.Option("--allow-empty", help="Write a release without a query.")], False),
+    _keyword(
+        "user_map",
+        Annotated[
+            str | None,
+            typer.Option(
+                "--user-map",
+                help="Also write the secret map from original to released users to this file. Guard it.",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    _keyword("format", options.InputFormat, None),
+    _keyword("columns", options.Columns, None),
+    _keyword("encoding", options.Encoding, None),
+    _keyword("max_bad_rows", options.MaxBadRows, 0.01),
+    _keyword("threads", options.Threads, None),
+    _keyword("as_json", options.Json, False),
+]

@@ -1,0 +1,35 @@
+"""queryveil explain: why is a query in a release, or not?"""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def explain(
+    release: Annotated[str, typer.Argument(help="The release directory.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="The query, in any spelling of case and blanks.", show_default=False)],
+    original: options.Original,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say why a query is in a release or not: every rule, and what was found for the query."""
+    from queryveil.explanation import explain as make
+    from queryveil.release import Release
+
+    loaded = Release.load(release)
+    found = make(loaded, options.read(original, format, columns, encoding, max_bad_rows, threads), query)
+    if as_json:
+        typer.echo(json.dumps(asdict(found) | {"released": found.released}, indent=2))
+        return
+    where = f"is in the release ({found.rows:,} rows)" if found.released else "is not in the release"
+    typer.echo(f"'{options.printable(found.query)}' {where}.")
+    for reason in found.reasons:
+        typer.echo(f"  {'passes' if reason.passed else 'FAILS '}  {reason.rule}: {reason.found}")

@@ -1,0 +1,64 @@
+"""queryveil profile: a log in numbers."""
+
+import json
+
+import typer
+
+from queryveil.cli import options
+
+
+def profile(
+    log: options.Logs,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what a publisher wants to know first: size, users, lengths, and what each k would keep."""
+    from queryveil.profiles import profile as make
+    from queryveil.summary import share
+
+    found = make(options.read(log, format, columns, encoding, max_bad_rows, threads))
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    size = [
+        ("rows", f"{found.rows:,}"),
+        ("  left out: empty query", f"{found.empty_rows:,}"),
+        *((f"  left out: {kind}", f"{count:,}") for kind, count in found.bad_rows.items()),
+        ("events", f"{found.events:,}"),
+        ("users", f"{found.users:,}"),
+        ("distinct queries", f"{found.queries:,}"),
+        ("distinct words", f"{found.words:,}"),
+        ("clicks", f"{found.clicks:,}"),
+        ("from", found.first or "no times"),
+        ("to", found.last or "no times"),
+        *((f"column {options.printable(name)}", f"{count:,} values") for name, count in found.extras.items()),
+    ]
+    per_user = [(name, f"{value:,.1f}".removesuffix(".0")) for name, value in found.queries_per_user.items()]
+    lengths = [
+        (part.words, f"{part.queries:,}", share(part.queries, found.queries), f"{part.events:,}",
+         share(part.events, found.events))
+        for part in found.lengths
+    ]  # fmt: skip
+    by_band = [
+        (band.label, f"{band.queries:,}", share(band.queries, found.queries), f"{band.events:,}",
+         share(band.events, found.events))
+        for band in found.bands
+    ]  # fmt: skip
+    kept = [
+        (f"k = {part.k}", f"{part.queries:,}", share(part.queries, found.queries), f"{part.events:,}",
+         share(part.events, found.events))
+        for part in found.kept
+    ]  # fmt: skip
+    counts = ("distinct queries", "share", "events", "share")
+    options.tables(
+        options.table("The log", ("", ""), size),
+        options.table("Queries a user", ("", "events"), per_user),
+        options.table("Length in words", ("words", *counts), lengths),
+        options.table("How many users issued a query", ("users", *counts), by_band),
+        options.table("What releasing the queries of at least k users would keep", ("", *counts), kept),
+        f"Fingerprint {found.fingerprint}",
+    )

@@ -1,0 +1,40 @@
+"""queryveil verify: does a release hold what it promises?"""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def verify(
+    release: Annotated[str, typer.Argument(help="The release directory.", show_default=False)],
+    original: options.Original,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
+
+    Exits with 0 if everything holds, with 1 and the first counter-example of each broken promise if not.
+    """
+    from queryveil.release import Release
+    from queryveil.verifier import verify as check
+
+    loaded = Release.load(release)
+    log = options.read(original, format, columns, encoding, max_bad_rows, threads)
+    with options.working("Checking"):
+        found = check(loaded, log)
+    if as_json:
+        typer.echo(json.dumps({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}, indent=2))
+    else:
+        for verdict in found.verdicts:
+            because = f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
+            typer.echo(f"{'holds  ' if verdict.holds else 'REFUTED'}  {verdict.claim}{because}")
+        typer.echo("The release holds what it promises." if found.holds else "The release is refuted.")
+    raise typer.Exit(0 if found.holds else 1)

@@ -1,0 +1,50 @@
+"""Why a query is in a release, or not."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog
+from queryveil.methods import METHODS, Reason
+from queryveil.release import Release
+from queryveil.text import normal_form
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of a query, and the rules that decided."""
+
+    query: str
+    """In normal form."""
+    rows: int
+    """How many rows of the release hold it."""
+    reasons: tuple[Reason, ...]
+
+    @property
+    def released(self) -> bool:
+        """Whether the query is in the release."""
+        return self.rows > 0
+
+
+def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explanation:
+    """Say why a query is in a release, or not.
+
+    Raises:
+        QueryveilError: If the release was made from another log.
+    """
+    if not isinstance(release, Release):
+        release = Release.load(release)
+    manifest = release.manifest
+    if manifest.input_fingerprint != log.fingerprint:
+        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    if manifest.method not in METHODS:
+        raise QueryveilError(f"This queryveil does not know the method '{manifest.method}' of the release.")
+    text = normal_form(pa.array([query]))[0].as_py()
+    query_id = log.find(text)
+    if query_id is None:
+        return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))
+    rows = sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
+    return Explanation(text, rows, tuple(METHODS[manifest.method](**manifest.parameters).explain(log, query_id)))

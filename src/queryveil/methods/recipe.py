@@ -1,0 +1,62 @@
+"""Recipes: a method and its parameters in a TOML file, shipped or the caller's own.
+
+    method = "equality"
+    seed = 1                # optional
+
+    [parameters]
+    k = 5
+"""
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from queryveil.errors import QueryveilError
+
+
+class Recipe(BaseModel):
+    """What a recipe file says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    method: str
+    seed: int | None = None
+    parameters: dict[str, Any] = {}
+
+
+def shipped() -> dict[str, str]:
+    """The recipes that come with queryveil: name -> text."""
+    folder = files("queryveil.methods") / "recipes"
+    return {
+        entry.name.removesuffix(".toml"): entry.read_text("utf-8")
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".toml")
+    }
+
+
+def load_recipe(name: str) -> Recipe:
+    """Read a recipe: the name of a shipped one, or the path of a file."""
+    known = shipped()
+    if name in known:
+        text = known[name]
+    else:
+        try:
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise QueryveilError(
+                f"There is no readable recipe file '{name}', and no shipped recipe of that name; shipped are "
+                f"{', '.join(known)}."
+            ) from None
+    try:
+        return Recipe.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise QueryveilError(f"The recipe {name} is not TOML: {error}.") from None
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(map(str, problem["loc"]))
+        raise QueryveilError(
+            f"The recipe {name} has a fault at '{where}' ({problem['msg'].lower()}); it holds a method, perhaps a seed, "
+            "and a table [parameters]."
+        ) from None
