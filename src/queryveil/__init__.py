@@ -1,11 +1,11 @@
 """queryveil: a query log in, a verified release out.
 
-    import queryveil as qv
+import queryveil as qv
 
-    log = qv.read_log("log.tsv.gz")
-    release = qv.Equality(k=5).anonymize(log, seed=1)
-    release.save("release/")
-    qv.verify("release/", log).holds
+log = qv.read_log("log.tsv.gz")
+release = qv.Equality(k=5).anonymize(log, seed=1)
+release.save("release/")
+qv.verify("release/", log).holds
 """
 
 from importlib import import_module

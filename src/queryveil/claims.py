@@ -73,8 +73,8 @@ class PartOfLog(Claim):
         found = _first(
             log,
             f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query) r"
-            f" LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q ON q.query_id = o.query_id)"
-            " o ON o.query = r.query WHERE r.n > coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
+            f" LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q"
+            " ON q.query_id = o.query_id) o ON o.query = r.query WHERE r.n > coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
         )
         if found is not None:
             return f"the query '{found[0]}' has {found[1]} events in the release and {found[2]} in the log"
@@ -83,14 +83,16 @@ class PartOfLog(Claim):
         found = _first(
             log,
             "SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, url, count(*) AS n FROM released"
-            " WHERE url IS NOT NULL GROUP BY query, url) r LEFT JOIN (SELECT q.query AS query, u.url AS url, count(*) AS n"
-            " FROM clicks c JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = e.query_id"
+            " WHERE url IS NOT NULL GROUP BY query, url) r LEFT JOIN (SELECT q.query AS query, u.url AS url,"
+            " count(*) AS n FROM clicks c JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = e.query_id"
             " JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url) o ON o.query = r.query AND o.url = r.url"
             " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
         )
         if found is None:
             return None
-        return f"the click on '{found[1]}' for '{found[0]}' occurs {found[2]} times in the release, {found[3]} in the log"
+        return (
+            f"the click on '{found[1]}' for '{found[0]}' occurs {found[2]} times in the release, {found[3]} in the log"
+        )
 
 
 class QueryUsers(Claim):
@@ -181,8 +183,8 @@ class CombinationUsers(Claim):
         if "user" in columns:
             found = _first(
                 log,
-                f"SELECT {names}, count(DISTINCT \"user\") AS n FROM released GROUP BY {names}"
-                f" HAVING count(DISTINCT \"user\") < {self.users} ORDER BY ALL LIMIT 1",
+                f'SELECT {names}, count(DISTINCT "user") AS n FROM released GROUP BY {names}'
+                f' HAVING count(DISTINCT "user") < {self.users} ORDER BY ALL LIMIT 1',
             )
         else:
             fits = " AND ".join(
@@ -219,8 +221,8 @@ class TermUsers(Claim):
             "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"
             " ON t.query_id = e.query_id GROUP BY t.word_id)"
             " SELECT r.query, w.word, used.n FROM (SELECT DISTINCT query FROM released) r JOIN queries q"
-            " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id JOIN words w"
-            f" ON w.word_id = t.word_id WHERE used.n < {self.users} ORDER BY r.query, w.word LIMIT 1",
+            " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id"
+            f" JOIN words w ON w.word_id = t.word_id WHERE used.n < {self.users} ORDER BY r.query, w.word LIMIT 1",
         )
         return None if found is None else f"the word '{found[1]}' of '{found[0]}' was used by {found[2]} users"
 

@@ -1,7 +1,7 @@
 """From files to a QueryLog: every text becomes an integer here, once.
 
-Rows stream through in blocks. Threads parse, bring queries to their normal form and digest texts; the main thread numbers
-the digests in order. Memory holds the integer columns and the digests; distinct texts wait in a nameless file.
+Rows stream through in blocks. Threads parse, bring queries to their normal form and digest texts; the main thread
+numbers the digests in order. Memory holds the integer columns and the digests; distinct texts wait in a nameless file.
 """
 
 from collections import deque
@@ -109,7 +109,7 @@ def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> I
     waiting: deque[Future[_Prepared]] = deque()
     try:
         for task in todo:
-            waiting.append(pool.submit(lambda task=task: _prepare(task())))
+            waiting.append(pool.submit(_run, task))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:
@@ -119,9 +119,13 @@ def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> I
             future.cancel()
 
 
+def _run(task: Task) -> _Prepared:
+    return _prepare(task())
+
+
 def _prepare(rows: Rows) -> _Prepared:
     from queryveil.kernels.digest import digests
-    from queryveil.kernels.times import BAD, MISSING, parse_ranks
+    from queryveil.kernels.times import BAD, parse_ranks
 
     n = len(rows.line)
     nothing = pa.nulls(n, pa.string())
@@ -160,7 +164,6 @@ def _prepare(rows: Rows) -> _Prepared:
     texts = {"user": user, "query": query, "url": url, **{f"extra {name}": v for name, v in extras.items()}}
     found = {name: digests(*byte_spans(values)) for name, values in texts.items()}
     content = _content(found, extras, time, rank)
-    assert MISSING < BAD  # noqa: S101  # a missing time sorts before all others
     return _Prepared(user, query, url, extras, found, time, rank, content, rows.bad, empty)
 
 
@@ -170,7 +173,8 @@ def _times(values: pa.Array | None, n: int) -> NDArray[np.int64]:
     if values is None:
         return np.full(n, MISSING, np.int64)
     if pa.types.is_timestamp(values.type):
-        return pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
+        micros: NDArray[np.int64] = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
+        return micros
     return parse_times(*byte_spans(values), 0)
 
 
@@ -181,7 +185,13 @@ def _content(
     from queryveil.kernels.digest import digests
 
     n = len(time)
-    parts = [*found["user"], *found["query"], *found["url"], time.view(np.uint64), rank.astype(np.int64).view(np.uint64)]
+    parts = [
+        *found["user"],
+        *found["query"],
+        *found["url"],
+        time.view(np.uint64),
+        rank.astype(np.int64).view(np.uint64),
+    ]
     # Extra columns are added up, so that an absent column and an empty one are the same, in whatever order they come.
     low, high = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
     for name, values in extras.items():
@@ -279,9 +289,7 @@ class _Builder:
         self.rows += n
 
     def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> QueryLog:
-        content = b"".join(
-            (total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows)
-        )
+        content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
         user_ids, user_text, user_ranks = self.user.finish()
         query_ids, query_text, _ = self.query.finish()
         url_ids, url_text, _ = self.url.finish()

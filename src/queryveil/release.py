@@ -40,7 +40,7 @@ class Release:
         batches: Gives the released table, batch after batch.
         log: The original log, if the release was just made from it.
         path: Its directory, if it was loaded.
-        fresh_user: The released id of each user id of the log, 0 for users who are not in it; the secret of the release.
+        fresh_user: The released id of each user id of the log, 0 for those not in it; the secret of the release.
     """
 
     manifest: Manifest
@@ -96,7 +96,7 @@ class Release:
             method=method,
             parameters=dict(parameters),
             seed=seed,
-            claims=tuple(claims),  # type: ignore[arg-type]  # each is one of AnyClaim's
+            claims=tuple(claims),
             limits=tuple(limits),
             notes=tuple(notes),
             input_fingerprint=log.fingerprint,
@@ -168,13 +168,15 @@ class Release:
             QueryveilError: If the release must not or cannot be written. Nothing is left behind then.
         """
         if self.log is None:
-            raise QueryveilError("This release was loaded from a directory; copy the directory instead of saving it again.")
+            raise QueryveilError(
+                "This release was loaded from a directory; copy the directory instead of saving it again."
+            )
         place = Path(path)
         check_target(place, format, overwrite)
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
-                "The release would be empty: no query of the log passes; loosen the parameters, or write it all the same "
-                "with --allow-empty."
+                "The release would be empty: no query of the log passes; loosen the parameters, or write it all "
+                "the same with --allow-empty."
             )
         stage = None
         try:
@@ -201,9 +203,7 @@ class Release:
         if self.log is None or self.fresh_user is None:
             raise QueryveilError("Only a release that was just made knows its user map.")
         members = np.flatnonzero(self.fresh_user)
-        table = pa.table(
-            {"original": self.log.user_text.take(pa.array(members)), "released": self.fresh_user[members]}
-        )
+        table = pa.table({"original": self.log.user_text.take(pa.array(members)), "released": self.fresh_user[members]})
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
@@ -302,7 +302,7 @@ def _shuffled_rows(
     # Where users are dropped, their order must not stand in for them.
     by_user = 'f."user", ' if users == "fresh" else ""
     rows = engine.table(
-        f"SELECT f.\"user\" AS \"user\", k.query_id AS query_id, k.event_id AS event_id, {click_columns}{more}"
+        f'SELECT f."user" AS "user", k.query_id AS query_id, k.event_id AS event_id, {click_columns}{more}'
         f" FROM kept k JOIN fresh f ON f.user_id = k.user_id JOIN draws d ON d.event_id = k.event_id {click_join}"
         f" ORDER BY {by_user}k.query_id, d.draw, k.event_id, rank, url_id"
     )

@@ -83,5 +83,3 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-

@@ -63,7 +63,9 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             else f"There is no method '{given['method'] or (recipe and recipe.method)}'; there are {', '.join(METHODS)}."
         )
     if recipe is not None and recipe.method != method.name:
-        raise QueryveilError(f"--method is {method.name}, but the recipe is one of {recipe.method}; leave one of them out.")
+        raise QueryveilError(
+            f"--method is {method.name}, but the recipe is for {recipe.method}; leave one of them out."
+        )
     named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
     chosen = method(**{**(recipe.parameters if recipe is not None else {}), **named})
     seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
@@ -95,7 +97,9 @@ def _show(release: "Release", target: Path, as_json: bool) -> None:
     options.tables(
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         options.table(
-            "By how many users issued a query", ("queries of", "distinct", "kept", "events", "kept"), band_rows(manifest)
+            "By how many users issued a query",
+            ("queries of", "distinct", "kept", "events", "kept"),
+            band_rows(manifest),
         ),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
         f"Written to {target}; its report.md says what is promised and what is not.",
@@ -155,8 +159,13 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
 
 _SHARED = [
     _keyword("log", options.Logs),
-    _keyword("output", Annotated[str, typer.Option("--output", "-o", help="The release directory to make.", show_default=False)]),
-    _keyword("method", Annotated[str | None, typer.Option("--method", help="How to anonymize.", show_default=False)], None),
+    _keyword(
+        "output",
+        Annotated[str, typer.Option("--output", "-o", help="The release directory to make.", show_default=False)],
+    ),
+    _keyword(
+        "method", Annotated[str | None, typer.Option("--method", help="How to anonymize.", show_default=False)], None
+    ),
     _keyword(
         "recipe",
         Annotated[
@@ -165,14 +174,20 @@ _SHARED = [
         ],
         None,
     ),
-    _keyword("seed", Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")], None),
+    _keyword(
+        "seed",
+        Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")],
+        None,
+    ),
     _keyword(
         "output_format",
         Annotated[str, typer.Option("--output-format", help="Format of the table: parquet, aol (TSV) or csv.")],
         "parquet",
     ),
     _keyword("overwrite", Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")], False),
-    _keyword("allow_empty", Annotated[bool, typer.Option("--allow-empty", help="Write a release without a query.")], False),
+    _keyword(
+        "allow_empty", Annotated[bool, typer.Option("--allow-empty", help="Write a release without a query.")], False
+    ),
     _keyword(
         "user_map",
         Annotated[

@@ -70,14 +70,18 @@ def read(
             progress=update,
         )
     for kind, count in log.bad_rows.count.items():
-        typer.echo(f"queryveil: left out {count:,} rows with {kind}, the first at {log.bad_rows.first[kind]}.", err=True)
+        typer.echo(
+            f"queryveil: left out {count:,} rows with {kind}, the first at {log.bad_rows.first[kind]}.", err=True
+        )
     return log
 
 
 def _mapping(columns: str | None) -> dict[str, str]:
     pairs = [pair.split("=", 1) for pair in columns.split(",")] if columns else []
     if any(len(pair) != 2 or not all(part.strip() for part in pair) for pair in pairs):
-        raise QueryveilError(f"--columns takes NAME=COLUMN pairs, such as user=cookie,query=q. Got '{columns}' instead.")
+        raise QueryveilError(
+            f"--columns takes NAME=COLUMN pairs, such as user=cookie,query=q. Got '{columns}' instead."
+        )
     return {name.strip(): column.strip() for name, column in pairs}
 
 
@@ -89,7 +93,9 @@ def progress(what: str) -> Iterator[Any]:
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
         task = bar.add_task(what, total=None, rows="")
         yield lambda rows: bar.update(task, rows=f"{rows:,} rows")
 
@@ -127,5 +133,3 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any
 def printable(text: str) -> str:
     """Text of a log without what could steer a terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-

@@ -34,7 +34,9 @@ def verify(
         typer.echo(json.dumps({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}, indent=2))
     else:
         for verdict in found.verdicts:
-            because = f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
+            because = (
+                f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
+            )
             typer.echo(f"{'holds  ' if verdict.holds else 'REFUTED'}  {verdict.claim}{because}")
         typer.echo("The release holds what it promises." if found.holds else "The release is refuted.")
     raise typer.Exit(0 if found.holds else 1)

@@ -48,12 +48,16 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
         found = {detect(file): file for file in files}
         if len(found) > 1:
             kinds = ", ".join(f"{file} is {name}" for name, file in found.items())
-            raise QueryveilError(f"The files are of several formats ({kinds}); read them apart, or name one with --format.")
+            raise QueryveilError(
+                f"The files are of several formats ({kinds}); read them apart, or name one with --format."
+            )
         format_name = next(iter(found))
     elif format_name not in FORMATS:
         raise QueryveilError(f"There is no format '{format_name}'; the formats are {', '.join(FORMATS)}.")
     if options.columns and format_name in ("aol", "excite", "sogou", "ubi"):
-        raise QueryveilError(f"The columns of the {format_name} format are fixed; --columns is for csv, tsv, jsonl and parquet.")
+        raise QueryveilError(
+            f"The columns of the {format_name} format are fixed; --columns is for csv, tsv, jsonl and parquet."
+        )
     return format_name, _module(format_name).read(files, options)
 
 

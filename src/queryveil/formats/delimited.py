@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from queryveil.formats.rows import BadRows, Rows, Task
 from queryveil.formats.source import Block, blocks
@@ -47,7 +48,7 @@ def _rows(block: Block, layout: Layout) -> Rows:
     keep = np.ones(len(fields.line), np.bool_)
     for kind, wrong in (
         ("undecodable bytes", ~fields.valid),
-        ("wrong column count", fields.valid & ~np.isin(fields.count, counts)),
+        ("wrong column count", fields.valid & ~np.isin(fields.width, counts)),
     ):
         if wrong.any():
             bad.add(kind, int(wrong.sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
@@ -68,8 +69,8 @@ def _rows(block: Block, layout: Layout) -> Rows:
 
 
 def _without_headers(
-    columns: dict[str, pa.Array], line: np.ndarray, layout: Layout
-) -> tuple[dict[str, pa.Array], np.ndarray]:
+    columns: dict[str, pa.Array], line: NDArray[np.int64], layout: Layout
+) -> tuple[dict[str, pa.Array], NDArray[np.int64]]:
     is_header = None
     for name, title in zip(layout.columns, layout.header, strict=False):
         if name:

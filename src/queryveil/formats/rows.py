@@ -97,9 +97,7 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
     chosen: dict[str, str] = {}
     for name, column in options.columns.items():
         if column not in names:
-            raise QueryveilError(
-                f"There is no column '{column}' in {where}; it has {', '.join(map(repr, names))}."
-            )
+            raise QueryveilError(f"There is no column '{column}' in {where}; it has {', '.join(map(repr, names))}.")
         chosen[name] = column
     plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
     for canonical, aliases in _ALIASES.items():

@@ -54,7 +54,9 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path)) if Path(p).is_file())
             if not matches:
-                raise QueryveilError(f"There is no file {place}; check the path, or quote a pattern such as 'log-*.gz'.")
+                raise QueryveilError(
+                    f"There is no file {place}; check the path, or quote a pattern such as 'log-*.gz'."
+                )
             found += matches
     return found
 
@@ -75,9 +77,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         with path.open("rb") as stream:
             yield stream
     except _DECODING_ERRORS as error:
-        raise QueryveilError(
-            f"The {kind} {path} is cut off or damaged; fetch or compress it again."
-        ) from error
+        raise QueryveilError(f"The {kind} {path} is cut off or damaged; fetch or compress it again.") from error
     except OSError as error:
         raise QueryveilError(f"The file {path} cannot be read ({error.strerror or kind + ' is damaged'}).") from error
 

@@ -11,6 +11,7 @@ from queryveil.formats.delimited import Layout, read_delimited
 from queryveil.formats.rows import ReadOptions, Task, choose_columns
 from queryveil.formats.source import recode, sample
 
+
 def header(head: bytes, delimiter: str) -> list[str]:
     """The fields of the first line."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].strip(b"\r")
@@ -40,5 +41,3 @@ def read_table(files: Sequence[Path], options: ReadOptions, delimiter: str, quot
         columns = tuple(chosen[name] for name in names)
         layout = Layout(columns, (len(names),), delimiter, quoted, header=tuple(names))
         yield from read_delimited([file], layout, encoding)
-
-

@@ -2,11 +2,12 @@
 
 A line is a document, or a document in the `_source` of a search hit; lines of the bulk format that only announce a
 document are passed over. A document with an `action_name` is an event, any other a query. Clicks are the events called
-`click` (or `item_click`, `product_click`); they hang on their query by `query_id`, the position clicked is the rank and the object clicked
-the URL. Fields `device`, `country` and `language` of `query_attributes` are carried along.
+`click` (or `item_click`, `product_click`); they hang on their query by `query_id`, the position clicked is the rank
+and the object clicked the URL. Fields `device`, `country` and `language` of `query_attributes` are carried along.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
     engine.load("documents", documents)
     extras = ", ".join(f'q."{name}" AS "{name}"' for name in EXTRAS)
     rows = engine.stream(
-        "SELECT q.file AS file, q.line AS line, q.\"user\" AS \"user\", q.query AS query, q.time AS time,"
+        'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'
         f" c.rank AS rank, c.url AS url, {extras}"
         " FROM (SELECT * FROM documents WHERE action IS NULL) q LEFT JOIN (SELECT id, rank, url FROM documents"
         " WHERE action IN ('click', 'item_click', 'product_click')) c ON q.id = c.id ORDER BY q.file, q.line",
@@ -68,11 +69,15 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
             columns |= {name: part[name] for name in EXTRAS if part[name].null_count < len(part)}
             result = Rows(str(files[int(at)]), part["line"].to_numpy(), columns, bad)
             bad = BadRows()
-            yield lambda result=result: result  # type: ignore[misc]
+            yield partial(_same, result)
     if bad.total:  # not one good query to hang them on
         empty = {name: pa.array([], pa.string()) for name in ("user", "query")}
-        yield lambda: Rows(str(files[0]), np.empty(0, np.int64), empty, bad)
+        yield partial(_same, Rows(str(files[0]), np.empty(0, np.int64), empty, bad))
     engine.close()
+
+
+def _same(rows: Rows) -> Rows:
+    return rows
 
 
 def _documents(files: Sequence[Path], options: ReadOptions, bad: BadRows) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,9 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
     if format != "aol":
         return schema
     if "user" not in schema.names:
-        raise QueryveilError("The aol format has a user in every row, and this release drops users; use parquet or csv.")
+        raise QueryveilError(
+            "The aol format has a user in every row, and this release drops users; use parquet or csv."
+        )
     extra = [name for name in schema.names if name not in _TYPES]
     if extra:
         raise QueryveilError(f"The aol format has no place for the column '{extra[0]}'; use parquet or csv.")
@@ -104,8 +106,10 @@ def _aol_lines(batch: pa.RecordBatch) -> memoryview:
         return pc.fill_null(values.cast(pa.large_string()), "")
 
     fields = [text(name) for name in _AOL]
-    fields[-1] = pc.binary_join_element_wise(fields[-1], pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
+    fields[-1] = pc.binary_join_element_wise(
+        fields[-1], pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string())
+    )
     lines = pc.binary_join_element_wise(*fields, pa.scalar("\t", pa.large_string()))
     # All lines stand one behind the other in the array's bytes.
     data, starts, ends = byte_spans(lines)
-    return memoryview(data)[: ends[-1]] if len(starts) else memoryview(b"")
+    return data[: ends[-1]].data if len(starts) else memoryview(b"")

@@ -28,8 +28,11 @@ _TOP = np.uint64(56)
 _BYTE = np.uint64(0xFF)
 
 
+State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+
+
 @inlined
-def _round(v0, v1, v2, v3):  # type: ignore[no-untyped-def]  # inlined by Numba, which infers the types
+def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> State:
     v0 = v0 + v1
     v1 = (v1 << _C13) | (v1 >> _L51)
     v1 ^= v0

@@ -63,9 +63,7 @@ class Interner:
         self._high = np.empty(1 << 10, np.uint64)
         self._slots = np.full(1 << 11, _EMPTY, np.int32)
 
-    def add(
-        self, low: NDArray[np.uint64], high: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def add(self, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Number these digests.
 
         Returns:
@@ -75,9 +73,7 @@ class Interner:
         numbers = np.empty(len(low), np.int32)
         fresh = np.empty(len(low), np.int64)
         before = self.count
-        self.count = _intern(
-            self._slots, self._low, self._high, self.count, low, high, numbers, fresh
-        )
+        self.count = _intern(self._slots, self._low, self._high, self.count, low, high, numbers, fresh)
         return numbers, fresh[: self.count - before]
 
     def ranks(self) -> NDArray[np.int32]:

@@ -1,7 +1,7 @@
 """Cut a block of delimited text into rows and fields.
 
-Two dialects: plain, where a quote is data (AOL and its kin), and quoted, as in RFC 4180. Fields come out as positions in
-the block, so nothing is copied until a column is asked for.
+Two dialects: plain, where a quote is data (AOL and its kin), and quoted, as in RFC 4180. Fields come out as positions
+in the block, so nothing is copied until a column is asked for.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Fields(NamedTuple):
     line: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    count: NDArray[np.int32]
+    width: NDArray[np.int32]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     valid: NDArray[np.bool_]
@@ -75,7 +75,7 @@ def _is_utf8(data: NDArray[np.uint8], start: int, end: int) -> bool:
             more = 3
         else:
             return False
-        if at + more >= end + 0 and at + more > end - 1:
+        if at + more >= end:
             return False
         second = data[at + 1]
         if (
@@ -110,7 +110,7 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
     line = np.empty(rows, np.int64)
     start = np.zeros((rows, columns), np.int64)
     end = np.zeros((rows, columns), np.int64)
-    count = np.zeros(rows, np.int32)
+    width = np.zeros(rows, np.int32)
     first = np.empty(rows, np.int64)
     last = np.empty(rows, np.int64)
     valid = np.empty(rows, np.bool_)
@@ -162,12 +162,12 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
         if row_end == row_start:
             continue
         line[row] = row_line
-        count[row] = field
+        width[row] = field
         first[row] = row_start
         last[row] = row_end
         valid[row] = high < 0x80 or _is_utf8(data, row_start, row_end)
         row += 1
-    return Fields(line[:row], start[:row], end[:row], count[:row], first[:row], last[:row], valid[:row])
+    return Fields(line[:row], start[:row], end[:row], width[:row], first[:row], last[:row], valid[:row])
 
 
 @kernel

@@ -124,9 +124,7 @@ def _parse(data: NDArray[np.uint8], start: int, end: int, today: int) -> int:
             return digits
         else:
             return BAD
-        return _micros(
-            year, rest // 10**8, rest // 10**6 % 100, rest // 10**4 % 100, rest // 100 % 100, rest % 100
-        )
+        return _micros(year, rest // 10**8, rest // 10**6 % 100, rest // 10**4 % 100, rest // 100 % 100, rest % 100)
     if length >= 3 and data[start + 2] == 58:
         return _clock(data, start, end, today)
     if length < 10 or (data[start + 4] != 45 and data[start + 4] != 47) or data[start + 7] != data[start + 4]:
@@ -162,9 +160,7 @@ def parse_times(
 
 
 @kernel
-def parse_ranks(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int32]:
+def parse_ranks(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int32]:
     """The whole number in every data[starts[i]:ends[i]]; -1 if empty, -2 if it is none."""
     out = np.empty(len(starts), np.int32)
     for i in range(len(starts)):

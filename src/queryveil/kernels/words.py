@@ -9,7 +9,7 @@ _SPACE = np.uint8(32)
 
 
 @kernel
-def _code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     # The code point that starts at `at`, and its length in bytes.
     c = np.int64(data[at])
     if c < 0x80:

@@ -72,7 +72,7 @@ class Parameter:
     choices: tuple[str, ...]
     default: Any
     bounds: str
-    """Such as `at least 2` or `in (0, 1]`; empty if any value will do."""
+    """Such as `of at least 2` or `in (0, 1]`; empty if any value will do."""
     help: str
 
     @property
@@ -115,9 +115,9 @@ def _bounds(metadata: list[Any]) -> str:
         right = f"{most.le}]" if isinstance(most, Le) else f"{most.lt})"
         return f"in {left}, {right}"
     if least is not None:
-        return f"at least {least.ge}" if isinstance(least, Ge) else f"above {least.gt}"
+        return f"of at least {least.ge}" if isinstance(least, Ge) else f"above {least.gt}"
     if most is not None:
-        return f"at most {most.le}" if isinstance(most, Le) else f"below {most.lt}"
+        return f"of at most {most.le}" if isinstance(most, Le) else f"below {most.lt}"
     return ""
 
 

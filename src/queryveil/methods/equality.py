@@ -1,7 +1,7 @@
 """EQ: plain k-anonymity of queries.
 
-Eytan Adar, User 4XXXXX9: Anonymizing Query Logs, Query Log Analysis Workshop at WWW 2007. His secret sharing, by which a
-query becomes readable once k users issued it, releases the same set.
+Eytan Adar, User 4XXXXX9: Anonymizing Query Logs, Query Log Analysis Workshop at WWW 2007. His secret sharing, by which
+a query becomes readable once k users issued it, releases the same set.
 """
 
 from typing import ClassVar, Literal

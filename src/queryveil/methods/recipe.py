@@ -1,10 +1,10 @@
 """Recipes: a method and its parameters in a TOML file, shipped or the caller's own.
 
-    method = "equality"
-    seed = 1                # optional
+method = "equality"
+seed = 1                # optional
 
-    [parameters]
-    k = 5
+[parameters]
+k = 5
 """
 
 import tomllib
@@ -57,6 +57,6 @@ def load_recipe(name: str) -> Recipe:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
         raise QueryveilError(
-            f"The recipe {name} has a fault at '{where}' ({problem['msg'].lower()}); it holds a method, perhaps a seed, "
-            "and a table [parameters]."
+            f"The recipe {name} has a fault at '{where}' ({problem['msg'].lower()}); it holds a method, a seed if "
+            "you like, and a table [parameters]."
         ) from None

@@ -1,13 +1,14 @@
 """Rules: a declarative filter with the rules that regulators and engines use today.
 
-Sources of the shipped recipes are named in them (`recipes/`): the European Search Dataset Licensing Program of
-Google under the Digital Markets Act, article 6(11), and Commission decision C(2026) 5091 as secondary sources describe it.
+Sources of the shipped recipes are named in them (`recipes/`): the European Search Dataset Licensing Program of Google
+under the Digital Markets Act, article 6(11), and Commission decision C(2026) 5091 as secondary sources describe it.
 
 A column leaves the house only when a rule covers it: clicks by `min_row_users`, times by `time`, metadata by
 `min_row_users` or `min_metadata_users`. Counts of users are taken on the original log.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -47,8 +48,8 @@ class Rules(Method):
 
     name: ClassVar[str] = "rules"
     limits: ClassVar[tuple[str, ...]] = (
-        "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None of "
-        "them is differential privacy.",
+        "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None "
+        "of them is differential privacy.",
         "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
         " personal, and miss what does not look like it.",
         "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
@@ -277,9 +278,7 @@ class Rules(Method):
         return claims
 
 
-def merge_until(
-    combination: NDArray[np.int32], user: NDArray[np.int32], least: int
-) -> NDArray[np.int32]:
+def merge_until(combination: NDArray[np.int32], user: NDArray[np.int32], least: int) -> NDArray[np.int32]:
     """Give up metadata values until every combination that is left has at least `least` users.
 
     Combinations with too few users give up their last column, what is still too small the one before, and so on. If
@@ -304,8 +303,8 @@ def merge_until(
             return merged
         if len(users) == 1:
             raise QueryveilError(
-                f"Only {users[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; loosen "
-                "the other rules or lower it."
+                f"Only {users[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; "
+                "loosen the other rules or lower it."
             )
         # Only those that gave up everything can be too few now; the smallest of the others joins them.
         smallest = np.argmin(np.where(small, np.iinfo(np.int64).max, users))
@@ -348,8 +347,8 @@ def _holding(log: QueryLog, phrases: pa.Array) -> NDArray[np.bool_]:
     ids = pc.index_in(parts.cast(pa.large_string()), tokens.text).fill_null(-1).to_numpy()
     query = np.repeat(np.arange(log.n_queries), tokens.per_query)
     held = np.zeros(log.n_queries, np.bool_)
-    starts = np.concatenate([[0], np.cumsum(per_phrase)])
-    phrase_ids = [ids[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True) if b > a and (ids[a:b] >= 0).all()]
+    starts = np.concatenate([[0], np.cumsum(per_phrase)]).tolist()
+    phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a and (ids[a:b] >= 0).all()]
     openings = np.unique([phrase[0] for phrase in phrase_ids])
     # Only places where a phrase could open are looked at, sorted by that word.
     places = np.flatnonzero(np.isin(tokens.word, openings))

@@ -16,7 +16,8 @@ def byte_spans(array: pa.Array) -> Spans:
     if len(array) == 0 or offset_buffer is None:
         empty = np.zeros(len(array), np.int64)
         return np.empty(0, np.uint8), empty, empty
-    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    offsets: NDArray[np.int64] = np.frombuffer(offset_buffer, dtype=width).astype(np.int64)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
     return data, offsets[:-1], offsets[1:]
 
@@ -26,7 +27,7 @@ def from_offsets(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Arra
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-_OFFSETS = {
+_OFFSETS: dict[pa.DataType, np.dtype[np.int32] | np.dtype[np.int64]] = {
     pa.string(): np.dtype(np.int32),
     pa.binary(): np.dtype(np.int32),
     pa.large_string(): np.dtype(np.int64),

@@ -10,7 +10,7 @@ _UNTIDY = f"^{_BLANKS}|{_BLANKS}$|{_BLANKS}{{2}}|[\\x00-\\x1f\\x7f-\\x{{9f}}\\x{
 
 
 def normal_form(queries: pa.Array) -> pa.Array:
-    """Unicode NFKC, lower case, control characters and white space folded to one blank, ends stripped.
+    r"""Unicode NFKC, lower case, control characters and white space folded to one blank, ends stripped.
 
     Args:
         queries: An Arrow array of strings; nulls stay null.
@@ -19,7 +19,7 @@ def normal_form(queries: pa.Array) -> pa.Array:
         An array of the same length. Applying the function twice changes nothing.
 
     Example:
-        >>> normal_form(pa.array(["  Cell\\tPhone ", "ＣＡＳＥ"])).to_pylist()
+        >>> normal_form(pa.array(["  Cell\tPhone ", "ＣＡＳＥ"])).to_pylist()
         ['cell phone', 'case']
     """
     text = pc.utf8_lower(pc.utf8_normalize(queries, form="NFKC"))

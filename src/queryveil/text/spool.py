@@ -18,14 +18,14 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="queryveil-")
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="queryveil-")  # noqa: SIM115  # closed by `ordered`
         self._lengths: list[NDArray[np.int64]] = []
 
     def append(self, texts: pa.Array) -> None:
         """Add texts behind those already there."""
         data, starts, ends = byte_spans(texts)
         if len(starts):
-            self._file.write(memoryview(data)[starts[0] : ends[-1]])
+            self._file.write(data[starts[0] : ends[-1]].data)
             self._lengths.append(ends - starts)
 
     def ordered(self, order: NDArray[np.int64]) -> pa.Array:
@@ -43,9 +43,7 @@ class Spool:
             out = _mapped(target, int(offsets[-1]))
             copy_spans(source, starts, offsets, out)
         self._file.close()
-        return pa.Array.from_buffers(
-            pa.large_string(), len(order), [None, pa.py_buffer(offsets), pa.py_buffer(out)]
-        )
+        return pa.Array.from_buffers(pa.large_string(), len(order), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
 
 
 def _mapped(file: IO[bytes], size: int) -> NDArray[np.uint8]:
