@@ -52,10 +52,13 @@ def generate(
         raise QueryveilError(f"The name of a synthetic log must end in {', '.join(ENDINGS)}. Got {path.name} instead.")
     if not FEWEST_USERS <= users <= MOST_USERS:
         raise QueryveilError(
-            f"The 'users' parameter of a synthetic log must be from {FEWEST_USERS} to {MOST_USERS}. Got {users} instead."
+            f"The 'users' parameter of a synthetic log must be from {FEWEST_USERS:,} to {MOST_USERS:,}. "
+            f"Got {users:,} instead."
         )
     if not 0 <= seed < 1 << 63:
-        raise QueryveilError(f"The 'seed' parameter of a synthetic log must be from 0 to 2**63 - 1. Got {seed} instead.")
+        raise QueryveilError(
+            f"The 'seed' parameter of a synthetic log must be from 0 to 2**63 - 1. Got {seed} instead."
+        )
     for target in filter(None, (path, truth)):
         if target.exists() and not overwrite:
             raise QueryveilError(f"{target} exists; choose another name, or ask to overwrite it.")

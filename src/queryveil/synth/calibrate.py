@@ -97,9 +97,7 @@ def _numbers(connection: "duckdb.DuckDBPyConnection", sql: str) -> tuple[float, 
 def _measure(connection: "duckdb.DuckDBPyConnection") -> list[Figure]:
     for statement in (_ISSUED, _QUERIES, _WORDS):
         connection.execute(statement)
-    distinct, alone, events = _numbers(
-        connection, "select count(*), count(*) filter (users = 1), sum(n) from queries"
-    )
+    distinct, alone, events = _numbers(connection, "select count(*), count(*) filter (users = 1), sum(n) from queries")
     (users,) = _numbers(connection, "select count(distinct user_id) from issued")
     if not events:
         return []

@@ -7,11 +7,27 @@ from numpy.typing import NDArray
 
 from queryveil.synth.kernel import Stream, below, bits, compiled, key, normal, pick, stream, uniform, zipf
 from queryveil.synth.queries import (
-    KIND, LABELS, LEAF, MOST_WORDS, RESULTS, SENSITIVITY, TARGET, Row, new_query, put_personal, topic_word,
+    KIND,
+    LABELS,
+    LEAF,
+    MOST_WORDS,
+    RESULTS,
+    TARGET,
+    Row,
+    new_query,
+    put_personal,
+    topic_word,
 )  # fmt: skip
 from queryveil.synth.tuning import Tuning
 from queryveil.synth.world import (
-    HEALTH, NAVIGATIONAL, PERSONAL, REFINEMENT, REFORMULATION, SITES_PER_LEAF, VANITY, World,
+    HEALTH,
+    NAVIGATIONAL,
+    PERSONAL,
+    REFINEMENT,
+    REFORMULATION,
+    SITES_PER_LEAF,
+    VANITY,
+    World,
 )  # fmt: skip
 
 MOST_CLICKS = 5
@@ -149,14 +165,14 @@ def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
 def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events, begin: int, end: int) -> None:
     """Write one user's events to events[begin:end]."""
     rng = stream(key(seed, _HISTORY_STREAM), user)
-    persona = np.int64(key(np.int64(key(seed, _PERSONA) >> np.uint64(1)), user) >> np.uint64(1))
+    persona = key(key(seed, _PERSONA), user)
     leaves = np.empty(_MOST_INTERESTS, np.int64)
     weights = np.empty(_MOST_INTERESTS, np.float64)
     interests = _interests(world, rng, leaves, weights)
     opens = np.empty(end - begin, np.bool_)
     for place in range(end - begin):
         opens[place] = place == 0 or uniform(rng) < tuning.session_start
-    starts = _session_starts(rng, np.sum(opens))
+    starts = _session_starts(rng, int(np.sum(opens)))
     plant = VANITY + user % PLANT_EVERY
     session, leaf = -1, 0
     now = np.int64(0)
@@ -171,6 +187,7 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
         events.time[at] = now
         lot = uniform(rng)
         after_site = not opening and events.label[at - 1, KIND] == NAVIGATIONAL
+        refind = 0.0 if at == begin else tuning.refind
         next_page = 0.0 if opening else tuning.next_page_navigational if after_site else tuning.next_page
         change = 0.0 if opening or after_site or events.label[at - 1, KIND] == PERSONAL else tuning.reformulate
         if at == begin and plant < HEALTH:
@@ -179,9 +196,9 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
             leaf = label[LEAF]
         elif lot < next_page:
             _repeat(events, at, at - 1, events.page[at - 1] + 1)
-        elif at > begin and lot < next_page + tuning.refind:
+        elif lot < next_page + refind:
             _repeat(events, at, _recall(tuning, rng, events, begin, at), 0)
-        elif lot < next_page + tuning.refind + change:
+        elif lot < next_page + refind + change:
             _repeat(events, at, at - 1, 0)
             label = events.label[at]
             label[RESULTS] = np.int64(bits(rng) >> np.uint64(1))

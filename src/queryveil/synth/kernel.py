@@ -16,6 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Stream = NDArray[np.uint64]
 
+# A whole number as Python writes it, or as the kernels pass it on.
+Whole = int | np.int64 | np.uint64
+
 
 def compiled(function: F) -> F:
     """Compile a function with numba and keep its Python type (numba's own decorator loses it)."""
@@ -31,13 +34,13 @@ def mix(x: np.uint64) -> np.uint64:
 
 
 @compiled
-def key(a: int, b: int) -> np.uint64:
+def key(a: Whole, b: Whole) -> np.uint64:
     """Name a stream, or a page of results, by two numbers."""
     return mix(mix(np.uint64(a) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(b))
 
 
 @compiled
-def stream(a: int, b: int) -> Stream:
+def stream(a: Whole, b: Whole) -> Stream:
     """Open the stream of draws named by two numbers."""
     state = np.empty(1, np.uint64)
     state[0] = key(a, b)

@@ -7,16 +7,48 @@ meet in popular queries; the further down the list, the fewer they are.
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.synth.kernel import Stream, below, bits, compiled, key, stream, uniform, zipf
+from queryveil.synth.kernel import Stream, Whole, below, bits, compiled, key, stream, uniform, zipf
 from queryveil.synth.tuning import Tuning
 from queryveil.synth.words import (
-    CARD_NUMBER, COINED, LISTED, MAIL_ADDRESS, MODEL, NHS_NUMBER, NUMBER, PHONE_NUMBER, SOCIAL_SECURITY, SURNAME,
-    dressed, slipped, word_of,
+    CARD_NUMBER,
+    COINED,
+    MAIL_ADDRESS,
+    MODEL,
+    NHS_NUMBER,
+    NUMBER,
+    PHONE_NUMBER,
+    SOCIAL_SECURITY,
+    SURNAME,
+    dressed,
+    slipped,
+    word_of,
 )  # fmt: skip
 from queryveil.synth.world import (
-    ADDRESS, AFTER, BASE, BEFORE, CARD, EMAIL, FIRST_NAMES, HEALTH, LEAVES, LINKS, NAME, NAME_PLACE, NATIONAL_ID,
-    NAVIGATIONAL, NONE, PERSONAL, PHONE, PLACES, REFINEMENT, SITES_PER_LEAF, SLIP, STREET_KINDS, STREETS,
-    SURNAMES, VANITY, World,
+    ADDRESS,
+    AFTER,
+    BASE,
+    BEFORE,
+    CARD,
+    FIRST_NAMES,
+    HEALTH,
+    LEAVES,
+    LINKS,
+    NAME,
+    NAME_PLACE,
+    NATIONAL_ID,
+    NAVIGATIONAL,
+    NONE,
+    PERSONAL,
+    PHONE,
+    PLACES,
+    REFINEMENT,
+    SITES_PER_LEAF,
+    SLIP,
+    STREET_KINDS,
+    STREETS,
+    SURNAMES,
+    VANITY,
+    World,
 )  # fmt: skip
 
 MOST_WORDS = 12
@@ -27,7 +59,7 @@ Row = NDArray[np.int64]
 LEAF, KIND, SENSITIVITY, TARGET, RESULTS, LABELS = 0, 1, 2, 3, 4, 5
 
 # Names of the streams that belong to the world, not to a user.
-_BASE_STREAM, _PERSON_STREAM, _PLACE_STREAM, _PERSONA_STREAM = 1001, 1002, 1003, 1004
+_PERSON_STREAM, _PLACE_STREAM, _PERSONA_STREAM, _BASE_STREAM, _COMMON_STREAM = 1, 2, 3, 10_000, 20_000
 
 
 @compiled
@@ -56,7 +88,7 @@ def topic_word(world: World, tuning: Tuning, rng: Stream, leaf: int) -> int:
     """Draw a word of a topic: from its list, or a coined one such as a brand."""
     if uniform(rng) < tuning.listed:
         begin, end = world.leaf_word_start[leaf], world.leaf_word_start[leaf + 1]
-        return int(world.leaf_word[begin + zipf(rng, end - begin, 0.8, 1.0)])
+        return int(world.leaf_word[begin + zipf(rng, end - begin, tuning.listed_slope, 1.0)])
     rank = zipf(rng, tuning.coined.n, tuning.coined.slope, tuning.coined.shift)
     return word_of(COINED, rank * len(world.leaf_weight) + leaf)
 
@@ -112,7 +144,8 @@ def _put_addition(
     if lot < tuning.add_phrase:
         group = BEFORE if before else AFTER
         for _ in range(6):
-            end = _put_phrase(world, row, begin, group, zipf(rng, _size(world, group), tuning.phrases.slope, tuning.phrases.shift))
+            phrase = zipf(rng, _size(world, group), tuning.phrases.slope, tuning.phrases.shift)
+            end = _put_phrase(world, row, begin, group, phrase)
             if end - begin <= room:
                 return end
     elif lot < tuning.add_phrase + tuning.add_place:
@@ -139,7 +172,11 @@ def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: in
     """Put a base query of the wanted length, or refine a shorter, popular one (Q+R, R+Q, R+Q+R)."""
     leaf = label[LEAF]
     rank, n = 0, MOST_WORDS
-    as_it_is = length == 1 or (length < 4 and uniform(rng) < 0.5)
+    as_it_is = length == 1 or (length < 4 and uniform(rng) < tuning.as_it_is)
+    if uniform(rng) < (tuning.common if length == 4 else tuning.common_long if length > 4 else 0.0):
+        # A refinement that many make: its words are drawn from a stream of the world.
+        law = tuning.commons
+        rng = stream(_COMMON_STREAM + 16 * leaf + length, zipf(rng, law.n, law.slope, law.shift))
     law = tuning.bases if as_it_is else tuning.refined
     for _ in range(12):
         rank = zipf(rng, law.n, law.slope, law.shift)
@@ -202,7 +239,7 @@ def _put_name(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row) -
 
 
 @compiled
-def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, kind: int, persona: int) -> int:
+def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, kind: int, persona: Whole) -> int:
     """Put personal data of one kind: the user's own (a persona is a user's number in the world), or another's."""
     own = stream(_PERSONA_STREAM, persona)
     label[KIND], label[SENSITIVITY], label[TARGET] = PERSONAL, kind, -1
@@ -229,7 +266,7 @@ def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row
 
 
 @compiled
-def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, persona: int) -> int:
+def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, persona: Whole) -> int:
     """Put a new query about topic `label[LEAF]`; return its number of words and fill the label."""
     label[SENSITIVITY], label[TARGET] = NONE, -1
     lot = uniform(rng)

@@ -91,9 +91,7 @@ def _time(out: Bytes, at: int, seconds: int) -> int:
 
 
 @compiled
-def aol_lines(
-    world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]
-) -> Bytes:
+def aol_lines(world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]) -> Bytes:
     """Write events as lines of the AOL format: one a click, or one when there was none."""
     out = np.empty(80 * len(ids) + 1, np.uint8)
     at = 0

@@ -56,7 +56,9 @@ class Truth:
             connection.execute("set memory_limit = $limit", {"limit": _MEMORY})
             connection.execute("set temp_directory = $spill", {"spill": str(spill)})
             for name, values in (("topics", self._atlas.topics), ("kinds", KINDS), ("sensitive", SENSITIVE)):
-                codes = pa.table({"code": pa.array(range(len(values)), pa.int32()), "name": pa.array(list(values), pa.string())})
+                codes = pa.table(
+                    {"code": pa.array(range(len(values)), pa.int32()), "name": pa.array(list(values), pa.string())}
+                )
                 connection.register(name, codes)
             connection.execute(_QUERIES.format(target=target), {"labels": str(self._labels)})
         self._labels.unlink()

@@ -19,32 +19,32 @@ class Tuning(NamedTuple):
     """How users behave. Shares are of events unless said otherwise."""
 
     # activity: events a user, log-normal
-    activity_mean: float = 2.66  # of the logarithm
+    activity_mean: float = 2.645  # of the logarithm
     activity_spread: float = 1.52
     activity_most: float = 6000.0
 
     # sessions
-    session_start: float = 0.30  # chance that an event opens a session
-    refind: float = 0.17  # an earlier own query again
-    next_page: float = 0.235
-    next_page_navigational: float = 0.08
+    session_start: float = 0.26  # chance that an event opens a session
+    refind: float = 0.19  # an earlier own query again
+    next_page: float = 0.335
+    next_page_navigational: float = 0.13
     reformulate: float = 0.10  # add, drop or replace a word of the query before
     same_topic: float = 0.7  # a new query in a session stays with the session's topic
     stray: float = 0.15  # a topic outside the user's interests
 
     # length in words of a new query, cumulative from 1 word on
-    length_1: float = 0.365
-    length_2: float = 0.605
-    length_3: float = 0.775
-    length_4: float = 0.88
-    length_more: float = 0.56  # chance of one more word from 5 on
+    length_1: float = 0.405
+    length_2: float = 0.660
+    length_3: float = 0.827
+    length_4: float = 0.910
+    length_more: float = 0.58  # chance of one more word from 5 on
 
     # new queries of one word
     known_site: float = 0.30
     topic_site: float = 0.48
     bare_site: float = 0.35  # share of sites written without their ending
     www: float = 0.40  # share of the others written with www.
-    slip: float = 0.03  # of all new queries
+    slip: float = 0.018  # of all new queries
 
     # names and personal data, shares of new queries of two words and more
     name: float = 0.05
@@ -52,24 +52,32 @@ class Tuning(NamedTuple):
     vanity: float = 0.006
     personal: float = 0.0012  # each of phone, card, national id, address, e-mail
 
+    # topical queries of two and three words
+    as_it_is: float = 0.5  # share of base queries, the others are refined
+    # longer ones are refined, some of them in the same way by many users
+    common: float = 0.40  # of those of four words
+    common_long: float = 0.12  # of those of five words and more
+
     # what a refinement adds; the rest is a word of the topic
-    add_phrase: float = 0.50
+    add_phrase: float = 0.45
     add_place: float = 0.18
     add_model: float = 0.04
     add_link: float = 0.30  # a link word such as "in" where there is room for two words and more
 
     # clicks
-    click: float = 0.42
-    click_navigational: float = 0.47
-    click_again: float = 0.40
+    click: float = 0.40
+    click_navigational: float = 0.45
+    click_again: float = 0.50
 
     known_sites: Law = Law(30, 1.25, 1.0)
-    topic_sites: Law = Law(1 << 30, 1.12, 8.0)
-    bases: Law = Law(1 << 24, 1.15, 25.0)  # ranks of the base queries of a topic
-    refined: Law = Law(1 << 20, 1.25, 20.0)  # ranks of the base queries that get refined
-    coined: Law = Law(1 << 26, 1.15, 30.0)  # ranks of the words of a topic that are in no list
-    listed: float = 0.62  # share of listed words among the words of a topic
-    phrases: Law = Law(80, 1.1, 4.0)
+    topic_sites: Law = Law(1 << 30, 1.03, 8.0)
+    bases: Law = Law(1 << 26, 1.02, 70.0)  # ranks of the base queries of a topic
+    refined: Law = Law(1 << 20, 1.15, 50.0)  # ranks of the base queries that get refined
+    commons: Law = Law(1 << 20, 1.1, 20.0)  # ranks of the common refinements of a topic
+    coined: Law = Law(1 << 20, 1.40, 80.0)  # ranks of the words of a topic that are in no list
+    listed: float = 0.54  # share of listed words among the words of a topic
+    listed_slope: float = 1.7  # of the Zipf law of listed words
+    phrases: Law = Law(80, 0.9, 4.0)
     places: Law = Law(1 << 17, 1.2, 10.0)
     people: Law = Law(1 << 28, 1.10, 60.0)
     results: Law = Law(200, 1.3, 3.0)

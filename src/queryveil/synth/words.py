@@ -1,10 +1,10 @@
 """Words as numbers, and how they are spelled.
 
-A word is 62 bits: its kind, a slip of the pen, its dress as a web address, and a payload. Words of the hand-written lists
-point into the text of the world. All others are spelled from their payload, so that the vocabulary has no end
-and takes no memory. What looks personal comes from ranges set aside for examples: 555-01xx telephone
-numbers, card numbers behind the prefixes of test cards, NHS numbers beginning with 999, social security numbers of areas that
-are never issued, e-mail at example.com.
+A word is 62 bits: its kind, a slip of the pen, its dress as a web address, and a payload. Words of the
+hand-written lists point into the text of the world. All others are spelled from their payload, so that the
+vocabulary has no end and takes no memory. What looks personal comes from ranges set aside for examples:
+555-01xx telephone numbers, card numbers behind the prefixes of test cards, NHS numbers beginning with 999, social
+security numbers of areas that are never issued, e-mail at example.com.
 """
 
 import numpy as np
@@ -113,7 +113,7 @@ def _model(out: Bytes, at: int, number: int) -> int:
 @compiled
 def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: int, dashes: bool) -> int:
     for place in range(len(digits)):
-        if dashes and (place == first or place == second or (first == 4 and place == 12)):
+        if dashes and (place in (first, second) or (first == 4 and place == 12)):
             out[at] = 45
             at += 1
         out[at] = 48 + digits[place]

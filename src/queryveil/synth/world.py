@@ -116,9 +116,7 @@ def _bytes(words: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(encoded), np.uint8), _starts(map(len, encoded))
 
 
-def _name_sites(
-    vocabularies: list[list[str]], endings: list[str], known: dict[str, int]
-) -> list[tuple[str, str]]:
+def _name_sites(vocabularies: list[list[str]], endings: list[str], known: dict[str, int]) -> list[tuple[str, str]]:
     """Name the sites of every leaf as (first part, second part), no name twice in the whole world."""
     taken = set(known)
     names = []
@@ -167,7 +165,9 @@ def atlas() -> Atlas:
     names = _name_sites(vocabularies, lists["site endings"], known)
     slot = {first: place for place, (first, second) in enumerate(names) if not second}
     # Most sites end in .com; the rest is spread over the other endings.
-    endings = [0 if first in known else (0, 0, 0, 0, 1, 2)[crc32((first + second).encode()) % 6] for first, second in names]
+    endings = [
+        0 if first in known else (0, 0, 0, 0, 1, 2)[crc32((first + second).encode()) % 6] for first, second in names
+    ]
     topics = [f"Top/{path}" for path in paths]
     sites = [
         _site(n // SITES_PER_LEAF, name, ENDINGS[ending], topics[n // SITES_PER_LEAF], items[n // SITES_PER_LEAF])

@@ -1,0 +1,93 @@
+"""queryveil synth: make a synthetic log."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queryveil.cli import options
+
+if TYPE_CHECKING:
+    from queryveil.synth import Figure
+
+_MEASURED_ANYWAY = 2_000_000  # rows; up to here measuring takes seconds
+
+Users = Annotated[int, typer.Option("--users", help="How many users, from 100 to 5,000,000; about 56 rows each.")]
+Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same bytes.")]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to: .tsv, .tsv.gz, .tsv.zst (AOL format) or .parquet.",
+        show_default=False,
+    ),
+]  # fmt: skip
+TruthFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--truth", metavar="DIR", help="Folder for what is known of every query, and the directory of sites.",
+        show_default="no truth is written",
+    ),
+]  # fmt: skip
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Measure the log against AOL's also when it is large (minutes).")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+
+
+def synth(
+    output: Output,
+    users: Users = 1000,
+    seed: Seed = 0,
+    truth: TruthFolder = None,
+    calibrate: Calibrate = False,
+    overwrite: Overwrite = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make a synthetic query log that looks like AOL's: topics, sessions, clicks, and planted personal data.
+
+    Nothing in it is about anybody. To start: queryveil synth --users 1000 --seed 1 -o log.tsv.gz
+    """
+    from queryveil import synth as logs
+
+    with _bar() as update:
+        made = logs.generate(output, users=users, seed=seed, truth=truth, overwrite=overwrite, progress=update)
+    figures: list[Figure] = []
+    if calibrate or made.rows <= _MEASURED_ANYWAY:
+        with options.working("Measuring"):
+            figures = logs.calibrate(output)
+    if as_json:
+        found = {"path": str(output), "truth": str(truth) if truth else None, "seed": seed, **asdict(made)}
+        typer.echo(json.dumps(found | {"figures": [figure._asdict() for figure in figures]}, indent=2))
+        return
+    size = [(name, f"{count:,}") for name, count in asdict(made).items()]
+    parts = [options.table(f"Made {output}", ("", ""), size)]
+    if figures:
+        head = ("", "AOL", "this log")
+        rows = [(figure.figure, _number(figure.published), _number(figure.achieved)) for figure in figures]
+        parts.append(options.table("Against the published figures of the AOL log (657,426 users)", head, rows))
+        parts.append("Ratios of distinct things and counts of frequent n-grams depend on the size of a log.")
+    if truth:
+        parts.append(f"Truth, for measuring only: {truth}")
+    options.tables(*parts)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on the terminal; nothing where stderr is none."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("Making users", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _number(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.3f}"
