@@ -173,13 +173,17 @@ def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: in
     leaf = label[LEAF]
     rank, n = 0, MOST_WORDS
     as_it_is = length == 1 or (length < 4 and uniform(rng) < tuning.as_it_is)
-    if uniform(rng) < (tuning.common if length == 4 else tuning.common_long if length > 4 else 0.0):
+    common = 0.0 if as_it_is or length < 3 else (tuning.common if length < 5 else tuning.common_long)
+    if uniform(rng) < common:
         # A refinement that many make: its words are drawn from a stream of the world.
         law = tuning.commons
         rng = stream(_COMMON_STREAM + 16 * leaf + length, zipf(rng, law.n, law.slope, law.shift))
     law = tuning.bases if as_it_is else tuning.refined
     for _ in range(12):
-        rank = zipf(rng, law.n, law.slope, law.shift)
+        if uniform(rng) < tuning.item:
+            rank = zipf(rng, _size(world, LEAVES + leaf), tuning.items.slope, tuning.items.shift)
+        else:
+            rank = zipf(rng, law.n, law.slope, law.shift)
         n = _put_base(world, tuning, row, 0, leaf, rank)
         if n == length or (n < length and not as_it_is):
             break

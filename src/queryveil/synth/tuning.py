@@ -54,8 +54,8 @@ class Tuning(NamedTuple):
 
     # topical queries of two and three words
     as_it_is: float = 0.5  # share of base queries, the others are refined
-    # longer ones are refined, some of them in the same way by many users
-    common: float = 0.40  # of those of four words
+    # refinements that many users make in the same words
+    common: float = 0.36  # of those of three and four words
     common_long: float = 0.12  # of those of five words and more
 
     # what a refinement adds; the rest is a word of the topic
@@ -71,11 +71,13 @@ class Tuning(NamedTuple):
 
     known_sites: Law = Law(30, 1.25, 1.0)
     topic_sites: Law = Law(1 << 30, 1.03, 8.0)
-    bases: Law = Law(1 << 26, 1.02, 70.0)  # ranks of the base queries of a topic
-    refined: Law = Law(1 << 20, 1.15, 50.0)  # ranks of the base queries that get refined
-    commons: Law = Law(1 << 20, 1.1, 20.0)  # ranks of the common refinements of a topic
-    coined: Law = Law(1 << 20, 1.40, 80.0)  # ranks of the words of a topic that are in no list
-    listed: float = 0.54  # share of listed words among the words of a topic
+    item: float = 0.26  # share of topical queries that are, or refine, a listed item
+    items: Law = Law(16, 0.7, 1.0)
+    bases: Law = Law(1 << 28, 1.01, 70.0)  # ranks of the base queries of a topic
+    refined: Law = Law(1 << 22, 1.08, 70.0)  # ranks of the base queries that get refined
+    commons: Law = Law(1 << 20, 1.15, 8.0)  # ranks of the common refinements of a topic
+    coined: Law = Law(1 << 20, 1.45, 65.0)  # ranks of the words of a topic that are in no list
+    listed: float = 0.52  # share of listed words among the words of a topic
     listed_slope: float = 1.7  # of the Zipf law of listed words
     phrases: Law = Law(80, 0.9, 4.0)
     places: Law = Law(1 << 17, 1.2, 10.0)
