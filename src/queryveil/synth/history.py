@@ -12,23 +12,25 @@ from queryveil.synth.queries import (
     LEAF,
     MOST_WORDS,
     RESULTS,
+    SENSITIVITY,
     TARGET,
     Row,
     new_query,
     put_personal,
+    put_topic_word,
     topic_word,
-)  # fmt: skip
+)
 from queryveil.synth.tuning import Tuning
 from queryveil.synth.world import (
     HEALTH,
     NAVIGATIONAL,
-    PERSONAL,
+    NONE,
     REFINEMENT,
     REFORMULATION,
     SITES_PER_LEAF,
     VANITY,
     World,
-)  # fmt: skip
+)
 
 MOST_CLICKS = 5
 DAYS = 92  # March to May
@@ -103,9 +105,8 @@ def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, la
     lot = uniform(rng)
     label[KIND] = REFORMULATION
     if n == 1 or (lot < 0.45 and n < MOST_WORDS):
-        row[n] = topic_word(world, tuning, rng, label[LEAF])
         label[KIND] = REFINEMENT
-        return n + 1
+        return put_topic_word(world, tuning, rng, row, n, label[LEAF])
     if lot < 0.65:
         if uniform(rng) < 0.4:
             row[: n - 1] = row[1:n].copy()
@@ -189,7 +190,8 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
         after_site = not opening and events.label[at - 1, KIND] == NAVIGATIONAL
         refind = 0.0 if at == begin else tuning.refind
         next_page = 0.0 if opening else tuning.next_page_navigational if after_site else tuning.next_page
-        change = 0.0 if opening or after_site or events.label[at - 1, KIND] == PERSONAL else tuning.reformulate
+        fixed = opening or after_site or events.label[at - 1, SENSITIVITY] not in (NONE, HEALTH)
+        change = 0.0 if fixed else tuning.reformulate
         if at == begin and plant < HEALTH:
             label = events.label[at]
             events.length[at] = put_personal(world, tuning, rng, events.words[at], label, plant, persona)

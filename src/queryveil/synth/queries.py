@@ -22,7 +22,7 @@ from queryveil.synth.words import (
     dressed,
     slipped,
     word_of,
-)  # fmt: skip
+)
 from queryveil.synth.world import (
     ADDRESS,
     AFTER,
@@ -49,7 +49,7 @@ from queryveil.synth.world import (
     SURNAMES,
     VANITY,
     World,
-)  # fmt: skip
+)
 
 MOST_WORDS = 12
 
@@ -94,6 +94,22 @@ def topic_word(world: World, tuning: Tuning, rng: Stream, leaf: int) -> int:
 
 
 @compiled
+def _holds(row: Row, n: int, word: int) -> bool:
+    return bool(np.any(row[:n] == word))
+
+
+@compiled
+def put_topic_word(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, leaf: int) -> int:
+    """Put a word of a topic, one that is not there yet if it can soon be found."""
+    word = topic_word(world, tuning, rng, leaf)
+    for _ in range(3):
+        if not _holds(row, n, word):
+            break
+        word = topic_word(world, tuning, rng, leaf)
+    return _put(row, n, word)
+
+
+@compiled
 def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: int) -> int:
     """Put base query number `rank` of a topic: an item of its list, or words of the topic."""
     items = _size(world, LEAVES + leaf)
@@ -102,7 +118,7 @@ def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: i
     rng = stream(_BASE_STREAM + leaf, rank)
     lot = uniform(rng)
     for _ in range(1 if lot < 0.2 else (2 if lot < 0.65 else 3)):
-        n = _put(row, n, topic_word(world, tuning, rng, leaf))
+        n = put_topic_word(world, tuning, rng, row, n, leaf)
     return n
 
 
@@ -146,7 +162,7 @@ def _put_addition(
         for _ in range(6):
             phrase = zipf(rng, _size(world, group), tuning.phrases.slope, tuning.phrases.shift)
             end = _put_phrase(world, row, begin, group, phrase)
-            if end - begin <= room:
+            if end - begin <= room and not _holds(row, begin, row[end - 1]):
                 return end
     elif lot < tuning.add_phrase + tuning.add_place:
         if room > 1 and not before and uniform(rng) < 0.5:
@@ -158,7 +174,7 @@ def _put_addition(
         n = _put_phrase(world, row, begin, LINKS, zipf(rng, _size(world, LINKS), 1.2, 1.0))
         if n - begin >= room:
             n = begin
-    return _put(row, n, topic_word(world, tuning, rng, leaf))
+    return put_topic_word(world, tuning, rng, row, n, leaf)
 
 
 @compiled
@@ -297,6 +313,7 @@ def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, p
         place = below(rng, n)
         row[place] = slipped(row[place], below(rng, 255))
         label[KIND] = SLIP
-    if label[SENSITIVITY] == NONE and world.health[label[LEAF]] and label[KIND] != NAVIGATIONAL:
+    about_topic = label[KIND] != NAVIGATIONAL and label[KIND] != NAME
+    if about_topic and label[SENSITIVITY] == NONE and world.health[label[LEAF]]:
         label[SENSITIVITY] = HEALTH
     return n

@@ -32,7 +32,7 @@ def _ascii(text: str) -> Bytes:
 _ONSETS = _ascii("b brc chcld drf flg glh j k l m n p plr s shslstt trv w z thspgr")
 _VOWELS = _ascii("a e i o u aieaoo")
 _CODAS = _ascii("  n r x l s ndm ")
-_SURNAME_ENDS = _ascii("son berg ski man ton wellford")  # four bytes each
+_SURNAME_ENDS = _ascii("son bergski man ton wellford")  # four bytes each
 _CARDS = _ascii("411111424242555555400000")
 _WWW = _ascii("www.")
 _ENDINGS = _ascii(".com.org.net")
