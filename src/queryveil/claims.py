@@ -84,7 +84,7 @@ class PartOfLog(Claim):
             log,
             "SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, url, count(*) AS n FROM released"
             " WHERE url IS NOT NULL GROUP BY query, url) r LEFT JOIN (SELECT q.query AS query, u.url AS url,"
-            " count(*) AS n FROM clicks c JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = e.query_id"
+            " count(*) AS n FROM clicks c JOIN queries q ON q.query_id = c.query_id"
             " JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url) o ON o.query = r.query AND o.url = r.url"
             " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
         )

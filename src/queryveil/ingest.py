@@ -185,23 +185,15 @@ def _content(
     from queryveil.kernels.digest import digests
 
     n = len(time)
-    parts = [
-        *found["user"],
-        *found["query"],
-        *found["url"],
-        time.view(np.uint64),
-        rank.astype(np.int64).view(np.uint64),
-    ]
+    parts = [found[name][0] for name in ("user", "query", "url")]
+    parts += [time.view(np.uint64), rank.astype(np.int64).view(np.uint64)]
     # Extra columns are added up, so that an absent column and an empty one are the same, in whatever order they come.
-    low, high = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+    low = np.zeros(n, np.uint64)
     for name, values in extras.items():
-        name_digest = digests(*byte_spans(pa.array([name])))
-        named = [np.repeat(part, n) for part in name_digest]
-        more = _digest_words([*named, *found[f"extra {name}"]])
-        given = pc.not_equal(values, "").to_numpy(zero_copy_only=False)
-        low += np.where(given, more[0], 0)
-        high += np.where(given, more[1], 0)
-    return _digest_words([*parts, low, high])
+        named = np.repeat(digests(*byte_spans(pa.array([name])))[0], n)
+        more = _digest_words([named, found[f"extra {name}"][0]])[0]
+        low += np.where(pc.not_equal(values, "").to_numpy(zero_copy_only=False), more, 0)
+    return _digest_words([*parts, low])
 
 
 def _digest_words(words_: Sequence[NDArray[np.uint64]]) -> Digests:
@@ -355,6 +347,8 @@ def _events(engine: DuckDB, rows: pa.Table, extras: list[str]) -> tuple[pa.Table
     clicks = pa.table(
         {
             "event_id": event[clicked],
+            "user_id": user[clicked],
+            "query_id": query[clicked],
             "rank": pa.array(rank, mask=rank < 0),
             "url_id": pa.array(url, mask=url < 0),
         }

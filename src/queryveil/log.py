@@ -43,7 +43,7 @@ class QueryLog:
     | table   | columns                                                                     |
     |---------|-----------------------------------------------------------------------------|
     | events  | event_id, user_id, query_id, time, and one `NAME_id` for each extra column  |
-    | clicks  | event_id, rank, url_id                                                      |
+    | clicks  | event_id, user_id, query_id, rank, url_id                                   |
     | queries | query_id, query                                                             |
     | urls    | url_id, url                                                                 |
     | tok     | query_id, position, word_id                                                 |

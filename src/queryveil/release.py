@@ -84,13 +84,13 @@ class Release:
         rows, fresh = _shuffled_rows(log, events, clicks, seed, users, carried)
         schema, text = _texts(log, rows, users, clicks is not None, carried)
         query, event = rows["query_id"].to_numpy(), rows["event"].to_numpy()
-        kept = np.bincount(query[np.diff(event, prepend=0) > 0], minlength=log.n_queries)
+        kept_events = np.bincount(query[np.diff(event, prepend=0) > 0], minlength=log.n_queries)
         counts = Counts(
             rows=len(rows),
-            events=int(kept.sum()),
+            events=int(kept_events.sum()),
             users=int(np.count_nonzero(fresh)) if users == "fresh" else None,
-            queries=int(np.count_nonzero(kept)),
-            clicks=len(rows) - rows["url_id"].null_count,
+            queries=int(np.count_nonzero(kept_events)),
+            clicks=len(rows) - rows["url_id"].null_count if clicks is not None else 0,
         )
         manifest = Manifest(
             method=method,
@@ -108,7 +108,7 @@ class Release:
                 clicks=len(log.clicks),
             ),
             counts=counts,
-            bands=bands(log.users_per_query, log.events_per_query, kept),
+            bands=bands(log.users_per_query, log.events_per_query, kept_events),
             columns=tuple(schema.names),
         )
         return cls(manifest, schema, text, log=log, fresh_user=fresh)
@@ -285,34 +285,52 @@ def _version_of(text: str) -> object:
 def _shuffled_rows(
     log: QueryLog, events: str, clicks: str | None, seed: int, users: str, carried: Sequence[str]
 ) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event."""
+    """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event.
+
+    Columns: user, event (numbered anew), query_id, rank, url_id, and the carried ones.
+    """
     engine = log.engine
-    engine.materialize(events, "kept")
-    members = engine.table("SELECT DISTINCT user_id FROM kept ORDER BY user_id")["user_id"].to_numpy()
+    kept = engine.table(events)
+    user_id, event_id = kept["user_id"].to_numpy(), kept["event_id"].to_numpy()
+    fresh = _fresh_ids(log, user_id, seed)
+    kept = kept.append_column("user", pa.array(fresh[user_id]))
+    kept = kept.append_column("draw", pa.array(keyed(log.secret(seed, "event"), event_id.astype(np.uint64))))
+    engine.read("kept", kept)
+    # Where users are dropped, their order must not stand in for them.
+    by_user = '"user", ' if users == "fresh" else ""
+    names = ", ".join(f'"{name}"' for name in ("user", "query_id", "event_id", *carried))
+    kept = engine.table(f"SELECT {names} FROM kept ORDER BY {by_user}query_id, draw, event_id")
+    engine.forget("kept")
+    columns = {name: kept[name] for name in ("user", "query_id", *carried)}
+    columns["event"] = pa.array(np.arange(1, len(kept) + 1))
+    if clicks is not None:
+        columns = _with_clicks(columns, kept["event_id"].to_numpy(), engine.table(clicks), len(log.events))
+    return pa.table(columns), fresh
+
+
+def _fresh_ids(log: QueryLog, user_id: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+    """Ids 1, 2, ... for the users that occur, in keyed order; 0 for all others."""
     fresh = np.zeros(log.n_users, np.int64)
+    members = np.flatnonzero(np.bincount(user_id, minlength=log.n_users))
     order = np.argsort(keyed(log.secret(seed, "user"), log.user_digest[members]), kind="stable")
     fresh[members[order]] = np.arange(1, len(members) + 1)
-    engine.read("fresh", pa.table({"user_id": members, "user": fresh[members]}))
-    ids = engine.table("SELECT event_id FROM kept ORDER BY event_id")["event_id"].to_numpy()
-    draw = keyed(log.secret(seed, "event"), ids.astype(np.uint64))
-    engine.read("draws", pa.table({"event_id": ids, "draw": draw}))
-    more = "".join(f', k."{name}" AS "{name}"' for name in carried)
-    click_join = f"LEFT JOIN ({clicks}) c ON c.event_id = k.event_id" if clicks is not None else ""
-    click_columns = "c.rank AS rank, c.url_id AS url_id" if clicks is not None else "NULL AS rank, NULL AS url_id"
-    # Where users are dropped, their order must not stand in for them.
-    by_user = 'f."user", ' if users == "fresh" else ""
-    rows = engine.table(
-        f'SELECT f."user" AS "user", k.query_id AS query_id, k.event_id AS event_id, {click_columns}{more}'
-        f" FROM kept k JOIN fresh f ON f.user_id = k.user_id JOIN draws d ON d.event_id = k.event_id {click_join}"
-        f" ORDER BY {by_user}k.query_id, d.draw, k.event_id, rank, url_id"
-    )
-    engine.forget("fresh")
-    engine.forget("draws")
-    engine.drop("kept")
-    event = rows["event_id"].to_numpy()
-    changed = np.ones(len(event), np.int64)
-    changed[1:] = event[1:] != event[:-1]
-    return rows.append_column("event", pa.array(np.cumsum(changed))), fresh
+    return fresh
+
+
+def _with_clicks(
+    columns: Mapping[str, pa.ChunkedArray], event_id: NDArray[np.int32], clicks: pa.Table, n_events: int
+) -> dict[str, pa.Array]:
+    """Give each event a row for each of its clicks, or one row without."""
+    clicks = clicks.sort_by([("event_id", "ascending"), ("rank", "ascending"), ("url_id", "ascending")])
+    per_event = np.bincount(clicks["event_id"].to_numpy(), minlength=n_events)
+    first = (np.cumsum(per_event) - per_event)[event_id]
+    count = per_event[event_id]
+    rows = np.maximum(count, 1)
+    event = np.repeat(np.arange(len(event_id)), rows)
+    within = np.arange(len(event)) - np.repeat(np.cumsum(rows) - rows, rows)
+    click = pa.array(first[event] + within, mask=count[event] == 0)
+    result = {name: values.take(pa.array(event)) for name, values in columns.items()}
+    return result | {name: clicks[name].combine_chunks().take(click) for name in ("rank", "url_id")}
 
 
 def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -4,15 +4,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.formats.rows import BadRows, Rows, Task
 from queryveil.formats.source import Block, blocks
 from queryveil.text.arrays import from_offsets
+
+if TYPE_CHECKING:
+    from queryveil.kernels.split import Fields
 
 
 @dataclass(frozen=True)
@@ -53,30 +55,31 @@ def _rows(block: Block, layout: Layout) -> Rows:
         if wrong.any():
             bad.add(kind, int(wrong.sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
             keep &= ~wrong
-    rows = np.flatnonzero(keep)
-    start, end = fields.start[rows], fields.end[rows]
-
-    def column(index: int) -> pa.Array:
-        return from_offsets(
-            *gather(data, np.ascontiguousarray(start[:, index]), np.ascontiguousarray(end[:, index]), layout.quoted)
-        )
-
-    columns = {name: column(i) for i, name in enumerate(layout.columns) if name}
-    line = fields.line[rows]
-    if layout.header:
-        columns, line = _without_headers(columns, line, layout)
+    keep[_headers(block.data, fields, layout)] = False
+    start, end, line = fields.start, fields.end, fields.line
+    if not keep.all():
+        start, end, line = start[keep], end[keep], line[keep]
+    columns = {
+        name: from_offsets(*gather(data, start, end, i, layout.quoted)) for i, name in enumerate(layout.columns) if name
+    }
     return Rows(block.file, line, layout.finish(columns), bad)
 
 
-def _without_headers(
-    columns: dict[str, pa.Array], line: NDArray[np.int64], layout: Layout
-) -> tuple[dict[str, pa.Array], NDArray[np.int64]]:
-    is_header = None
-    for name, title in zip(layout.columns, layout.header, strict=False):
-        if name:
-            same = pc.equal(pc.utf8_lower(columns[name]), title.lower())
-            is_header = same if is_header is None else pc.and_(is_header, same)
-    if is_header is None or not pc.any(is_header, min_count=0).as_py():
-        return columns, line
-    data = pc.invert(is_header)
-    return {name: values.filter(data) for name, values in columns.items()}, line[data.to_numpy(zero_copy_only=False)]
+def _headers(data: bytes, fields: "Fields", layout: Layout) -> list[int]:
+    """The rows that are a header: few have fields of just the right lengths, and those are looked at."""
+    width = min(len(layout.header), fields.start.shape[1])
+    if width == 0:
+        return []
+    lengths = [len(title.encode()) for title in layout.header[:width]]
+    alike = (fields.end[:, :width] - fields.start[:, :width] == lengths).all(axis=1)
+    if layout.quoted:
+        alike |= fields.line == 1  # its titles may stand in quotes
+    return [
+        row
+        for row in np.flatnonzero(alike).tolist()
+        if [
+            data[fields.start[row, i] : fields.end[row, i]].decode("utf-8", "replace").strip(' "').lower()
+            for i in range(width)
+        ]
+        == [title.lower() for title in layout.header[:width]]
+    ]

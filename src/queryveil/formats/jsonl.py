@@ -62,7 +62,7 @@ def json_rows(block: Block, paths: Mapping[str, str]) -> Rows:
         wrong = ~fields.valid
         bad.add("undecodable bytes", int(wrong.sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
     keep = np.flatnonzero(fields.valid)
-    lines = from_offsets(*gather(data, fields.first[keep], fields.last[keep], False))
+    lines = from_offsets(*gather(data, fields.first[keep, None], fields.last[keep, None], 0, False))
     numbers = fields.line[keep]
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("lines", pa.table({"text": lines, "line": numbers}))

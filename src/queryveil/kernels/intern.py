@@ -79,7 +79,9 @@ class Interner:
     def ranks(self) -> NDArray[np.int32]:
         """The place of each number in the order of the digests: an id that does not depend on who came first."""
         low, high = self._low[: self.count], self._high[: self.count]
-        order = np.lexsort((high, low)) if len(np.unique(low)) < self.count else np.argsort(low)
+        order = np.argsort(low)
+        if (low[order[1:]] == low[order[:-1]]).any():
+            order = np.lexsort((high, low))
         ranks = np.empty(self.count, np.int32)
         ranks[order] = np.arange(self.count, dtype=np.int32)
         return ranks

@@ -172,19 +172,19 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
 
 @kernel
 def gather(
-    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], quoted: bool
+    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], column: int, quoted: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Copy fields, blanks at both ends and quotes taken off, into the offsets and bytes of an Arrow array."""
+    """Copy one column, blanks at both ends and quotes taken off, into the offsets and bytes of an Arrow array."""
     n = len(start)
     offsets = np.empty(n + 1, np.int32)
     total = 0
     for i in range(n):
-        total += end[i] - start[i]
+        total += end[i, column] - start[i, column]
     out = np.empty(total, np.uint8)
     size = 0
     offsets[0] = 0
     for i in range(n):
-        a, b = start[i], end[i]
+        a, b = start[i, column], end[i, column]
         while a < b and (data[a] == _SPACE or data[a] == _TAB):
             a += 1
         while b > a and (data[b - 1] == _SPACE or data[b - 1] == _TAB):

@@ -78,13 +78,12 @@ def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
 def _clicks_of(k: int) -> str:
     """SQL of the clicks that at least k users made for the same query."""
     pairs = (
-        "SELECT e.query_id AS query_id, c.url_id AS url_id, e.user_id AS user_id FROM clicks c"
-        " JOIN events e ON e.event_id = c.event_id JOIN released_queries r ON r.query_id = e.query_id"
-        " WHERE c.url_id IS NOT NULL GROUP BY e.query_id, c.url_id, e.user_id"
+        "SELECT c.query_id AS query_id, c.url_id AS url_id, c.user_id AS user_id FROM clicks c"
+        " JOIN released_queries r ON r.query_id = c.query_id WHERE c.url_id IS NOT NULL"
+        " GROUP BY c.query_id, c.url_id, c.user_id"
     )
     shared = f"SELECT query_id, url_id FROM ({pairs}) AS pairs GROUP BY query_id, url_id HAVING count(*) >= {k}"
     return (
         "SELECT c.event_id AS event_id, c.rank AS rank, c.url_id AS url_id FROM clicks c"
-        f" JOIN events e ON e.event_id = c.event_id JOIN ({shared}) AS shared"
-        " ON shared.query_id = e.query_id AND shared.url_id = c.url_id"
+        f" JOIN ({shared}) AS shared ON shared.query_id = c.query_id AND shared.url_id = c.url_id"
     )
