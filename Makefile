@@ -1,0 +1,64 @@
+# On a fresh machine: `make demo` and `make test`. Both make a virtual environment in .venv first.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+QUERYVEIL := $(BIN)/queryveil
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint typecheck bench docs clean
+
+help:
+	@echo "make demo       make a synthetic log, anonymize it, verify the release (in demo/)"
+	@echo "make test       run the whole test suite"
+	@echo "make lint       check style and the imports between layers"
+	@echo "make typecheck  check types"
+	@echo "make bench      run the benchmarks"
+	@echo "make docs       build the documentation site (in site/)"
+	@echo "make clean      remove what the other targets made, but not $(VENV)"
+
+demo: $(VENV)/.installed
+	mkdir -p demo
+	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --overwrite
+	$(QUERYVEIL) profile demo/log.tsv.gz
+	$(QUERYVEIL) anonymize demo/log.tsv.gz --method equality -k 5 -o demo/release --overwrite
+	$(QUERYVEIL) verify demo/release --original demo/log.tsv.gz
+	$(QUERYVEIL) explain demo/release --original demo/log.tsv.gz "cell phone case"
+	@echo
+	@echo "The release is in demo/release:"
+	@ls -l demo/release
+	@echo "Read demo/release/report.md for what it promises and what it does not."
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+typecheck: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp a set of dependencies, so that a second call installs nothing.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$*]'
+	touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
