@@ -64,10 +64,10 @@ def synth(
         typer.echo(json.dumps(found | {"figures": [figure._asdict() for figure in figures]}, indent=2))
         return
     size = [(name, f"{count:,}") for name, count in asdict(made).items()]
-    parts = [options.table(f"Made {output}", ("", ""), size)]
+    parts = [f"Made {output}", options.table("The log", ("", ""), size)]
     if figures:
         head = ("", "AOL", "this log")
-        rows = [(figure.figure, _number(figure.published), _number(figure.achieved)) for figure in figures]
+        rows = [(name, _number(name, published), _number(name, achieved)) for name, published, achieved in figures]
         parts.append(options.table("Against the published figures of the AOL log (657,426 users)", head, rows))
         parts.append("Ratios of distinct things and counts of frequent n-grams depend on the size of a log.")
     if truth:
@@ -87,7 +87,7 @@ def _bar() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _number(value: float) -> str:
-    if value >= 1000:
+def _number(figure: str, value: float) -> str:
+    if figure.startswith("frequent"):
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+    return f"{value:.1f}" if figure.startswith("%") or value >= 10 else f"{value:.3f}"

@@ -3,6 +3,9 @@
 Importing this module imports numba, so it is imported only where logs are made. Draws are counter based
 (SplitMix64): a stream is named by what it is for (a seed and a user, or a topic and a rank), never by
 when it is asked, so that the same seed gives the same bytes whatever the chunks or threads.
+
+Numba keeps compiled code beside each module and looks only at that module's own time stamp. Whoever edits one of the
+compiled modules removes `__pycache__`, or its callers go on with the old code.
 """
 
 from collections.abc import Callable

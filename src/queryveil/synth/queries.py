@@ -160,7 +160,7 @@ def _put_addition(
     if lot < tuning.add_phrase:
         group = BEFORE if before else AFTER
         for _ in range(6):
-            phrase = zipf(rng, _size(world, group), tuning.phrases.slope, tuning.phrases.shift)
+            phrase = zipf(rng, min(tuning.phrases.n, _size(world, group)), tuning.phrases.slope, tuning.phrases.shift)
             end = _put_phrase(world, row, begin, group, phrase)
             if end - begin <= room and not _holds(row, begin, row[end - 1]):
                 return end
@@ -197,7 +197,7 @@ def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: in
     law = tuning.bases if as_it_is else tuning.refined
     for _ in range(12):
         if uniform(rng) < tuning.item:
-            rank = zipf(rng, _size(world, LEAVES + leaf), tuning.items.slope, tuning.items.shift)
+            rank = zipf(rng, min(tuning.items.n, _size(world, LEAVES + leaf)), tuning.items.slope, tuning.items.shift)
         else:
             rank = zipf(rng, law.n, law.slope, law.shift)
         n = _put_base(world, tuning, row, 0, leaf, rank)
