@@ -18,8 +18,11 @@ class Spool:
     """
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="queryveil-")  # noqa: SIM115  # closed by `ordered`
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="queryveil-")  # noqa: SIM115
         self._lengths: list[NDArray[np.int64]] = []
+
+    def __del__(self) -> None:
+        self._file.close()
 
     def append(self, texts: pa.Array) -> None:
         """Add texts behind those already there."""

@@ -1,0 +1,49 @@
+import gc
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from queryveil.engines import DuckDB
+from queryveil.errors import QueryveilError
+
+
+def test_the_spill_folder_is_private_and_goes_with_the_engine(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine = DuckDB()
+    (folder,) = tmp_path.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    engine.close()
+    assert not folder.exists()
+
+
+def test_a_forgotten_engine_cleans_up_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine = DuckDB()
+    del engine
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verbs():
+    engine = DuckDB(threads=1)
+    engine.read("t", pa.table({"a": [3, 1, 2]}))
+    assert engine.table("SELECT a AS a FROM t ORDER BY a")["a"].to_pylist() == [1, 2, 3]
+    assert engine.row("SELECT sum(a) AS s FROM t") == (6,)
+    engine.materialize("SELECT a AS a FROM t WHERE a > 1", "big")
+    assert sum(len(batch) for batch in engine.stream("SELECT a AS a FROM big", 1)) == 2
+    engine.load("copy", pa.table({"b": [1]}).to_reader())
+    assert engine.row("SELECT count(*) AS n FROM copy") == (1,)
+    engine.drop("big", "copy")
+    engine.forget("t")
+    engine.close()
+
+
+def test_too_little_memory_is_one_sentence_without_data(monkeypatch):
+    engine = DuckDB(memory_limit="20MB", threads=1)
+    monkeypatch.setattr(engine, "_spill", Path("/some/where"))
+    engine._connection.execute("SET max_temp_directory_size = '1MB'")
+    with pytest.raises(QueryveilError, match="do not fit into 20MB") as caught:
+        engine.materialize("SELECT 'secret' || range AS s FROM range(5000000) ORDER BY hash(range)", "t")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,1 @@
+"""Literal, slow implementations that the fast ones are tested against."""

@@ -1,0 +1,37 @@
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queryveil.text import STOP_WORDS, normal_form, words
+from tests.oracles import text as oracle
+
+
+def by_query(queries: list[str]) -> list[list[str]]:
+    found = words(normal_form(pa.array(queries, pa.string())))
+    texts = found.text.to_pylist()
+    result, at = [], 0
+    for count in found.per_query:
+        result.append(texts[at : at + count])
+        at += count
+    return result
+
+
+@given(st.lists(st.text("ab& .,'()+é€中हि\u0940 \U0001f600", max_size=15), max_size=8))
+def test_words_are_parts_without_the_punctuation_around_them(queries):
+    assert by_query(queries) == [oracle.words(oracle.normal_form(query)) for query in queries]
+
+
+def test_examples():
+    assert by_query(["AT&T (wireless) - plans", "c++", "rock'n'roll!", "...", "हिन्दी"]) == [
+        ["at&t", "wireless", "plans"],
+        ["c"],
+        ["rock'n'roll"],
+        [],
+        ["हिन्दी"],
+    ]
+
+
+def test_stop_words_are_few_and_leave_what_searchers_mean():
+    assert {"the", "of", "is"} <= STOP_WORDS
+    assert not {"computer", "home", "free", "new", "best"} & STOP_WORDS
+    assert len(STOP_WORDS) < 150
