@@ -1,7 +1,7 @@
 """Every number that was tuned to the published figures of the AOL log, in one place.
 
-The figures are those of Carpineto and Romano (2015), tables 1 and 2, and the counts in the log's own
-description: 36.4 M rows, 28.9 M events of which 7.9 M ask for a next page, 19.4 M clicks on 12 M events.
+The figures are those of Carpineto and Romano (2015), tables 1 and 2, and the counts in the readme
+that came with the log: 36.4 M rows, 28.9 M events of which 7.9 M ask for a next page, 19.4 M clicks on 12 M events.
 """
 
 from typing import NamedTuple
