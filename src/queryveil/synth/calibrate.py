@@ -1,8 +1,8 @@
 """Measure a log against the published figures of the AOL log.
 
 The figures are tables 1 and 2 of C. Carpineto and G. Romano, "K-theta-affinity privacy: Releasing infrequent query
-refinements safely", Information Processing and Management 51 (2015), over 28,898,361 events. The number of users is that of
-the readme that came with the log; the paper says about 650,000.
+refinements safely", Information Processing and Management 51 (2015), over 28,898,361 events. The number of
+users is that of the readme that came with the log; the paper says about 650,000.
 """
 
 from pathlib import Path
