@@ -10,6 +10,7 @@ from pathlib import Path
 
 from queryveil.formats.delimited import Layout, read_delimited
 from queryveil.formats.rows import ReadOptions, Task
+from queryveil.formats.table import header, looks_like
 
 NAME = "aol"
 HEADER = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
@@ -19,12 +20,12 @@ _ROW = re.compile(rb"[^\t]+\t[^\t]*\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\t\d*\t[^\t]
 
 def sniff(head: bytes) -> bool:
     """Whether the first lines have the five columns, or a time as the third."""
-    first = head.split(b"\n", 1)[0].strip()
-    if first.lower() == "\t".join(HEADER).lower().encode():
+    if [name.lower() for name in header(head, "\t")] == [name.lower() for name in HEADER]:
         return True
-    lines = head.split(b"\n")[:20]
-    good = sum(bool(_ROW.fullmatch(line)) for line in lines)
-    return good >= 1 and good >= 0.6 * sum(bool(line.strip()) for line in lines[: -1 or None])
+    if looks_like(head, "\t"):
+        return False  # a header of its own: plain TSV
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
 
 
 def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
