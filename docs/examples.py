@@ -1,0 +1,119 @@
+"""Run the examples of README.md and the docs, and write what they print into the pages.
+
+    python docs/examples.py           # bring the pages up to date
+    python docs/examples.py --check   # say which pages are not
+
+The examples of a page run in order, in an empty folder of their own. In a block marked `console`, a line that starts
+with `$ ` is a command; in one marked `pycon`, `>>> ` and `... ` start statements. A comment before a block, such as
+`<!-- hidden: By how many .. 100+ users -->`, leaves out lines of its output, from the first one that starts so to the
+next one that starts so, or to the end if nothing stands behind the dots; `...` marks the place.
+"""
+
+import ast
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+_BLOCK = re.compile(
+    r"^(?P<note><!-- hidden: (?P<hidden>.*?) -->\n)?```(?P<kind>console|pycon)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def pages() -> list[Path]:
+    """All pages that have examples."""
+    every = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in every if _BLOCK.search(page.read_text("utf-8"))]
+
+
+def refreshed(page: Path) -> str:
+    """The text of a page with its examples run anew."""
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return _BLOCK.sub(lambda block: _run(block, names), page.read_text("utf-8"))
+
+
+def _run(block: re.Match[str], names: dict[str, Any]) -> str:
+    run = _run_commands if block["kind"] == "console" else _run_statements
+    body = run(block["body"], names, block["hidden"])
+    return f"{block['note'] or ''}```{block['kind']}\n{body}```"
+
+
+def _run_commands(body: str, names: dict[str, Any], hidden: str | None) -> str:
+    out = ""
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": tools, "COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
+    for command in re.findall(r"^\$ (.*(?:\\\n.*)*)\n", body, re.MULTILINE):
+        # `echo $?` is to tell of the command before it.
+        script = f"(exit {names.get('code', 0)}); {command}"
+        done = subprocess.run(  # noqa: S603
+            ["bash", "-c", script],  # noqa: S607
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        names["code"] = done.returncode
+        out += f"$ {command}\n{_shortened(done.stdout, hidden)}"
+    return out
+
+
+def _run_statements(body: str, names: dict[str, Any], hidden: str | None) -> str:
+    out = ""
+    for example in doctest.DocTestParser().get_examples(body):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                exec(compile(ast.Interactive(ast.parse(example.source).body), "<example>", "single"), names)  # noqa: S102
+            except Exception as error:
+                print(f"Traceback (most recent call last):\n    ...\n{type(error).__module__}."
+                      f"{type(error).__name__}: {error}")  # fmt: skip
+        first, *rest = example.source.splitlines()
+        out += "".join([f">>> {first}\n", *(f"... {line}\n" for line in rest), _shortened(printed.getvalue(), hidden)])
+    return out
+
+
+def _shortened(text: str, hidden: str | None) -> str:
+    lines = [line.rstrip() for line in text.rstrip().splitlines()]
+    if hidden is not None:
+        first, last = (part.strip() for part in hidden.split(".."))
+        start = _find(lines, first, 0)
+        stop = _find(lines, last, start) + 1 if last else len(lines)
+        lines[start:stop] = ["..."]
+    # One blank line is enough anywhere, and none is needed at the top.
+    lines = [line for before, line in zip(["", *lines], lines, strict=False) if line or before]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _find(lines: list[str], opening: str, start: int) -> int:
+    for at, line in enumerate(lines[start:], start):
+        if line.strip().startswith(opening):
+            return at
+    raise SystemExit(f"No line of the output starts with '{opening}'.")
+
+
+def main() -> int:
+    """Bring the pages up to date, or check them."""
+    old = []
+    for page in pages():
+        text = refreshed(page)
+        if text != page.read_text("utf-8"):
+            old.append(page)
+            if "--check" not in sys.argv:
+                page.write_text(text, "utf-8")
+    for page in old:
+        print(f"{page.relative_to(ROOT)}: {'differs' if '--check' in sys.argv else 'brought up to date'}")
+    return 1 if old and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

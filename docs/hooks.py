@@ -1,0 +1,115 @@
+"""Fill the pages with what the code declares, so that the two cannot differ.
+
+| marker                       | becomes                                            |
+|------------------------------|----------------------------------------------------|
+| `<!-- parameters: METHOD -->` | the table of a method's parameters                 |
+| `<!-- limits: METHOD -->`     | what the method does not promise                   |
+| `<!-- recipe: NAME -->`       | the text of a shipped recipe                       |
+| `<!-- options: VERB -->`      | the table of a verb's arguments and options        |
+| `<!-- signature: NAME -->`    | how a public function, class or method is called   |
+
+A marker that names something unknown stops the build.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+import queryveil
+from queryveil import cli
+from queryveil.methods import METHODS, parameters_of
+from queryveil.methods.recipe import shipped
+
+_MARKER = re.compile(r"<!-- (\w+): ([\w.-]+) -->")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the markers of a page; MkDocs calls this for each."""
+    return _MARKER.sub(lambda match: _FILL[match[1]](match[2]) if match[1] in _FILL else match[0], markdown)
+
+
+def parameters(method: str) -> str:
+    """The parameters of a method, as it declares them."""
+    return _table(
+        ("parameter", "option", "value", "default", "meaning"),
+        [
+            (
+                f"`{parameter.name}`",
+                f"`-{parameter.name}`" if len(parameter.name) == 1 else f"`--{parameter.name.replace('_', '-')}`",
+                parameter.expected,
+                _default(parameter.default),
+                parameter.help,
+            )
+            for parameter in parameters_of(METHODS[method])
+        ],
+    )
+
+
+def limits(method: str) -> str:
+    """What a method does not promise, as every report of it says."""
+    return "\n".join(f"- {limit}" for limit in METHODS[method].limits)
+
+
+def recipe(name: str) -> str:
+    """A recipe that ships with queryveil."""
+    return f"```toml\n{shipped()[name].strip()}\n```"
+
+
+def options(verb: str) -> str:
+    """The arguments and options of a verb, as its help lists them."""
+    commands: dict[str, Any] = typer.main.get_command(cli.build([])).commands  # type: ignore[attr-defined]
+    rows = []
+    for one in commands[verb].params:
+        if "--help" in one.opts:
+            continue
+        names = [one.metavar or one.name.upper()] if one.param_type_name == "argument" else sorted(one.opts, key=len)
+        default = one.show_default if isinstance(one.show_default, str) else _default(one.default)
+        rows.append((", ".join(f"`{name}`" for name in names), "required" if one.required else default, one.help))
+    return _table(("option", "default", "meaning"), rows)
+
+
+def signature(name: str) -> str:
+    """How something public is called."""
+    first, *rest = name.split(".")
+    found = getattr(queryveil, first)
+    for part in rest:
+        found = getattr(found, part)
+    return f"```python\n{name}{_signature(found)}\n```"
+
+
+def _signature(found: Any) -> str:
+    given = inspect.signature(found)
+    ours = [parameter for parameter in given.parameters.values() if parameter.name not in ("self", "cls")]
+    parts, starred = [], False
+    for parameter in ours:
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        parts.append(parameter.name + default)
+    return f"({', '.join(parts)})"
+
+
+def _default(value: Any) -> str:
+    if value is None or value is False:
+        return "off"
+    if isinstance(value, tuple | list):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{value}`"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+_FILL: dict[str, Callable[[str], str]] = {
+    "parameters": parameters,
+    "limits": limits,
+    "recipe": recipe,
+    "options": options,
+    "signature": signature,
+}

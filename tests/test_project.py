@@ -1,0 +1,154 @@
+"""What the project says about itself is true: docs, pins, version, layers, and a command line that starts quickly."""
+
+import configparser
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from packaging.requirements import Requirement
+
+import queryveil
+from queryveil import cli
+from queryveil.claims import Claim
+from queryveil.formats import FORMATS
+from queryveil.manifest import Manifest
+from queryveil.methods import METHODS, parameters_of
+from queryveil.methods.recipe import shipped
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text("utf-8")
+
+
+def verbs() -> list[str]:
+    return sorted(typer.main.get_command(cli.build([])).commands)
+
+
+def direct_dependencies() -> list[Requirement]:
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    extras = project["optional-dependencies"].values()
+    return [Requirement(line) for line in [*project["dependencies"], *(line for extra in extras for line in extra)]]
+
+
+def pins() -> dict[str, str]:
+    lines = [line for line in text("constraints.txt").splitlines() if line and not line.startswith("#")]
+    return {plain(name): version for name, version in (line.split("==") for line in lines)}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_page_with_its_parameters_and_limits(method):
+    page = text(f"docs/methods/{method}.md")
+    assert f"<!-- parameters: {method} -->" in page
+    assert f"<!-- limits: {method} -->" in page
+    assert f"methods/{method}.md" in text("mkdocs.yml")
+    assert f"]({method}.md)" in text("docs/methods/index.md")
+
+
+@pytest.mark.parametrize(("method", "name"), [(m, p.name) for m in METHODS for p in parameters_of(METHODS[m])])
+def test_every_parameter_says_what_it_is(method, name):
+    parameter = next(p for p in parameters_of(METHODS[method]) if p.name == name)
+    assert len(parameter.help.split()) >= 3
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_has_a_section_with_its_options(verb):
+    page = text("docs/cli.md")
+    assert f"\n## {verb}\n" in page
+    assert f"<!-- options: {verb} -->" in page
+
+
+@pytest.mark.parametrize("name", queryveil.__all__)
+def test_every_public_name_has_a_section(name):
+    assert f"\n## {name}\n" in text("docs/api.md")
+
+
+def test_every_public_name_can_be_had():
+    assert all(getattr(queryveil, name).__name__ == name for name in queryveil.__all__)
+
+
+@pytest.mark.parametrize("name", Manifest.model_fields)
+def test_every_field_of_the_manifest_is_described(name):
+    assert f"\n| `{name}` |" in text("docs/releases.md")
+
+
+@pytest.mark.parametrize("claim", Claim.__subclasses__(), ids=lambda claim: claim.__name__)
+def test_every_claim_is_described(claim):
+    assert f"\n| `{claim.model_fields['kind'].default}` |" in text("docs/releases.md")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_described(name):
+    assert f"\n| `{name}` |" in text("docs/formats.md")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_recipe_is_shown(name):
+    assert f"<!-- recipe: {name} -->" in text("docs/methods/rules.md")
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"[\w/]+\.md", text("mkdocs.yml")))
+    assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+
+
+def test_the_examples_print_what_the_pages_say():
+    done = subprocess.run(
+        [sys.executable, DOCS / "examples.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"Run docs/examples.py to bring these up to date:\n{done.stdout}{done.stderr}"
+
+
+def test_constraints_are_names_and_versions_alone():
+    lines = [line for line in text("constraints.txt").splitlines() if line and not line.startswith("#")]
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.!+]+", line)] == []
+
+
+@pytest.mark.parametrize("needed", direct_dependencies(), ids=str)
+def test_every_direct_dependency_is_pinned_to_a_version_that_is_allowed(needed):
+    assert needed.specifier.contains(pins()[plain(needed.name)], prereleases=True)
+
+
+def test_the_newest_version_in_the_changelog_is_this_one():
+    assert re.findall(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[0] == queryveil.__version__
+
+
+def test_the_picture_of_the_layers_is_the_one_that_is_checked():
+    rules = configparser.ConfigParser()
+    rules.read(ROOT / ".importlinter")
+    checked = rules["importlinter:contract:layers"]["layers"].strip().splitlines()
+    picture = re.search(r"## Layers.*?```text\n(.*?)```", text("CONTRIBUTING.md"), re.DOTALL)
+    assert picture is not None
+    # Names stand in columns of eleven characters, in front of a sentence.
+    drawn = [line[:33].split() for line in picture[1].splitlines()]
+    assert drawn == [line.replace("|", " ").split() for line in checked]
+
+
+def test_help_does_not_wait_for_slow_imports():
+    script = (
+        "import sys; sys.argv = ['queryveil', '--help']\n"
+        "from queryveil.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('SLOW', sorted({'numpy', 'duckdb', 'pyarrow', 'numba', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "anonymize" in done.stdout
+    assert done.stdout.splitlines()[-1] == "SLOW []"
+
+
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "typecheck", "bench", "docs", "clean"])
+def test_every_make_target_is_there_and_in_the_help(target):
+    makefile = text("Makefile")
+    assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+    assert f"make {target} " in makefile
