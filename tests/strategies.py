@@ -24,7 +24,5 @@ LOGS = st.lists(ROWS, min_size=1, max_size=60)
 def table(rows: list[Row]) -> pa.Table:
     """Rows as the Arrow table that `read_log` takes."""
     return pa.table({name: pa.array([getattr(row, name) for row in rows]) for name in Row._fields}).cast(
-        pa.schema(
-            [(name, pa.int32() if name == "rank" else pa.string()) for name in Row._fields]
-        )
+        pa.schema([(name, pa.int32() if name == "rank" else pa.string()) for name in Row._fields])
     )

@@ -111,6 +111,8 @@ def test_a_damaged_parquet_file(tmp_path):
 def test_columns_that_are_not_there(write):
     path = write("log.csv", "who,what\na,b\n")
     assert "No column of" in refused(path, format="csv")
-    assert "There is no column 'when'" in refused(path, columns={"user": "who", "query": "what", "time": "when"}, format="csv")
+    assert "There is no column 'when'" in refused(
+        path, columns={"user": "who", "query": "what", "time": "when"}, format="csv"
+    )
     assert "names two columns alike" in refused(write("two.csv", "user,query,query\na,b,c\n"))
     assert "are fixed" in refused(write("aol", HEADER + GOOD), columns={"user": "x"})

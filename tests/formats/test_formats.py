@@ -63,7 +63,8 @@ def csv_text(delimiter: str) -> str:
 
 def json_lines() -> str:
     return "".join(
-        json.dumps({"user": int(user), "query": query, "ts": time, "rank": rank and int(rank), "url": url or None}) + "\n"
+        json.dumps({"user": int(user), "query": query, "ts": time, "rank": rank and int(rank), "url": url or None})
+        + "\n"
         for user, query, time, rank, url in ROWS
     )
 
@@ -234,7 +235,9 @@ def test_ubi_tells_broken_lines(write):
 
 
 def test_json_lines_take_nested_columns_by_dots(write):
-    path = write("log", '{"client": {"id": "u1"}, "search": "Tea"}\n[1]\n' + '{"client": {"id": "u2"}, "search": "tea"}\n' * 99)
+    path = write(
+        "log", '{"client": {"id": "u1"}, "search": "Tea"}\n[1]\n' + '{"client": {"id": "u2"}, "search": "tea"}\n' * 99
+    )
     log = qv.read_log(path, format="jsonl", columns={"user": "client.id", "query": "search"})
     assert (log.n_users, log.n_queries, len(log.events)) == (2, 1, 100)
     assert log.bad_rows.first == {"not a JSON object": f"{path}:2"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queryveil.kernels.split import gather, last_row_end, split
 
-TEXT = st.text("ab\" ,;\té\r", max_size=6)
+TEXT = st.text('ab" ,;\té\r', max_size=6)
 
 
 def parse(data: bytes, delimiter: str, quoted: bool, columns: int = 4) -> list[tuple[int, int, list[str]]]:
@@ -24,7 +24,7 @@ def parse(data: bytes, delimiter: str, quoted: bool, columns: int = 4) -> list[t
     ]
 
 
-@given(st.lists(st.lists(st.text("ab\" ,é", max_size=6), min_size=1, max_size=6), max_size=8))
+@given(st.lists(st.lists(st.text('ab" ,é', max_size=6), min_size=1, max_size=6), max_size=8))
 def test_plain_rows_are_lines_cut_at_the_delimiter(rows):
     text = "\n".join("\t".join(row) for row in rows)
     expected = [
@@ -35,7 +35,7 @@ def test_plain_rows_are_lines_cut_at_the_delimiter(rows):
     assert parse(text.encode(), "\t", False) == expected
 
 
-@given(st.lists(st.lists(st.text("ab\",é\n", max_size=6), min_size=2, max_size=4), min_size=1, max_size=8))
+@given(st.lists(st.lists(st.text('ab",é\n', max_size=6), min_size=2, max_size=4), min_size=1, max_size=8))
 def test_quoted_rows_are_what_the_csv_module_wrote(rows):
     out = io.StringIO()
     csv.writer(out, lineterminator="\r\n").writerows(rows)

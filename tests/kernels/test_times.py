@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from queryveil.kernels.times import BAD, MISSING, parse_ranks, parse_times
 from queryveil.text.arrays import byte_spans
 
-MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(2069, 12, 31)).map(lambda t: t.replace(tzinfo=UTC))  # noqa: DTZ001
+MOMENTS = st.datetimes(datetime(1971, 1, 1), datetime(2069, 12, 31)).map(lambda t: t.replace(tzinfo=UTC))
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
 

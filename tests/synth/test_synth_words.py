@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queryveil.synth import kernel, words
+from queryveil.synth import draws as kernel
+from queryveil.synth import words
 from queryveil.synth.world import atlas
 
 PAYLOADS = st.integers(0, (1 << 40) - 1)

@@ -56,12 +56,12 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     from queryveil.release import check_target
 
     recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
+    known = ", ".join(METHODS)
+    if method is None and given["method"] is None and recipe is None:
+        raise QueryveilError(f"Name a method with --method ({known}), or a recipe with --recipe.")
     if method is None:
-        raise QueryveilError(
-            f"Name a method with --method ({', '.join(METHODS)}), or a recipe with --recipe."
-            if given["method"] is None and recipe is None
-            else f"There is no method '{given['method'] or (recipe and recipe.method)}'; there are {', '.join(METHODS)}."
-        )
+        wrong = given["method"] or (recipe and recipe.method)
+        raise QueryveilError(f"There is no method '{wrong}'; there are {known}.")
     if recipe is not None and recipe.method != method.name:
         raise QueryveilError(
             f"--method is {method.name}, but the recipe is for {recipe.method}; leave one of them out."

@@ -1,7 +1,7 @@
 """128-bit digests of many byte strings at once: SipHash-1-3.
 
-Aumasson and Bernstein, SipHash: a fast short-input PRF, INDOCRYPT 2012; one round a word and three at the end, as in the
-hash tables of Python and Rust; the 128-bit output is the one of its reference code.
+Aumasson and Bernstein, SipHash: a fast short-input PRF, INDOCRYPT 2012; one round a word and three at the end, as in
+the hash tables of Python and Rust; the 128-bit output is the one of its reference code.
 
 Ids of users, queries and words follow from these digests, so the key is fixed: the same text has the same digest
 in every run, on every engine. A keyed-quality function, and not a plain checksum, because queries are typed by

@@ -10,7 +10,7 @@ A column leaves the house only when a rule covers it: clicks by `min_row_users`,
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -96,7 +96,8 @@ class Rules(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release what passes every rule."""
         for name in ("min_query_users", "min_row_users", "min_term_users", "min_metadata_users"):
-            check_k(self, name, getattr(self, name) or 2, log)
+            if getattr(self, name) is not None:
+                check_k(self, name, getattr(self, name), log)
         if self.time != "drop" and not log.has_times:
             raise QueryveilError(f"The rule 'time = {self.time}' needs times, and the log has none; leave it out.")
         engine = log.engine
@@ -106,7 +107,7 @@ class Rules(Method):
         engine.read("released_queries", pa.table({"query_id": keep.nonzero()[0]}))
         row_metadata = self._row_metadata(log)
         metadata = self._metadata(log)
-        engine.materialize(self._rows(log, row_metadata), "kept_rows")
+        engine.materialize(self._rows(row_metadata), "kept_rows")
         if metadata:
             engine.read("merged", self._merged(log, metadata))
         carried = [*(["time"] if self.time != "drop" else []), *dict.fromkeys([*metadata, *row_metadata])]
@@ -128,19 +129,28 @@ class Rules(Method):
             engine.forget("merged")
         return release
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters; lists by file name, because a release need not tell where the publisher keeps them."""
+        names = {name: path.name for name in ("allow_list", "block_list") if (path := getattr(self, name)) is not None}
+        return super().parameters() | names
+
     def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
         reasons = [
             Reason(rule, bool(passed[query_id]), found(query_id)) for rule, passed, found in self._query_rules(log)
         ]
         if self.min_row_users is not None:
+            row_metadata = self._row_metadata(log)
             log.engine.read("released_queries", pa.table({"query_id": [query_id]}))
-            kept = log.engine.row(f"SELECT count(*) AS n FROM ({self._rows(log, self._row_metadata(log))})")[0]
+            kept = log.engine.row(f"SELECT count(*) AS n FROM ({self._rows(row_metadata)})")[0]
+            total = log.engine.row(
+                "SELECT count(*) AS n FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id"
+                f" WHERE e.query_id = {query_id}"
+            )[0]
             log.engine.forget("released_queries")
-            names = ", ".join(("query", "url", *self._row_metadata(log)))
-            reasons.append(
-                Reason(f"at least {self.min_row_users} users share the row's ({names})", kept > 0, f"{kept} rows do")
-            )
+            names = ", ".join(("query", "url", *row_metadata))
+            rule = f"rows whose ({names}) is shared by at least {self.min_row_users} users"
+            reasons.append(Reason(rule, kept > 0, f"{kept} of its {total} rows are"))
         return reasons
 
     def _query_rules(self, log: QueryLog) -> Iterator[tuple[str, NDArray[np.bool_], Callable[[int], str]]]:
@@ -190,7 +200,7 @@ class Rules(Method):
             )
         return found
 
-    def _rows(self, log: QueryLog, row_metadata: Sequence[str]) -> str:
+    def _rows(self, row_metadata: Sequence[str]) -> str:
         """SQL of the rows that may be released: event_id, rank, url_id."""
         if self.min_row_users is None:
             return (

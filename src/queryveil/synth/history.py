@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.synth.kernel import Stream, below, bits, compiled, key, normal, pick, stream, uniform, zipf
+from queryveil.kernels._jit import kernel
+from queryveil.synth.draws import Stream, below, bits, key, normal, pick, stream, uniform, zipf
 from queryveil.synth.queries import (
     KIND,
     LABELS,
@@ -61,7 +62,7 @@ class Events(NamedTuple):
     rank: NDArray[np.int64]
 
 
-@compiled
+@kernel
 def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.int64]:
     """Draw the number of events of each user: log-normal, at least one."""
     events = np.empty(users, np.int64)
@@ -72,7 +73,7 @@ def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.in
     return events
 
 
-@compiled
+@kernel
 def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float64]) -> int:
     """Choose a user's topics; the weights are cumulative and come from breaking a stick."""
     n = 2 + below(rng, _MOST_INTERESTS - 1)
@@ -85,7 +86,7 @@ def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float
     return n
 
 
-@compiled
+@kernel
 def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
     """Draw when sessions begin: days of the time the user is about, hours of the user's own rhythm."""
     # Busy users are about all the time: their sessions would not fit into a few days.
@@ -99,7 +100,7 @@ def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
     return np.sort(starts)
 
 
-@compiled
+@kernel
 def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, label: Row) -> int:
     """Change the query in place: add, drop or replace a word."""
     lot = uniform(rng)
@@ -115,7 +116,7 @@ def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, la
     return n
 
 
-@compiled
+@kernel
 def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -> None:
     """Click on results: their list is fixed by the query, and they are sites of its topic."""
     label = events.label[at]
@@ -142,7 +143,7 @@ def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -
     events.clicks[at] = clicks
 
 
-@compiled
+@kernel
 def _recall(tuning: Tuning, rng: Stream, events: Events, begin: int, at: int) -> int:
     """Choose an earlier own event to repeat: a site if one is soon found, for people return to sites."""
     earlier = begin + below(rng, at - begin)
@@ -153,7 +154,7 @@ def _recall(tuning: Tuning, rng: Stream, events: Events, begin: int, at: int) ->
     return earlier
 
 
-@compiled
+@kernel
 def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
     events.words[at] = events.words[earlier]
     events.length[at] = events.length[earlier]
@@ -162,7 +163,7 @@ def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
     events.fresh[at] = False
 
 
-@compiled
+@kernel
 def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events, begin: int, end: int) -> None:
     """Write one user's events to events[begin:end]."""
     rng = stream(key(seed, _HISTORY_STREAM), user)
@@ -217,7 +218,7 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
         _click(world, tuning, rng, events, at)
 
 
-@compiled
+@kernel
 def histories(world: World, tuning: Tuning, seed: int, first: int, counts: NDArray[np.int64]) -> Events:
     """Write the events of users first, first + 1, ..., who have so many events each."""
     n = np.sum(counts)

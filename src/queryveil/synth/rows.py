@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.kernels._jit import kernel
+from queryveil.synth.draws import key
 from queryveil.synth.history import BEGIN, Events
-from queryveil.synth.kernel import compiled, key
 from queryveil.synth.queries import MOST_WORDS
 from queryveil.synth.words import LONGEST_WORD, Bytes, spell
 from queryveil.synth.world import World
@@ -22,7 +23,7 @@ _DATES = np.frombuffer(
 )
 
 
-@compiled
+@kernel
 def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
     """Give users their published ids: ascending, all different, not in steps of one."""
     ids = np.empty(len(users), np.int64)
@@ -32,7 +33,7 @@ def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
     return ids
 
 
-@compiled
+@kernel
 def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
     if used + need <= len(buffer):
         return buffer
@@ -41,7 +42,7 @@ def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
     return longer
 
 
-@compiled
+@kernel
 def spell_queries(world: World, events: Events) -> tuple[Bytes, NDArray[np.int32]]:
     """Spell the queries: their text one after the other, and where each begins."""
     n = len(events.length)
@@ -59,7 +60,7 @@ def spell_queries(world: World, events: Events) -> tuple[Bytes, NDArray[np.int32
     return text[:at].copy(), starts
 
 
-@compiled
+@kernel
 def _write(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     for place in range(begin, end):
         out[at] = text[place]
@@ -67,7 +68,7 @@ def _write(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     return at
 
 
-@compiled
+@kernel
 def _number(out: Bytes, at: int, number: int, least: int) -> int:
     width = least
     while 10**width <= number:
@@ -78,7 +79,7 @@ def _number(out: Bytes, at: int, number: int, least: int) -> int:
     return at + width
 
 
-@compiled
+@kernel
 def _time(out: Bytes, at: int, seconds: int) -> int:
     day, second = (seconds - BEGIN) // 86400, seconds % 86400
     at = _write(out, at, _DATES, 10 * day, 10 * day + 10)
@@ -90,7 +91,7 @@ def _time(out: Bytes, at: int, seconds: int) -> int:
     return _number(out, at + 1, second % 60, 2)
 
 
-@compiled
+@kernel
 def aol_lines(world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]) -> Bytes:
     """Write events as lines of the AOL format: one a click, or one when there was none."""
     out = np.empty(80 * len(ids) + 1, np.uint8)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.kernels._jit import kernel
+from queryveil.synth.draws import below, key, stream, uniform
 from queryveil.synth.history import Events
-from queryveil.synth.kernel import below, compiled, key, stream, uniform
 from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
 from queryveil.synth.words import Bytes
 from queryveil.synth.world import Atlas
@@ -29,7 +30,7 @@ LABEL_SCHEMA = pa.schema([("query", pa.string()), ("label", pa.int32())])
 _TRAITS_STREAM = 4
 
 
-@compiled
+@kernel
 def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
     """Draw device, country and language of each event's user; they follow the order of the lists."""
     traits = np.empty((3, len(users)), np.int8)

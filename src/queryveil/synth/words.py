@@ -10,7 +10,8 @@ security numbers of areas that are never issued, e-mail at example.com.
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.synth.kernel import below, compiled, stream
+from queryveil.kernels._jit import kernel
+from queryveil.synth.draws import below, stream
 from queryveil.synth.world import FIRST_NAMES, MAIL_HOSTS, SURNAMES, World
 
 LISTED, COINED, SURNAME, MODEL, NUMBER, PHONE_NUMBER, CARD_NUMBER, SOCIAL_SECURITY, NHS_NUMBER, MAIL_ADDRESS = range(10)
@@ -38,25 +39,25 @@ _WWW = _ascii("www.")
 _ENDINGS = _ascii(".com.org.net")
 
 
-@compiled
+@kernel
 def word_of(kind: int, payload: int) -> int:
     """Make a word."""
     return (kind << _KIND) | payload
 
 
-@compiled
+@kernel
 def dressed(word: int, www: bool, ending: int) -> int:
     """Write a word as a web address, with or without www."""
     return word | ((1 + ending + (3 if www else 0)) << _DRESS)
 
 
-@compiled
+@kernel
 def slipped(word: int, slip: int) -> int:
     """Misspell a word in one of 255 ways."""
     return word | ((1 + slip % 255) << _SLIP)
 
 
-@compiled
+@kernel
 def _copy(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     for place in range(begin, end):
         if text[place] != 32:
@@ -65,7 +66,7 @@ def _copy(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     return at
 
 
-@compiled
+@kernel
 def _digits(out: Bytes, at: int, number: int, width: int) -> int:
     for place in range(width - 1, -1, -1):
         out[at + place] = 48 + number % 10
@@ -73,7 +74,7 @@ def _digits(out: Bytes, at: int, number: int, width: int) -> int:
     return at + width
 
 
-@compiled
+@kernel
 def _decimal(out: Bytes, at: int, number: int) -> int:
     width = 1
     while 10**width <= number:
@@ -81,7 +82,7 @@ def _decimal(out: Bytes, at: int, number: int) -> int:
     return _digits(out, at, number, width)
 
 
-@compiled
+@kernel
 def _coined(out: Bytes, at: int, number: int) -> int:
     """Spell a number in syllables, the more the larger it is; no two numbers are spelled alike."""
     syllables = 2
@@ -98,7 +99,7 @@ def _coined(out: Bytes, at: int, number: int) -> int:
     return _copy(out, at, _CODAS, 2 * number, 2 * number + 2)
 
 
-@compiled
+@kernel
 def _model(out: Bytes, at: int, number: int) -> int:
     """Spell a model number: 2651, v3, sd400."""
     letters = number % 3
@@ -110,7 +111,7 @@ def _model(out: Bytes, at: int, number: int) -> int:
     return _decimal(out, at, 1 + number % 9999)
 
 
-@compiled
+@kernel
 def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: int, dashes: bool) -> int:
     for place in range(len(digits)):
         if dashes and (place in (first, second) or (first == 4 and place == 12)):
@@ -121,7 +122,7 @@ def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: 
     return at
 
 
-@compiled
+@kernel
 def _phone(out: Bytes, at: int, number: int) -> int:
     rng = stream(PHONE_NUMBER, number)
     digits = np.zeros(10, np.int64)
@@ -131,7 +132,7 @@ def _phone(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 3, 6, below(rng, 2) == 0)
 
 
-@compiled
+@kernel
 def _card(out: Bytes, at: int, number: int) -> int:
     """Spell a card number with the check digit of Luhn."""
     rng = stream(CARD_NUMBER, number)
@@ -146,7 +147,7 @@ def _card(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 4, 8, below(rng, 2) == 0)
 
 
-@compiled
+@kernel
 def _social_security(out: Bytes, at: int, number: int) -> int:
     """Spell a number in the form of the USA's, area 9xx and group below 50: neither issued as SSN nor as ITIN."""
     rng = stream(SOCIAL_SECURITY, number)
@@ -158,7 +159,7 @@ def _social_security(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 3, 5, below(rng, 4) > 0)
 
 
-@compiled
+@kernel
 def _nhs(out: Bytes, at: int, number: int) -> int:
     """Spell a number of the British health service's test range, with its check digit (modulus 11)."""
     rng = stream(NHS_NUMBER, number)
@@ -174,12 +175,12 @@ def _nhs(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 3, 6, below(rng, 2) == 0)
 
 
-@compiled
+@kernel
 def _listed(world: World, out: Bytes, at: int, word: int) -> int:
     return _copy(out, at, world.text, world.text_start[word], world.text_start[word + 1])
 
 
-@compiled
+@kernel
 def _mail(world: World, out: Bytes, at: int, number: int) -> int:
     rng = stream(MAIL_ADDRESS, number)
     for group in (FIRST_NAMES, SURNAMES, MAIL_HOSTS):
@@ -196,7 +197,7 @@ def _mail(world: World, out: Bytes, at: int, number: int) -> int:
     return at
 
 
-@compiled
+@kernel
 def _slip(out: Bytes, begin: int, end: int, slip: int) -> int:
     """Misspell what stands in out[begin:end]: drop, double or swap a letter, never the first."""
     if end - begin < 4:
@@ -214,7 +215,7 @@ def _slip(out: Bytes, begin: int, end: int, slip: int) -> int:
     return end
 
 
-@compiled
+@kernel
 def spell(world: World, word: int, out: Bytes, at: int) -> int:
     """Write a word at out[at:] and return where it ends."""
     kind, slip, dress = word >> _KIND, (word >> _SLIP) & 255, (word >> _DRESS) & 15

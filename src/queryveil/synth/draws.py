@@ -1,21 +1,14 @@
-"""The decorator of every compiled loop in this package, and the random numbers they draw.
+"""The random numbers that the compiled loops of this package draw.
 
 Importing this module imports numba, so it is imported only where logs are made. Draws are counter based
 (SplitMix64): a stream is named by what it is for (a seed and a user, or a topic and a rank), never by
 when it is asked, so that the same seed gives the same bytes whatever the chunks or threads.
-
-Numba keeps compiled code beside each module and looks only at that module's own time stamp. Whoever edits one of the
-compiled modules removes `__pycache__`, or its callers go on with the old code.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., Any])
+from queryveil.kernels._jit import kernel
 
 Stream = NDArray[np.uint64]
 
@@ -23,12 +16,7 @@ Stream = NDArray[np.uint64]
 Whole = int | np.int64 | np.uint64
 
 
-def compiled(function: F) -> F:
-    """Compile a function with numba and keep its Python type (numba's own decorator loses it)."""
-    return cast(F, njit(nogil=True, cache=True, error_model="numpy")(function))
-
-
-@compiled
+@kernel
 def mix(x: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finalizer of SplitMix64): a bijection without visible pattern."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -36,13 +24,13 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@compiled
+@kernel
 def key(a: Whole, b: Whole) -> np.uint64:
     """Name a stream, or a page of results, by two numbers."""
     return mix(mix(np.uint64(a) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(b))
 
 
-@compiled
+@kernel
 def stream(a: Whole, b: Whole) -> Stream:
     """Open the stream of draws named by two numbers."""
     state = np.empty(1, np.uint64)
@@ -50,33 +38,33 @@ def stream(a: Whole, b: Whole) -> Stream:
     return state
 
 
-@compiled
+@kernel
 def bits(rng: Stream) -> np.uint64:
     """Draw 64 random bits."""
     rng[0] += np.uint64(0x9E3779B97F4A7C15)
     return mix(rng[0])
 
 
-@compiled
+@kernel
 def uniform(rng: Stream) -> float:
     """Draw a number in [0, 1)."""
     return float(bits(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@kernel
 def below(rng: Stream, n: int) -> int:
     """Draw a whole number in [0, n)."""
     return int(uniform(rng) * n)
 
 
-@compiled
+@kernel
 def normal(rng: Stream) -> float:
     """Draw from the standard normal distribution (Box and Muller)."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniform(rng)))
     return float(radius * np.cos(2.0 * np.pi * uniform(rng)))
 
 
-@compiled
+@kernel
 def zipf(rng: Stream, n: int, slope: float, shift: float) -> int:
     """Draw a rank in [0, n) from the Zipf-Mandelbrot law, p(rank) ~ (rank + 1 + shift) ** -slope.
 
@@ -90,7 +78,7 @@ def zipf(rng: Stream, n: int, slope: float, shift: float) -> int:
     return min(max(rank, 0), n - 1)
 
 
-@compiled
+@kernel
 def pick(rng: Stream, cumulative: NDArray[np.float64]) -> int:
     """Draw an index from cumulative weights that end in 1."""
     return min(int(np.searchsorted(cumulative, uniform(rng), side="right")), len(cumulative) - 1)

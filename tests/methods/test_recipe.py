@@ -1,0 +1,44 @@
+import pytest
+
+import queryveil as qv
+from queryveil.methods import METHODS
+from queryveil.methods.recipe import load_recipe, shipped
+
+
+def test_every_shipped_recipe_is_valid_and_names_its_source():
+    assert set(shipped()) == {"thirty-five", "rare-term-and-length"}
+    for name, text in shipped().items():
+        recipe = load_recipe(name)
+        METHODS[recipe.method](**recipe.parameters)
+        assert text.startswith("#"), "a recipe opens with its source"
+
+
+def test_thirty_five_is_thirty_users_a_query_and_five_a_row():
+    method = qv.Rules(**load_recipe("thirty-five").parameters)
+    assert (method.min_query_users, method.min_row_users) == (30, 5)
+
+
+def test_a_file_is_a_recipe_too(tmp_path):
+    (tmp_path / "mine.toml").write_text('method = "equality"\nseed = 3\n[parameters]\nk = 7\n')
+    recipe = load_recipe(str(tmp_path / "mine.toml"))
+    assert (recipe.method, recipe.seed, recipe.parameters) == ("equality", 3, {"k": 7})
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("method = ", "is not TOML"),
+        ("[parameters]\nk = 5\n", "fault at 'method'"),
+        ('method = "equality"\nk = 5\n', "fault at 'k'"),
+        ('method = "equality"\nseed = "one"\n', "fault at 'seed'"),
+    ],
+)
+def test_a_bad_recipe_is_one_sentence(tmp_path, text, sentence):
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(qv.QueryveilError, match=sentence):
+        load_recipe(str(tmp_path / "bad.toml"))
+
+
+def test_an_unknown_recipe_is_answered_with_the_known_ones():
+    with pytest.raises(qv.QueryveilError, match="shipped are rare-term-and-length, thirty-five"):
+        load_recipe("forty-two")
