@@ -1,5 +1,6 @@
 import csv
 import io
+import itertools
 
 import numpy as np
 from hypothesis import given
@@ -17,7 +18,7 @@ def parse(data: bytes, delimiter: str, quoted: bool, columns: int = 4) -> list[t
     texts = []
     for column in range(columns):
         offsets, out = gather(array, fields.start, fields.end, column, quoted)
-        texts.append([out[a:b].tobytes().decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+        texts.append([out[a:b].tobytes().decode() for a, b in itertools.pairwise(offsets)])
     return [
         (int(line), int(width), [texts[c][row] for c in range(min(int(width), columns))])
         for row, (line, width) in enumerate(zip(fields.line, fields.width, strict=True))

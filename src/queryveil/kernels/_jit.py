@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.types import unliteral
+from numba.core import types
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +40,7 @@ def _compiled(function: F, **options: str) -> F:
     finally:
         config.CACHE_DIR = before
     resolve = dispatcher.get_call_template
+    unliteral: Callable[[Any], Any] = types.unliteral
 
     def without_literals(args: Any, kws: Any) -> Any:
         # Numba would compile a kernel anew for every constant that another kernel passes to it.

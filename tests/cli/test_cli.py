@@ -1,0 +1,281 @@
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VERBS = ("synth", "profile", "anonymize", "verify", "explain")
+
+
+def test_the_tour_of_the_readme(run, tmp_path):
+    log, release = tmp_path / "log.tsv.gz", tmp_path / "release"
+    code, out, _ = run("synth", "--users", 200, "--seed", 1, "-o", log)
+    assert code == 0
+    assert "users" in out
+    code, out, _ = run("profile", log)
+    assert code == 0
+    assert "distinct queries" in out
+    code, out, err = run("anonymize", log, "--method", "equality", "-k", 5, "-o", release)
+    assert (code, err) == (0, "")
+    assert "Every released query was issued by at least 5 users" in out
+    code, out, _ = run("verify", release, "--original", log)
+    assert code == 0
+    assert "The release holds what it promises." in out
+    code, out, _ = run("explain", release, "--original", log, "google")
+    assert code == 0
+    assert "passes  at least 5 users issued the query" in out
+
+
+def test_profile_as_json(run, log):
+    code, out, _ = run("profile", log, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["events"], found["users"], found["queries"]) == (6, 3, 3)
+
+
+def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
+    code, out, _ = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--json")
+    assert code == 0
+    assert json.loads(out)["counts"]["queries"] == 2
+    assert json.loads(out)["parameters"] == {"k": 2, "users": "fresh"}
+
+
+def test_a_recipe_and_options_that_override_it(run, log, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('method = "equality"\nseed = 4\n[parameters]\nk = 3\n')
+    code, out, _ = run("anonymize", log, "--recipe", recipe, "-o", tmp_path / "a", "--json")
+    assert code == 0
+    assert (json.loads(out)["seed"], json.loads(out)["parameters"]["k"]) == (4, 3)
+    code, out, _ = run("anonymize", log, f"--recipe={recipe}", "-k", 2, "--seed", 0, "-o", tmp_path / "b", "--json")
+    assert (json.loads(out)["seed"], json.loads(out)["parameters"]["k"]) == (0, 2)
+
+
+def test_a_shipped_recipe_by_name(run, log, tmp_path):
+    code, _, err = run("anonymize", log, "--recipe", "thirty-five", "-o", tmp_path / "r")
+    assert code == 2
+    assert "'min_query_users' parameter of Rules is 30, but the log has only 3 users" in err
+
+
+def test_every_parameter_of_a_method_is_an_option(run):
+    code, out, _ = run("anonymize", "--method", "rules", "--help")
+    assert code == 0
+    for option in ("--min-query-users", "--no-digits", "--allow-list", "--time", "--metadata", "--users"):
+        assert option in out
+    assert "at least 2" in out
+
+
+def test_options_of_rules_reach_the_method(run, log, tmp_path):
+    words = [
+        "anonymize",
+        log,
+        "--method",
+        "rules",
+        "--max-terms",
+        1,
+        "--no-digits",
+        "--time",
+        "week",
+        "-o",
+        tmp_path / "r",
+    ]
+    code, out, _ = run(*words, "--metadata", "device", "--metadata", "country", "--json")
+    assert code == 0
+    found = json.loads(out)["parameters"]
+    assert (found["max_terms"], found["no_digits"], found["time"]) == (1, True, "week")
+    assert found["metadata"] == ["device", "country"]
+
+
+def test_the_help_of_anonymize_names_methods_and_recipes(run):
+    _, out, _ = run("anonymize", "--help")
+    assert "equality" in out
+    assert "thirty-five" in out
+
+
+def test_verify_refutes_with_exit_code_one(run, log, tmp_path):
+    run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r")
+    (tmp_path / "r" / "report.md").write_text("changed")
+    code, out, _ = run("verify", tmp_path / "r", "--original", log)
+    assert code == 1
+    assert "REFUTED" in out
+    code, out, _ = run("verify", tmp_path / "r", "--original", log, "--json")
+    assert code == 1
+    assert json.loads(out)["holds"] is False
+
+
+def test_explain_as_json(run, log, tmp_path):
+    run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r")
+    code, out, _ = run("explain", tmp_path / "r", "--original", log, "MY  secret", "--json")
+    assert code == 0
+    assert json.loads(out) == {
+        "query": "my secret",
+        "rows": 0,
+        "reasons": [{"rule": "at least 2 users issued the query", "passed": False, "found": "1 did"}],
+        "released": False,
+    }
+
+
+def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("user,query\na,red \u202etext\nb,red \u202etext\n")
+    run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r")
+    _, out, _ = run("explain", tmp_path / "r", "--original", log, "red \u202etext")
+    assert "is in the release" in out
+    assert "\u202e" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--method", "equality", "-k", "1"], "The 'k' parameter of Equality must be an integer of at least 2. Got 1"),
+        (["--method", "equality", "-k", "4"], "the log has only 3 users"),
+        (["--method", "magic"], "There is no method 'magic'; there are equality, rules."),
+        ([], "Name a method with --method"),
+        (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
+        (["--recipe", "thirty-five", "--method", "equality"], "the recipe is for rules"),
+        (["--method", "equality", "--output-format", "xml"], "There is no release format 'xml'"),
+        (["--method", "equality", "--columns", "user"], "--columns takes NAME=COLUMN pairs"),
+        (["--method", "equality", "--format", "doc"], "There is no format 'doc'"),
+        (["--method", "rules"], "Rules needs at least one rule"),
+        (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
+    ],
+)
+def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, log, tmp_path, words, sentence):
+    code, out, err = run("anonymize", log, *words, "-o", tmp_path / "r")
+    assert code == 2
+    assert out == ""
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert err.startswith("queryveil: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
+
+
+def test_usage_errors_have_exit_code_two(run, log):
+    assert run("anonymize", log, "--method", "equality", "--theta", "0.9", "-o", "x")[0] == 2
+    assert run("profile")[0] == 2
+    assert run("dance")[0] == 2
+
+
+def test_an_existing_directory_is_refused_before_the_log_is_read(run, log, tmp_path):
+    run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r")
+    code, _, err = run("anonymize", tmp_path / "no-log", "--method", "equality", "-o", tmp_path / "r")
+    assert code == 2
+    assert "exists already" in err
+
+
+def test_an_empty_release_needs_a_word(run, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("user,query\na,x\nb,y\n")
+    code, _, err = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r")
+    assert code == 2
+    assert "--allow-empty" in err
+    assert not (tmp_path / "r").exists()
+    assert run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--allow-empty")[0] == 0
+
+
+def test_bad_rows_are_told_on_stderr(run, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("user,query,time\n" + "a,x,2006-01-01\n" * 200 + "a,x,never\n")
+    code, _, err = run("profile", log)
+    assert code == 0
+    assert err == f"queryveil: left out 1 rows with bad time, the first at {log}:202.\n"
+
+
+def test_a_fault_of_queryveil_does_not_quote_the_log(run, log, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("my secret")
+
+    monkeypatch.setattr("queryveil.profiles.profile", fail)
+    code, _, err = run("profile", log)
+    assert code == 3
+    assert "secret" not in err
+    monkeypatch.setenv("QUERYVEIL_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        run("profile", log)
+
+
+def test_version(run):
+    from queryveil import __version__
+
+    code, out, _ = run("--version")
+    assert (code, out) == (0, f"queryveil {__version__}\n")
+
+
+def test_every_verb_has_help(run):
+    for verb in VERBS:
+        code, out, _ = run(verb, "--help")
+        assert code == 0
+        assert len(out) > 300
+
+
+def queryveil(*words, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "queryveil.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
+    )
+
+
+def test_a_disk_that_fills_up_leaves_nothing(tmp_path, log):
+    # A limit on file size makes real writes fail in the middle; the table is made large enough to meet it.
+    rows = "".join(f"u{i % 50}\tquery {i % 997}\t2006-03-01 10:00:00\t\t\n" for i in range(60_000))
+    log.write_text(log.read_text() + rows)
+    made = queryveil("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--output-format", "csv")
+    assert made.returncode == 0, made.stderr
+    size = (tmp_path / "r" / "log.csv").stat().st_size
+    (tmp_path / "work").mkdir()
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+    found = queryveil(
+        "anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "work" / "r", "--output-format", "csv",
+        preexec_fn=limit, env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert found.returncode == 2, found.stderr
+    assert "cannot be written" in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert list((tmp_path / "work").iterdir()) == []
+    assert not list(tmp_path.glob("queryveil-*"))
+
+
+def test_a_polite_kill_leaves_nothing(tmp_path):
+    script = (
+        "import os, signal, sys, queryveil.release as r\n"
+        "r.check_claims = lambda *a: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.argv = ['queryveil', *sys.argv[1:]]\n"
+        "from queryveil.cli import main; main()\n"
+    )
+    log = tmp_path / "log.csv"
+    log.write_text("user,query\na,x\nb,x\n")
+    (tmp_path / "out").mkdir()
+    found = subprocess.run(
+        [sys.executable, "-c", script, "anonymize", str(log), "--method", "equality", "-k", "2", "-o", "out/r"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "TMPDIR": str(tmp_path)}, check=False,
+    )  # fmt: skip
+    assert found.returncode == 143, found.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+    assert not list(tmp_path.glob("queryveil-*"))
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_knows_verbs_and_the_options_of_a_method(shell):
+    def complete(line: str) -> str:
+        words = line.split(" ")
+        environment = {
+            **os.environ,
+            "_QUERYVEIL_COMPLETE": f"complete_{shell}",
+            "_TYPER_COMPLETE_ARGS": line,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words) - 1),
+        }
+        script = Path(sys.executable).parent / "queryveil"
+        return subprocess.run([script], capture_output=True, text=True, env=environment, timeout=60, check=False).stdout
+
+    assert "anonymize" in complete("queryveil an")
+    assert "--min-query-users" in complete("queryveil anonymize --method rules --min-q")

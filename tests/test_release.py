@@ -1,0 +1,237 @@
+import errno
+import hashlib
+import json
+import os
+import stat
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.claims import QueryUsers
+from queryveil.formats import writers
+from tests.oracles import log as oracle
+from tests.strategies import LOGS, table
+
+FORMATS = {"parquet": "log.parquet", "aol": "log.tsv", "csv": "log.csv"}
+
+
+def make_log(n: int = 40) -> qv.QueryLog:
+    users = [f"original-user-{i % 7}" for i in range(n)]
+    queries = [
+        ["tea", 'the "best" tea', "a very private query"][(i * i) % 3] if i != 5 else "only once" for i in range(n)
+    ]
+    return qv.read_log(
+        pa.table(
+            {
+                "user": users,
+                "query": queries,
+                "time": [f"2006-03-{1 + i % 28:02} 10:00:00" for i in range(n)],
+                "rank": [1] * n,
+                "url": ["http://tea.com/"] * (n - 1) + ["http://tea.com/secret-page"],
+            }
+        )
+    )
+
+
+def contents(folder) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_release_is_a_table_a_manifest_and_a_report(tmp_path, format):
+    log = make_log()
+    verdicts = qv.Equality(k=2).anonymize(log, seed=1).save(tmp_path / "r", format=format)
+    assert all(verdict.holds for verdict in verdicts)
+    assert set(contents(tmp_path / "r")) == {FORMATS[format], "manifest.json", "report.md"}
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    for name, digest in manifest["files"].items():
+        assert hashlib.sha256((tmp_path / "r" / name).read_bytes()).hexdigest() == digest
+    assert manifest["input_fingerprint"] == log.fingerprint
+    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == ("equality", {"k": 2, "users": "fresh"}, 1)
+    loaded = qv.Release.load(tmp_path / "r")
+    assert qv.verify(loaded, log).holds
+    assert sum(len(batch) for batch in loaded.batches()) == loaded.manifest.counts.rows
+
+
+def test_all_formats_hold_the_same_table(tmp_path):
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    tables = {}
+    for format in FORMATS:
+        release.save(tmp_path / format, format=format)
+        loaded = qv.Release.load(tmp_path / format)
+        rows = pa.Table.from_batches(list(loaded.batches()), loaded.schema)
+        tables[format] = rows.select(["user", "query", "rank", "url"])
+    assert tables["parquet"].equals(tables["csv"])
+    assert tables["parquet"].equals(tables["aol"])
+
+
+def test_other_readers_understand_the_files(tmp_path):
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    for format, name in FORMATS.items():
+        release.save(tmp_path / format, format=format)
+        if format == "aol":
+            assert len(qv.read_log(tmp_path / format / name).clicks) == release.manifest.counts.clicks
+    assert pq.read_table(tmp_path / "parquet" / "log.parquet").num_rows == release.manifest.counts.rows
+    assert pacsv.read_csv(tmp_path / "csv" / "log.csv").num_rows == release.manifest.counts.rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_seed_gives_the_same_bytes_with_one_thread_or_two(tmp_path, format):
+    rows = pa.table({"user": [f"u{i % 300}" for i in range(9000)], "query": [f"q{i * i % 997}" for i in range(9000)]})
+    for name, threads in (("one", 1), ("two", 2)):
+        log = qv.read_log(rows.take(pa.array(range(8999, -1, -1))) if threads == 2 else rows, threads=threads)
+        qv.Equality(k=3).anonymize(log, seed=7).save(tmp_path / name, format=format)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_another_seed_gives_another_order_and_the_same_queries(tmp_path):
+    log = make_log()
+    rows = []
+    for seed in (1, 2):
+        release = qv.Equality(k=2).anonymize(log, seed=seed)
+        rows.append(pa.Table.from_batches(list(release.batches()), release.schema))
+    assert not rows[0].equals(rows[1])
+    assert sorted(rows[0]["query"].to_pylist()) == sorted(rows[1]["query"].to_pylist())
+
+
+@given(LOGS, st.sampled_from(list(FORMATS)))
+def test_no_original_user_nor_unreleased_query_is_anywhere_in_the_release(tmp_path_factory, rows, format):
+    rows = [row._replace(user=f"secret-{row.user}", query=f"{row.query} zz{i % 5}") for i, row in enumerate(rows)]
+    if len({row.user for row in oracle.good(rows)}) < 3:
+        return
+    place = tmp_path_factory.mktemp("r") / "release"
+    log = qv.read_log(table(rows))
+    release = qv.Equality(k=3).anonymize(log, seed=1)
+    release.save(place, format=format, allow_empty=True)
+    released = set(oracle.equality(rows, 3)[0])
+    for name in contents(place):
+        text = str(list(release.batches())) if name.endswith("parquet") else (place / name).read_text()
+        assert "secret-" not in text
+        # Whole lines, because an unreleased query may be part of a released one.
+        fields = set(text.replace('"', "").replace(",", "\t").replace("\t", "\n").split("\n"))
+        assert not fields & (set(oracle.users_per_query(rows)) - released)
+
+
+def test_nothing_is_written_over(tmp_path):
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release.save(tmp_path / "r")
+    before = contents(tmp_path / "r")
+    with pytest.raises(qv.QueryveilError, match="exists already"):
+        release.save(tmp_path / "r")
+    assert contents(tmp_path / "r") == before
+    release.save(tmp_path / "r", overwrite=True, format="csv")
+    assert "log.csv" in contents(tmp_path / "r")
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_overwrite_replaces_only_releases(tmp_path):
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("meow")
+    for place in (tmp_path / "photos", tmp_path / "photos" / "cat.jpg"):
+        with pytest.raises(qv.QueryveilError, match="is not a release"):
+            release.save(place, overwrite=True)
+    assert (tmp_path / "photos" / "cat.jpg").read_text() == "meow"
+
+
+def test_an_empty_release_is_written_only_when_wanted(tmp_path):
+    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"]}))
+    release = qv.Equality(k=2).anonymize(log)
+    with pytest.raises(qv.QueryveilError, match="would be empty.*--allow-empty"):
+        release.save(tmp_path / "r")
+    assert list(tmp_path.iterdir()) == []
+    release.save(tmp_path / "r", allow_empty=True)
+    assert qv.verify(tmp_path / "r", log).holds
+
+
+def test_a_claim_that_does_not_hold_is_never_written(tmp_path):
+    log = make_log()
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    boast = release.manifest.model_copy(update={"claims": (QueryUsers(users=99),)})
+    with pytest.raises(qv.QueryveilError, match="a check refutes what it promises: Every released query") as caught:
+        qv.Release(boast, release.schema, release.batches, log=log).save(tmp_path / "r")
+    assert "tea" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["write", "open_table"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, step):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release.save(tmp_path / "old")
+    before = contents(tmp_path / "old")
+    monkeypatch.setattr(writers, step, full)
+    with pytest.raises(qv.QueryveilError, match="the disk is full"):
+        release.save(tmp_path / "old", overwrite=True)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert contents(tmp_path / "old") == before
+
+
+def test_places_and_formats_that_will_not_do(tmp_path):
+    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    with pytest.raises(qv.QueryveilError, match="does not exist; make it first"):
+        release.save(tmp_path / "no" / "such")
+    with pytest.raises(qv.QueryveilError, match="no release format 'xml'"):
+        release.save(tmp_path / "r", format="xml")
+    without = qv.Equality(k=2, users="drop").anonymize(make_log())
+    with pytest.raises(qv.QueryveilError, match="has a user in every row"):
+        without.save(tmp_path / "r", format="aol")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_users_are_dropped_the_order_does_not_stand_in_for_them():
+    log = qv.read_log(
+        pa.table({"user": [f"u{i % 50}" for i in range(500)], "query": [f"q{i % 5}" for i in range(500)]})
+    )
+    release = qv.Equality(k=2, users="drop").anonymize(log, seed=1)
+    rows = pa.Table.from_batches(list(release.batches()), release.schema)
+    assert rows.column_names == ["event", "query"]
+    ordered = rows["query"].to_pylist()
+    assert ordered == sorted(ordered, key=ordered.index), "rows are grouped by query"
+    assert release.manifest.counts.users is None
+
+
+def test_the_user_map_is_secret_and_complete(tmp_path):
+    log = make_log()
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release.save_user_map(tmp_path / "map.csv")
+    assert stat.S_IMODE(os.stat(tmp_path / "map.csv").st_mode) == 0o600
+    found = pacsv.read_csv(tmp_path / "map.csv")
+    assert set(found["original"].to_pylist()) == set(log.user_text.to_pylist())
+    assert sorted(found["released"].to_pylist()) == list(range(1, 8))
+    with pytest.raises(qv.QueryveilError, match="user map cannot be written"):
+        release.save_user_map(tmp_path / "map.csv")
+
+
+def test_what_is_no_release_is_told(tmp_path):
+    with pytest.raises(qv.QueryveilError, match="There is no release in"):
+        qv.Release.load(tmp_path)
+    qv.Equality(k=2).anonymize(make_log(), seed=1).save(tmp_path / "r")
+    manifest = tmp_path / "r" / "manifest.json"
+    good = manifest.read_text()
+    manifest.write_text(good.replace('"format_version": 1', '"format_version": 2').replace('"seed"', '"sown"'))
+    with pytest.raises(qv.QueryveilError, match="has format version 2"):
+        qv.Release.load(tmp_path / "r")
+    manifest.write_text(good.replace('"seed": 1', '"seed": "x"'))
+    with pytest.raises(qv.QueryveilError, match="is damaged at 'seed'"):
+        qv.Release.load(tmp_path / "r")
+    manifest.write_text("{")
+    with pytest.raises(qv.QueryveilError, match="damaged|format version"):
+        qv.Release.load(tmp_path / "r")
+    manifest.write_text(good.replace("log.parquet", "../../elsewhere"))
+    with pytest.raises(qv.QueryveilError, match="lacks its table"):
+        qv.Release.load(tmp_path / "r")
+    manifest.write_text(good.replace('"query"', '"question"'))
+    with pytest.raises(qv.QueryveilError, match="does not have the columns"):
+        qv.Release.load(tmp_path / "r")
+    with pytest.raises(qv.QueryveilError, match="copy the directory"):
+        manifest.write_text(good)
+        qv.Release.load(tmp_path / "r").save(tmp_path / "s")

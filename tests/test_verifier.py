@@ -1,0 +1,185 @@
+"""The verifier must refute what is wrong: each test tampers with a good release in one way."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import queryveil as qv
+from queryveil.release import sha256
+
+LOG = pa.table(
+    {
+        "user": [*"aabbccddee", "f"],
+        "query": ["tea", "rare", "tea", "mug 1", "tea", "mug 1", "tea", "mug 1", "tea", "tea", "me@x.org"],
+        "time": [f"2006-03-{i + 1:02} 10:00:00" for i in range(11)],
+        "rank": [1] * 11,
+        "url": ["http://t.com", None, "http://t.com", "http://m.com", "http://t.com", "http://m.com", "http://own.com",
+                "http://m.com", None, None, None],
+        "device": ["phone", "phone", "phone", "desk", "phone", "desk", "desk", "desk", "phone", "desk", "desk"],
+        "country": ["NL"] * 10 + ["US"],
+        "language": ["nl"] * 11,
+    }
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log():
+    return qv.read_log(LOG)
+
+
+def tampered(tmp_path, log, method, change) -> qv.Release:
+    """A release whose table was changed, with a manifest that fits the changed file."""
+    method.anonymize(log, seed=1).save(tmp_path / "r")
+    path, manifest_path = tmp_path / "r" / "log.parquet", tmp_path / "r" / "manifest.json"
+    rows = pq.read_table(path)
+    changed = pa.Table.from_pylist(change(rows.to_pylist()), rows.schema)
+    pq.write_table(changed, path)
+    manifest = json.loads(manifest_path.read_text())
+    manifest["files"]["log.parquet"] = sha256(path)
+    counts = manifest["counts"]
+    counts |= {"rows": len(changed), "queries": len(set(changed["query"].to_pylist()))}
+    if "event" in changed.column_names:
+        counts["events"] = len(set(changed["event"].to_pylist()))
+    if "user" in changed.column_names:
+        counts["users"] = len(set(changed["user"].to_pylist()))
+    if "url" in changed.column_names:
+        counts["clicks"] = len(changed) - changed["url"].null_count
+    manifest_path.write_text(json.dumps(manifest))
+    return qv.Release.load(tmp_path / "r")
+
+
+def broken(tmp_path, log, method, change) -> list[str]:
+    """The promises that the verifier refutes."""
+    verification = qv.verify(tampered(tmp_path, log, method, change), log)
+    assert not verification.holds
+    return [f"{verdict.claim} {verdict.counterexample}" for verdict in verification.verdicts if not verdict.holds]
+
+
+def test_a_good_release_holds(tmp_path, log):
+    assert qv.verify(tampered(tmp_path, log, qv.Equality(k=3), lambda rows: rows), log).holds
+
+
+def test_a_query_of_too_few_users(tmp_path, log):
+    (found,) = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [*rows, {"user": 1, "event": 99, "query": "rare"}])
+    assert "at least 3 users" in found
+    assert "the query 'rare' was issued by 1 users" in found
+
+
+def test_an_invented_query_or_event(tmp_path, log):
+    found = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [*rows, {"user": 1, "event": 99, "query": "invented"}])
+    assert any("'invented' has 1 events in the release and 0 in the log" in text for text in found)
+
+
+def test_an_event_too_many(tmp_path, log):
+    (found,) = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [*rows, {"user": 1, "event": 99, "query": "tea"}])
+    assert "'tea' has 7 events in the release and 6 in the log" in found
+
+
+def test_a_click_of_too_few_users(tmp_path, log):
+    def change(rows):
+        at = next(i for i, row in enumerate(rows) if row["query"] == "tea" and row["url"] is None)
+        return [row | {"url": "http://own.com"} if i == at else row for i, row in enumerate(rows)]
+
+    (found,) = broken(tmp_path, log, qv.Equality(k=3), change)
+    assert "(query, url)" in found
+    assert "url 'http://own.com' has 1 users" in found
+
+
+def test_an_invented_click(tmp_path, log):
+    def change(rows):
+        return [row | {"url": "http://m.com"} if row["query"] == "tea" else row for row in rows]
+
+    assert any(
+        "occurs 6 times in the release, 0 in the log" in text
+        for text in broken(tmp_path, log, qv.Equality(k=3), change)
+    )
+
+
+def test_a_time_that_is_not_rounded(tmp_path, log):
+    method = qv.Rules(min_query_users=3, time="day")
+
+    def change(rows):
+        return [row | {"time": row["time"].replace(hour=10)} for row in rows]
+
+    (found,) = broken(tmp_path, log, method, change)
+    assert "rounded down to the day" in found
+
+
+@pytest.mark.parametrize(
+    ("rule", "query", "said"),
+    [
+        ({"no_digits": True}, "mug 1", "holds no digit"),
+        ({"no_at": True}, "me@x.org", "holds no @"),
+        ({"max_characters": 4}, "mug 1", "at most 4 characters"),
+        ({"max_terms": 1}, "mug 1", "at most 1 words"),
+        ({"min_term_users": 2}, "rare", "used by at least 2 users"),
+    ],
+)
+def test_a_query_that_breaks_a_rule(tmp_path, log, rule, query, said):
+    (found,) = broken(tmp_path, log, qv.Rules(**rule), lambda rows: [*rows, {"user": 1, "event": 99, "query": query}])
+    assert said in found
+    assert query in found
+
+
+def test_a_row_that_too_few_users_share(tmp_path, log):
+    row = {
+        "user": 1,
+        "event": 99,
+        "query": "tea",
+        "device": "desk",
+        "country": "NL",
+        "rank": 1,
+        "url": "http://own.com",
+    }
+    (found,) = broken(tmp_path, log, qv.Rules(min_row_users=2), lambda rows: [*rows[1:], row])
+    assert "(query, url, device, country)" in found
+
+
+@pytest.mark.parametrize("users", ["fresh", "drop"])
+def test_a_combination_of_metadata_with_too_few_users(tmp_path, log, users):
+    method = qv.Rules(max_terms=9, min_metadata_users=3, users=users)
+
+    def change(rows):
+        at = next(i for i, row in enumerate(rows) if row["query"] == "me@x.org")
+        return [
+            row | {"country": "US", "device": "desk", "language": "nl"} if i == at else row
+            for i, row in enumerate(rows)
+        ]
+
+    (found,) = broken(tmp_path, log, method, change)
+    assert "country 'US', device 'desk', language 'nl' has 1 users" in found
+
+
+def test_a_changed_file_or_one_too_many(tmp_path, log):
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    report = tmp_path / "r" / "report.md"
+    good = report.read_text()
+    report.write_text(good + "All is well.")
+    assert "report.md was changed" in qv.verify(tmp_path / "r", log).verdicts[0].counterexample
+    report.write_text(good)
+    (tmp_path / "r" / "notes.txt").write_text("the original users are ...")
+    assert "notes.txt is not in the manifest" in qv.verify(tmp_path / "r", log).verdicts[0].counterexample
+    (tmp_path / "r" / "notes.txt").unlink()
+    report.unlink()
+    assert "report.md is missing" in qv.verify(tmp_path / "r", log).verdicts[0].counterexample
+
+
+def test_another_log(tmp_path, log):
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    other = qv.read_log(LOG.slice(1))
+    verdict = qv.verify(tmp_path / "r", other).verdicts[-1]
+    assert (verdict.holds, verdict.claim) == (False, "The release was made from this log.")
+
+
+def test_wrong_counts(tmp_path, log):
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    manifest = tmp_path / "r" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"queries": 2', '"queries": 9'))
+    found = [v for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
+    assert [v.counterexample for v in found] == ["it says 9 queries, the table has 2"]
+
+
+def test_a_release_in_memory_can_be_verified(log):
+    assert qv.verify(qv.Equality(k=3).anonymize(log), log).holds
