@@ -33,15 +33,20 @@ def build(words: list[str]) -> typer.Typer:
     return app
 
 
-def root(
-    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
-) -> None:
-    """Anonymize web-search query logs: a log in, a verified release out."""
-    if version:
+def _version(wanted: bool) -> None:
+    if wanted:
         from queryveil import __version__
 
         typer.echo(f"queryveil {__version__}")
         raise typer.Exit
+
+
+def root(
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and exit.", is_eager=True, callback=_version
+    ),
+) -> None:
+    """Anonymize web-search query logs: a log in, a verified release out."""
 
 
 def main() -> None:
