@@ -1,7 +1,8 @@
 """Run the examples of README.md and the docs, and write what they print into the pages.
 
-    python docs/examples.py           # bring the pages up to date
-    python docs/examples.py --check   # say which pages are not
+    python docs/examples.py                    # bring the pages up to date
+    python docs/examples.py --check            # say which pages are not
+    python docs/examples.py --check README.md  # the same for some pages
 
 The examples of a page run in order, in an empty folder of their own. In a block marked `console`, a line that starts
 with `$ ` is a command; in one marked `pycon`, `>>> ` and `... ` start statements. A comment before a block, such as
@@ -11,6 +12,7 @@ next one that starts so, or to the end if nothing stands behind the dots; `...` 
 
 import ast
 import contextlib
+import difflib
 import doctest
 import io
 import os
@@ -101,19 +103,27 @@ def _find(lines: list[str], opening: str, start: int) -> int:
     raise SystemExit(f"No line of the output starts with '{opening}'.")
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     """Bring the pages up to date, or check them."""
-    old = []
-    for page in pages():
-        text = refreshed(page)
-        if text != page.read_text("utf-8"):
-            old.append(page)
-            if "--check" not in sys.argv:
-                page.write_text(text, "utf-8")
-    for page in old:
-        print(f"{page.relative_to(ROOT)}: {'differs' if '--check' in sys.argv else 'brought up to date'}")
-    return 1 if old and "--check" in sys.argv else 0
+    check = "--check" in words
+    named = [ROOT / word for word in words if word != "--check"]
+    differ = []
+    for page in named or pages():
+        before, after = page.read_text("utf-8"), refreshed(page)
+        if before == after:
+            continue
+        differ.append(page)
+        name = str(page.relative_to(ROOT))
+        if check:
+            lines = difflib.unified_diff(
+                before.splitlines(), after.splitlines(), name, "what is printed", "", "", 0, ""
+            )
+            print("\n".join(lines))
+        else:
+            page.write_text(after, "utf-8")
+            print(f"{name}: brought up to date")
+    return 1 if differ and check else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
