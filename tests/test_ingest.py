@@ -146,9 +146,18 @@ def test_extra_columns_are_carried_along():
         "device": ["desk", "phone"],
         "n": ["1", "2"],
     }
-    by_user = dict(zip(texts(log, "user", log.events["user_id"]), log.events["device_id"].to_pylist(), strict=True))
+    by_user = dict(zip(texts(log, "user", log.events["user_id"]), log.events["device id"].to_pylist(), strict=True))
     assert by_user["b"] == -1
     assert log.extras["device"][by_user["a"]].as_py() == "phone"
+
+
+def test_an_extra_column_may_be_called_like_an_inner_one():
+    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "x"], "event": ["e1", "e2"], "word": ["w", "w"]}))
+    assert log.events["event_id"].to_pylist() == [0, 1]
+    assert sorted(log.extras["event"].to_pylist()) == ["e1", "e2"]
+    assert qv.verify(qv.Equality(k=2).anonymize(log), log).holds
+    with pytest.raises(qv.QueryveilError, match="has a name with a quote"):
+        qv.read_log(pa.table({"user": ["a"], "query": ["x"], 'say "hi"': ["y"]}))
 
 
 def test_times_of_a_table_may_be_timestamps_of_any_zone():

@@ -308,6 +308,6 @@ def _rows(log: QueryLog, names: list[str]) -> str:
             joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
             wanted.append("u.url AS url")
         else:
-            joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name}_id"'
+            joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name} id"'
             wanted.append(f'"x{name}".value AS "{name}"')
     return f"SELECT {', '.join(wanted)} FROM events e{joins}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -235,15 +235,26 @@ class _Column:
             numbers[given] = self.add(texts.filter(pa.array(given)), (low[given], high[given]))
         self.numbers.append(numbers)
 
-    def finish(self) -> tuple[list[NDArray[np.int32]], pa.Array, NDArray[np.int32]]:
-        """Row by row the id, the text of each id, and the id of each number."""
+    def finish(self) -> "_Finished":
+        """Turn numbers into ids, and put the texts in the order of the ids."""
         ranks = self.interner.ranks()
         order = np.empty(len(ranks), np.int64)
         order[ranks] = np.arange(len(ranks))
         lookup = np.append(ranks, np.int32(-1))  # so that number -1 stays -1
         ids = [lookup[numbers] for numbers in self.numbers]
         self.numbers = []
-        return ids, self.spool.ordered(order), ranks
+        return _Finished(ids, self.spool.ordered(order), ranks)
+
+
+class _Finished(NamedTuple):
+    """A text column with ids."""
+
+    ids: list[NDArray[np.int32]]
+    """The id of each row."""
+    text: pa.Array
+    """The text of each id."""
+    ranks: NDArray[np.int32]
+    """The id of each number."""
 
 
 class _Builder:
@@ -282,30 +293,29 @@ class _Builder:
 
     def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> QueryLog:
         content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
-        user_ids, user_text, user_ranks = self.user.finish()
-        query_ids, query_text, _ = self.query.finish()
-        url_ids, url_text, _ = self.url.finish()
-        columns = {"user_id": user_ids, "query_id": query_ids, "time": self.time, "rank": self.rank, "url_id": url_ids}
-        extra_text = {}
-        for name, column in self.extras.items():
-            columns[f"{name}_id"], extra_text[name], _ = column.finish()
+        texts = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
+        done = dict(zip(texts, pool.map(_Column.finish, texts.values()), strict=True))
+        columns = {f"{name}_id": pa.chunked_array(done[name].ids) for name in ("user", "query", "url")}
+        columns |= {f"{name} id": pa.chunked_array(done[name].ids) for name in self.extras}
+        columns |= {"time": pa.chunked_array(self.time), "rank": pa.chunked_array(self.rank)}
+        user_ranks = done["user"].ranks
         user_digest = np.empty(len(user_ranks), np.uint64)
         user_digest[user_ranks] = self.user.interner.digests()[0]
+        text = {name: column.text for name, column in done.items()}
         self.time, self.rank = [], []
         self.user = self.query = self.url = _Column()
-        table = pa.table({name: pa.chunked_array(parts) for name, parts in columns.items()})
-        del columns, user_ids, query_ids, url_ids
-        events, clicks = _events(engine, table, list(extra_text))
+        del done, texts
+        events, clicks = _events(engine, pa.table(columns), list(self.extras))
         return QueryLog(
             engine=engine,
             events=events,
             clicks=clicks,
-            query_text=query_text,
-            url_text=url_text,
-            user_text=user_text,
+            query_text=text["query"],
+            url_text=text["url"],
+            user_text=text["user"],
             user_digest=user_digest,
-            extras=extra_text,
-            tokens=_tokens(query_text, pool),
+            extras={name: text[name] for name in self.extras},
+            tokens=_tokens(text["query"], pool),
             content=content,
             rows=self.rows,
             bad_rows=self.bad,
@@ -319,7 +329,7 @@ def _events(engine: DuckDB, rows: pa.Table, extras: list[str]) -> tuple[pa.Table
 
     engine.read("rows", rows)
     names = ", ".join(f'"{name}"' for name in rows.column_names)
-    keys = ", ".join(f'"{name}_id"' for name in extras)
+    keys = ", ".join(f'"{name} id"' for name in extras)
     table = engine.table(
         f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{', ' if keys else ''}{keys}"
     )
@@ -340,7 +350,7 @@ def _events(engine: DuckDB, rows: pa.Table, extras: list[str]) -> tuple[pa.Table
     }
     for name in extras:
         # Rows of one event should agree; where they do not, the largest id wins, whatever the order of rows.
-        events[f"{name}_id"] = pa.array(np.maximum.reduceat(table[f"{name}_id"].to_numpy(), starts))
+        events[f"{name} id"] = pa.array(np.maximum.reduceat(table[f"{name} id"].to_numpy(), starts))
     rank, url = table["rank"].to_numpy(), table["url_id"].to_numpy()
     clicked = (url >= 0) | (rank >= 0)
     rank, url = rank[clicked], url[clicked]
@@ -368,9 +378,9 @@ def _tokens(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
     for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
         counts.append(per_query)
         column.append(text, found)
-    ids, text, _ = column.finish()
+    ids, text_of_id, _ = column.finish()
     word = np.concatenate(ids) if ids else np.empty(0, np.int32)
-    return Tokens(np.cumsum(np.concatenate(counts)), word, text)
+    return Tokens(np.cumsum(np.concatenate(counts)), word, text_of_id)
 
 
 def _refuse_bad(builder: _Builder, max_bad_rows: float, where: str) -> None:

@@ -42,7 +42,7 @@ class QueryLog:
 
     | table   | columns                                                                     |
     |---------|-----------------------------------------------------------------------------|
-    | events  | event_id, user_id, query_id, time, and one `NAME_id` for each extra column  |
+    | events  | event_id, user_id, query_id, time, and one `NAME id` for each extra column  |
     | clicks  | event_id, user_id, query_id, rank, url_id                                   |
     | queries | query_id, query                                                             |
     | urls    | url_id, url                                                                 |

@@ -255,7 +255,8 @@ def test_a_polite_kill_leaves_nothing(tmp_path):
     (tmp_path / "out").mkdir()
     found = subprocess.run(
         [sys.executable, "-c", script, "anonymize", str(log), "--method", "equality", "-k", "2", "-o", "out/r"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "TMPDIR": str(tmp_path)}, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     assert found.returncode == 143, found.stderr
     assert list((tmp_path / "out").iterdir()) == []

@@ -113,6 +113,9 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
                 f"(it has {', '.join(map(repr, names))})."
             )
     extras = [name for name in names if name not in chosen.values()]
+    odd = next((name for name in extras if '"' in name or not name.isprintable() or not name), None)
+    if odd is not None:
+        raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
     clash = next((name for name in extras if name in chosen), None)
     if clash is not None:
         raise QueryveilError(f"{where} has a column '{clash}' that --columns gives to another one; rename one of them.")

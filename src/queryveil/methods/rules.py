@@ -41,6 +41,8 @@ MERGED = -2
 """The id of a metadata value that was given up; -1 is that of a missing one."""
 
 _ROW_METADATA = ("device", "country")
+_RESERVED = ("user", "event", "query", "time", "rank", "url")
+"""Columns of a release that metadata cannot be called."""
 
 
 class Rules(Method):
@@ -192,7 +194,7 @@ class Rules(Method):
     def _metadata(self, log: QueryLog) -> list[str]:
         if self.min_metadata_users is None:
             return []
-        found = [name for name in self.metadata if name in log.extras]
+        found = [name for name in self.metadata if name in log.extras and name not in _RESERVED]
         if not found:
             raise QueryveilError(
                 f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
@@ -207,13 +209,13 @@ class Rules(Method):
                 "SELECT e.event_id AS event_id, NULL AS rank, NULL AS url_id FROM events e"
                 " JOIN released_queries r ON r.query_id = e.query_id"
             )
-        meta = "".join(f', e."{name}_id" AS "{name}_id"' for name in row_metadata)
+        meta = "".join(f', e."{name} id" AS "{name} id"' for name in row_metadata)
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, c.rank AS rank,"
             f" c.url_id AS url_id, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN released_queries r"
             " ON r.query_id = e.query_id LEFT JOIN clicks c ON c.event_id = e.event_id"
         )
-        keys = ["query_id", "url_key", *(f'"{name}_id"' for name in row_metadata)]
+        keys = ["query_id", "url_key", *(f'"{name} id"' for name in row_metadata)]
         names = ", ".join(keys)
         shared = (
             f"SELECT {names} FROM (SELECT {names}, user_id FROM ({rows}) AS r GROUP BY {names}, user_id) AS pairs"
@@ -235,9 +237,9 @@ class Rules(Method):
                 wanted += f', m."{name}" AS "{name}"'
             else:
                 wanted += f', "x {name}".value AS "{name}"'
-                joins += f' LEFT JOIN "extra {name}" AS "x {name}" ON "x {name}".id = e."{name}_id"'
+                joins += f' LEFT JOIN "extra {name}" AS "x {name}" ON "x {name}".id = e."{name} id"'
         if metadata:
-            joins += " JOIN merged m ON " + " AND ".join(f'm."{name}_id" = e."{name}_id"' for name in metadata)
+            joins += " JOIN merged m ON " + " AND ".join(f'm."{name} id" = e."{name} id"' for name in metadata)
         return (
             f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{wanted} FROM events e"
             f" JOIN (SELECT event_id FROM kept_rows GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
@@ -245,7 +247,7 @@ class Rules(Method):
 
     def _merged(self, log: QueryLog, metadata: Sequence[str]) -> pa.Table:
         """For every combination of metadata ids, the values under which it is released."""
-        ids = [f"{name}_id" for name in metadata]
+        ids = [f"{name} id" for name in metadata]
         names = ", ".join(f'e."{name}" AS "{name}"' for name in ids)
         keys = ", ".join(f'e."{name}"' for name in ids)
         pairs = log.engine.table(
