@@ -86,6 +86,19 @@ def test_tokens_are_the_words_of_each_query(rows):
         assert log.tokens.text.take(pa.array(ids)).to_pylist() == words(query)
 
 
+@given(LOGS, st.integers(1, 3))
+def test_ngrams_count_occurrences_events_and_users(rows, n):
+    log = read(rows)
+    if log is None:
+        return
+    word = log.tokens.text.to_pylist()
+    found = {
+        tuple(word[row[f"word_{i}"]] for i in range(1, n + 1)): (row["occurrences"], row["events"], row["users"])
+        for row in log.ngrams(n).to_pylist()
+    }
+    assert found == oracle.ngrams(rows, n)
+
+
 @given(LOGS, st.randoms())
 def test_nothing_depends_on_the_order_of_rows_nor_on_threads(rows, random):
     log = read(rows, threads=1)

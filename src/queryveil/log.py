@@ -155,6 +155,44 @@ class QueryLog:
         )
         return _by_id(found, "word_id", len(self.tokens.text))
 
+    def ngrams(self, n: int) -> pa.Table:
+        """Every run of n words that occurs in a query, with how often and by whom it is used.
+
+        Returns:
+            A row an n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram twice
+            that a query holds twice), `events` that hold it, and distinct `users`.
+        """
+        gram = ", ".join(f"word_{i}" for i in range(1, n + 1))
+        parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in range(1, n + 1))
+        keys = ", ".join(f"t{i}.word_id" for i in range(1, n + 1))
+        joins = "".join(
+            f" JOIN tok t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
+            for i in range(2, n + 1)
+        )
+        self.engine.materialize(
+            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM tok t1{joins} GROUP BY t1.query_id, {keys}",
+            "grams",
+        )
+        same = " AND ".join(f"used.word_{i} = seen.word_{i}" for i in range(1, n + 1))
+        seen = (
+            f"SELECT {gram}, sum(grams.times * per_query.n) AS occurrences, sum(per_query.n) AS events FROM grams"
+            " JOIN (SELECT query_id, count(*) AS n FROM events GROUP BY query_id) AS per_query"
+            f" ON per_query.query_id = grams.query_id GROUP BY {gram}"
+        )
+        used = (
+            f"SELECT {gram}, count(*) AS users FROM (SELECT {gram}, pairs.user_id AS user_id FROM grams"
+            " JOIN (SELECT query_id, user_id FROM events GROUP BY query_id, user_id) AS pairs"
+            f" ON pairs.query_id = grams.query_id GROUP BY {gram}, pairs.user_id) AS gram_users GROUP BY {gram}"
+        )
+        columns = ", ".join(f"seen.word_{i} AS word_{i}" for i in range(1, n + 1))
+        gram_order = ", ".join(f"seen.word_{i}" for i in range(1, n + 1))
+        found = self.engine.table(
+            f"SELECT {columns}, CAST(seen.occurrences AS BIGINT) AS occurrences, CAST(seen.events AS BIGINT) AS events,"
+            f" used.users AS users FROM ({seen}) AS seen JOIN ({used}) AS used ON {same} ORDER BY {gram_order}"
+        )
+        self.engine.drop("grams")
+        return found
+
     def find(self, query: str) -> int | None:
         """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
         at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()

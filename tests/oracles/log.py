@@ -45,6 +45,20 @@ def users_per_word(rows: list[Row]) -> dict[str, int]:
     return {word: len(found) for word, found in users.items()}
 
 
+def ngrams(rows: list[Row], n: int) -> dict[tuple[str, ...], tuple[int, int, int]]:
+    """For every n-gram its occurrences over events, the events that hold it, and its distinct users."""
+    occurrences, holding, users = Counter(), Counter(), defaultdict(set)
+    for (user, query, _), count in events(rows).items():
+        parts = words(query)
+        grams = [tuple(parts[i : i + n]) for i in range(len(parts) - n + 1)]
+        for gram in grams:
+            occurrences[gram] += count
+        for gram in set(grams):
+            holding[gram] += count
+            users[gram].add(user)
+    return {gram: (occurrences[gram], holding[gram], len(users[gram])) for gram in occurrences}
+
+
 def equality(rows: list[Row], k: int) -> tuple[Counter[str], Counter[tuple[str, str]]]:
     """EQ: events of each released query, and the released clicks of each query and address."""
     users = users_per_query(rows)
