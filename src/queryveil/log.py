@@ -170,7 +170,8 @@ class QueryLog:
             for i in range(2, n + 1)
         )
         self.engine.materialize(
-            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM tok t1{joins} GROUP BY t1.query_id, {keys}",
+            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM tok t1{joins}"
+            f" GROUP BY t1.query_id, {keys}",
             "grams",
         )
         same = " AND ".join(f"used.word_{i} = seen.word_{i}" for i in range(1, n + 1))
