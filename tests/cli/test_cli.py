@@ -243,6 +243,19 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path, log):
     assert not list(tmp_path.glob("queryveil-*"))
 
 
+def test_a_temporary_folder_that_fills_up_is_one_sentence(tmp_path, log):
+    log.write_text(log.read_text() + "".join(f"u{i}\tquery {i}\t2006-03-01 10:00:00\t\t\n" for i in range(30_000)))
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    found = queryveil("profile", log, preexec_fn=limit, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert found.returncode == 2, found.stderr
+    assert "cannot hold the texts of this log" in found.stderr
+    assert found.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("queryveil-*"))
+
+
 def test_a_polite_kill_leaves_nothing(tmp_path):
     script = (
         "import os, signal, sys, queryveil.release as r\n"
