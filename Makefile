@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 QUERYVEIL := $(BIN)/queryveil
 WORKERS ?= 2
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .PHONY: help demo test lint typecheck bench docs clean
 

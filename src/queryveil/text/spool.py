@@ -65,8 +65,8 @@ def _room() -> Iterator[None]:
         yield
     except OSError as error:
         raise QueryveilError(
-            f"The temporary folder {tempfile.gettempdir()} cannot hold the texts of this log ({error.strerror}); free some"
-            " space, or set TMPDIR to a larger disk."
+            f"The temporary folder {tempfile.gettempdir()} cannot hold the texts of this log ({error.strerror}); free"
+            " some space, or set TMPDIR to a larger disk."
         ) from error
 
 
