@@ -236,14 +236,18 @@ class _Column:
         self.numbers.append(numbers)
 
     def finish(self) -> "_Finished":
-        """Turn numbers into ids, and put the texts in the order of the ids."""
+        """Turn numbers into ids; the texts are put in the order of the ids by `texts`."""
         ranks = self.interner.ranks()
-        order = np.empty(len(ranks), np.int64)
-        order[ranks] = np.arange(len(ranks))
         lookup = np.append(ranks, np.int32(-1))  # so that number -1 stays -1
         ids = [lookup[numbers] for numbers in self.numbers]
         self.numbers = []
-        return _Finished(ids, self.spool.ordered(order), ranks)
+        return _Finished(ids, ranks)
+
+    def texts(self, ranks: NDArray[np.int32]) -> pa.Array:
+        """The text of each id."""
+        order = np.empty(len(ranks), np.int64)
+        order[ranks] = np.arange(len(ranks))
+        return self.spool.ordered(order)
 
 
 class _Finished(NamedTuple):
@@ -251,8 +255,6 @@ class _Finished(NamedTuple):
 
     ids: list[NDArray[np.int32]]
     """The id of each row."""
-    text: pa.Array
-    """The text of each id."""
     ranks: NDArray[np.int32]
     """The id of each number."""
 
@@ -293,19 +295,21 @@ class _Builder:
 
     def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> QueryLog:
         content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
-        texts = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
-        done = dict(zip(texts, pool.map(_Column.finish, texts.values()), strict=True))
-        columns = {f"{name}_id": pa.chunked_array(done[name].ids) for name in ("user", "query", "url")}
-        columns |= {f"{name} id": pa.chunked_array(done[name].ids) for name in self.extras}
-        columns |= {"time": pa.chunked_array(self.time), "rank": pa.chunked_array(self.rank)}
+        columns = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
+        done = dict(zip(columns, pool.map(_Column.finish, columns.values()), strict=True))
+        # Copying the texts into order is left to a thread while the rows are sorted.
+        texts = {name: pool.submit(column.texts, done[name].ranks) for name, column in columns.items()}
+        rows = {f"{name}_id": pa.chunked_array(done[name].ids) for name in ("user", "query", "url")}
+        rows |= {f"{name} id": pa.chunked_array(done[name].ids) for name in self.extras}
+        rows |= {"time": pa.chunked_array(self.time), "rank": pa.chunked_array(self.rank)}
         user_ranks = done["user"].ranks
         user_digest = np.empty(len(user_ranks), np.uint64)
         user_digest[user_ranks] = self.user.interner.digests()[0]
-        text = {name: column.text for name, column in done.items()}
         self.time, self.rank = [], []
         self.user = self.query = self.url = _Column()
-        del done, texts
-        events, clicks = _events(engine, pa.table(columns), list(self.extras))
+        del done, columns
+        events, clicks = _events(engine, pool, pa.table(rows), list(self.extras))
+        text = {name: copied.result() for name, copied in texts.items()}
         return QueryLog(
             engine=engine,
             events=events,
@@ -323,47 +327,40 @@ class _Builder:
         )
 
 
-def _events(engine: DuckDB, rows: pa.Table, extras: list[str]) -> tuple[pa.Table, pa.Table]:
+def _events(engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: list[str]) -> tuple[pa.Table, pa.Table]:
     """Rows into events, ordered by user, time and query, and the clicks that hang on them."""
+    from queryveil.kernels.events import find_events
     from queryveil.kernels.times import MISSING
 
     engine.read("rows", rows)
     names = ", ".join(f'"{name}"' for name in rows.column_names)
-    keys = ", ".join(f'"{name} id"' for name in extras)
-    table = engine.table(
-        f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{', ' if keys else ''}{keys}"
-    )
+    keys = "".join(f', "{name} id"' for name in extras)
+    table = engine.table(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")
     engine.forget("rows")
-    del rows
-    user, query, time = (table[name].to_numpy() for name in ("user_id", "query_id", "time"))
-    first = np.ones(len(user), np.bool_)
-    same = (user[1:] == user[:-1]) & (query[1:] == query[:-1]) & (time[1:] == time[:-1])
-    first[1:] = ~same | (time[1:] == MISSING)
-    event = np.cumsum(first, dtype=np.int32) - np.int32(1)
-    starts = np.flatnonzero(first)
-    times = time[starts]
-    events = {
-        "event_id": pa.array(np.arange(len(starts), dtype=np.int32)),
-        "user_id": pa.array(user[starts]),
-        "query_id": pa.array(query[starts]),
-        "time": pa.array(times.view("datetime64[us]"), mask=times == MISSING),
+    wanted = ("user_id", "query_id", "time", "rank", "url_id")
+    events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), wanted))
+    event_columns = {
+        "event_id": pa.array(np.arange(len(events.start), dtype=np.int32)),
+        "user_id": pa.array(events.user),
+        "query_id": pa.array(events.query),
+        "time": _nullable(events.time, MISSING).view(pa.timestamp("us")),
     }
     for name in extras:
         # Rows of one event should agree; where they do not, the largest id wins, whatever the order of rows.
-        events[f"{name} id"] = pa.array(np.maximum.reduceat(table[f"{name} id"].to_numpy(), starts))
-    rank, url = table["rank"].to_numpy(), table["url_id"].to_numpy()
-    clicked = (url >= 0) | (rank >= 0)
-    rank, url = rank[clicked], url[clicked]
-    clicks = pa.table(
-        {
-            "event_id": event[clicked],
-            "user_id": user[clicked],
-            "query_id": query[clicked],
-            "rank": pa.array(rank, mask=rank < 0),
-            "url_id": pa.array(url, mask=url < 0),
-        }
-    )
-    return pa.table(events), clicks
+        event_columns[f"{name} id"] = pa.array(np.maximum.reduceat(table[f"{name} id"].to_numpy(), events.start))
+    click_columns = {
+        "event_id": pa.array(clicks.event),
+        "user_id": pa.array(clicks.user),
+        "query_id": pa.array(clicks.query),
+        "rank": _nullable(clicks.rank, -1),
+        "url_id": _nullable(clicks.url, -1),
+    }
+    return pa.table(event_columns), pa.table(click_columns)
+
+
+def _nullable(values: NDArray[Any], missing: int) -> pa.Array:
+    wrong = values == missing
+    return pa.array(values, mask=wrong) if wrong.any() else pa.array(values)
 
 
 def _tokens(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
@@ -378,9 +375,9 @@ def _tokens(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
     for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
         counts.append(per_query)
         column.append(text, found)
-    ids, text_of_id, _ = column.finish()
+    ids, ranks = column.finish()
     word = np.concatenate(ids) if ids else np.empty(0, np.int32)
-    return Tokens(np.cumsum(np.concatenate(counts)), word, text_of_id)
+    return Tokens(np.cumsum(np.concatenate(counts)), word, column.texts(ranks))
 
 
 def _refuse_bad(builder: _Builder, max_bad_rows: float, where: str) -> None:

@@ -19,11 +19,11 @@ class Fields(NamedTuple):
     """The rows of a block: one entry a row, and for the first columns where each field starts and ends."""
 
     line: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
     width: NDArray[np.int32]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
     valid: NDArray[np.bool_]
 
 
@@ -108,11 +108,11 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
         if data[at] == _NEWLINE:
             rows += 1
     line = np.empty(rows, np.int64)
-    start = np.zeros((rows, columns), np.int64)
-    end = np.zeros((rows, columns), np.int64)
-    width = np.zeros(rows, np.int32)
-    first = np.empty(rows, np.int64)
-    last = np.empty(rows, np.int64)
+    start = np.empty((rows, columns), np.int32)
+    end = np.empty((rows, columns), np.int32)
+    width = np.empty(rows, np.int32)
+    first = np.empty(rows, np.int32)
+    last = np.empty(rows, np.int32)
     valid = np.empty(rows, np.bool_)
     row = 0
     number = first_line
@@ -161,6 +161,8 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
             row_end -= 1
         if row_end == row_start:
             continue
+        for missing in range(field, columns):
+            start[row, missing] = end[row, missing] = 0
         line[row] = row_line
         width[row] = field
         first[row] = row_start
@@ -172,7 +174,7 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
 
 @kernel
 def gather(
-    data: NDArray[np.uint8], start: NDArray[np.int64], end: NDArray[np.int64], column: int, quoted: bool
+    data: NDArray[np.uint8], start: NDArray[np.int32], end: NDArray[np.int32], column: int, quoted: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Copy one column, blanks at both ends and quotes taken off, into the offsets and bytes of an Arrow array."""
     n = len(start)
