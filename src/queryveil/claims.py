@@ -180,6 +180,7 @@ class CombinationUsers(Claim):
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Count users of each combination: in the release if it has users, else those of the log whom it fits."""
         names = ", ".join(f'"{name}"' for name in self.columns)
+        mine = ", ".join(f'r."{name}"' for name in self.columns)
         if "user" in columns:
             found = _first(
                 log,
@@ -192,9 +193,9 @@ class CombinationUsers(Claim):
             )
             found = _first(
                 log,
-                f"SELECT {', '.join(f'r.{n}' for n in self.columns)}, count(DISTINCT o.user_id) AS n FROM"
+                f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"
                 f" (SELECT DISTINCT {names} FROM released) r LEFT JOIN (SELECT DISTINCT user_id, {names} FROM"
-                f" ({_rows(log, list(self.columns))})) o ON {fits} GROUP BY ALL"
+                f" ({_rows(log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
                 f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
             )
         if found is None:
@@ -245,7 +246,8 @@ class QuerySpelling(Claim):
         if self.max_terms is not None:
             parts.append(f"has at most {self.max_terms} words")
         parts += ["holds no digit"] * self.no_digits + ["holds no @"] * self.no_at
-        return f"Every released query {', '.join(parts)}."
+        listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+        return f"Every released query {listed}."
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Look at every released query."""

@@ -71,7 +71,8 @@ def read_log(
     if isinstance(source, str | Path):
         where, todo = str(source), tasks([source], format, options)[1]
     elif isinstance(source, Sequence) and source and all(isinstance(part, str | Path) for part in source):
-        where, todo = "the files", tasks(source, format, options)[1]
+        where = str(source[0]) if len(source) == 1 else "the files"
+        todo = tasks(source, format, options)[1]
     elif hasattr(source, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(source)
         where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")

@@ -50,6 +50,10 @@ class Release:
     path: Path | None = None
     fresh_user: NDArray[np.int64] | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        counts = self.manifest.counts
+        return f"<Release by {self.manifest.method}: {counts.queries:,} distinct queries, {counts.events:,} events>"
+
     @classmethod
     def of_events(
         cls,

@@ -55,7 +55,7 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
 
 def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     """The report of a release as Markdown."""
-    parameters = [(f"`{name}`", escape(str(value))) for name, value in manifest.parameters.items()]
+    parameters = [(f"`{name}`", escape(_plain(value))) for name, value in manifest.parameters.items()]
     parts = [
         "# Release report",
         f"Made by {manifest.software} with the method `{manifest.method}` and seed {manifest.seed} from the log with "
@@ -78,6 +78,14 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(f"`{escape(name)}`" for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _plain(value: object) -> str:
+    if value is None or value is False:
+        return "off"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "on" if value is True else str(value)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -180,7 +180,7 @@ def test_bad_rows_are_told_on_stderr(run, tmp_path):
     log.write_text("user,query,time\n" + "a,x,2006-01-01\n" * 200 + "a,x,never\n")
     code, _, err = run("profile", log)
     assert code == 0
-    assert err == f"queryveil: left out 1 rows with bad time, the first at {log}:202.\n"
+    assert err == f"queryveil: left out 1 row with bad time, the first at {log}:202.\n"
 
 
 def test_a_fault_of_queryveil_does_not_quote_the_log(run, log, monkeypatch):

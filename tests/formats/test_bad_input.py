@@ -116,3 +116,12 @@ def test_columns_that_are_not_there(write):
     )
     assert "names two columns alike" in refused(write("two.csv", "user,query,query\na,b,c\n"))
     assert "are fixed" in refused(write("aol", HEADER + GOOD), columns={"user": "x"})
+
+
+def test_utf_16_is_told_whatever_the_format(write):
+    for options in ({}, {"format": "csv"}, {"format": "tsv"}):
+        assert "UTF-16" in refused(write("log", "user,query\na,b\n".encode("utf-16")), **options)
+
+
+def test_a_header_with_a_quote_is_told_without_naming_the_format(write):
+    assert "has a name with a quote" in refused(write("log.csv", 'user,query,5" pipe\na,b,c\n'))

@@ -207,3 +207,21 @@ def test_explain_counts_rows():
     log = qv.read_log(rows)
     (reason,) = qv.Rules(min_row_users=2).explain(log, log.find("x"))
     assert (reason.passed, reason.found) == (True, "2 of its 3 rows are")
+
+
+def test_explain_says_when_a_list_is_not_at_hand(tmp_path):
+    (tmp_path / "block").write_text("tea\n")
+    log = log_of("tea", "mug")
+    release = qv.Rules(block_list=tmp_path / "block").anonymize(log)
+    found = qv.explain(release, log, "tea")  # the manifest knows the list by its file name alone
+    assert not found.released
+    assert "there is no file block here" in found.reasons[0].found
+
+
+def test_metadata_columns_may_have_blanks_in_their_names():
+    users = list("abcdef")
+    table_ = pa.table({"user": users, "query": ["tea"] * 6, "my device": ["x"] * 5 + ["y"]})
+    log = qv.read_log(table_)
+    for who in ("fresh", "drop"):
+        method = qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["my device"], users=who)
+        assert qv.verify(method.anonymize(log), log).holds

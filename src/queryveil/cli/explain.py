@@ -10,8 +10,10 @@ from queryveil.cli import options
 
 
 def explain(
-    release: Annotated[str, typer.Argument(help="The release directory.", show_default=False)],
-    query: Annotated[str, typer.Argument(help="The query, in any spelling of case and blanks.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="The query, in any spelling of case and blanks.", show_default=False)
+    ],
     original: options.Original,
     format: options.InputFormat = None,
     columns: options.Columns = None,

@@ -70,9 +70,8 @@ def read(
             progress=update,
         )
     for kind, count in log.bad_rows.count.items():
-        typer.echo(
-            f"queryveil: left out {count:,} rows with {kind}, the first at {log.bad_rows.first[kind]}.", err=True
-        )
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.bad_rows.first[kind]}.", err=True)
     return log
 
 
@@ -113,21 +112,22 @@ def tables(*parts: Any) -> None:
 
     console = Console()
     for part in parts:
-        console.print(part, markup=False, highlight=False)
+        for line in part if isinstance(part, tuple) else (part,):
+            console.print(line, markup=False, highlight=False, soft_wrap=isinstance(line, str))
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
-    """A table whose first column is text and whose others are numbers."""
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, Any]:
+    """A title, and a table whose first column is text and whose others are numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(head))
     for i, name in enumerate(head):
         result.add_column(name, justify="right" if i else "left")
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
-    return result
+    return title, result
 
 
 def printable(text: str) -> str:

@@ -35,7 +35,10 @@ def profile(
         ("clicks", f"{found.clicks:,}"),
         ("from", found.first or "no times"),
         ("to", found.last or "no times"),
-        *((f"column {options.printable(name)}", f"{count:,} values") for name, count in found.extras.items()),
+        *(
+            (f"column {options.printable(name)}", f"{count:,} value{'s' * (count != 1)}")
+            for name, count in found.extras.items()
+        ),
     ]
     per_user = [(name, f"{value:,.1f}".removesuffix(".0")) for name, value in found.queries_per_user.items()]
     lengths = [

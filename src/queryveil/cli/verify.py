@@ -10,7 +10,7 @@ from queryveil.cli import options
 
 
 def verify(
-    release: Annotated[str, typer.Argument(help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
     format: options.InputFormat = None,
     columns: options.Columns = None,

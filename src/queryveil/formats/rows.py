@@ -88,6 +88,17 @@ class Format(Protocol):
         ...
 
 
+def known_columns(names: Sequence[str]) -> dict[str, str]:
+    """The canonical columns that are told by their usual names."""
+    plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
+    found = {}
+    for canonical, aliases in _ALIASES.items():
+        column = next((plain[alias] for alias in aliases if alias in plain), None)
+        if column is not None:
+            found[canonical] = column
+    return found
+
+
 def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
     """Which column of a file is which: the caller's word first, then the usual names.
 
@@ -99,13 +110,9 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
         if column not in names:
             raise QueryveilError(f"There is no column '{column}' in {where}; it has {', '.join(map(repr, names))}.")
         chosen[name] = column
-    plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
-    for canonical, aliases in _ALIASES.items():
-        if canonical not in chosen:
-            free = (plain[a] for a in aliases if a in plain and plain[a] not in chosen.values())
-            column_found = next(free, None)
-            if column_found is not None:
-                chosen[canonical] = column_found
+    taken = set(chosen.values())
+    for canonical, column in known_columns([name for name in names if name not in taken]).items():
+        chosen.setdefault(canonical, column)
     for needed in ("user", "query"):
         if needed not in chosen:
             raise QueryveilError(

@@ -85,7 +85,10 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 def sample(path: Path) -> bytes:
     """The first bytes of a file, decompressed: what a format is told by."""
     with opened(path) as stream:
-        return stream.read(SAMPLE)
+        head = stream.read(SAMPLE)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise QueryveilError(f"The file {path} is UTF-16; convert it to UTF-8 first.")
+    return head
 
 
 def recode(data: bytes, encoding: str) -> bytes:
@@ -106,8 +109,6 @@ def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding:
         while chunk := stream.read(BLOCK):
             data = rest + chunk
             if line == 1 and not overlong:
-                if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-                    raise QueryveilError(f"The file {path} is UTF-16; convert it to UTF-8 first.")
                 data = data.removeprefix(b"\xef\xbb\xbf")
             if overlong:
                 # Still inside a row that did not fit a block: pass over the rest of it.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from queryveil.errors import QueryveilError
 from queryveil.formats.delimited import Layout, read_delimited
-from queryveil.formats.rows import ReadOptions, Task, choose_columns
+from queryveil.formats.rows import ReadOptions, Task, choose_columns, known_columns
 from queryveil.formats.source import recode, sample
 
 
@@ -22,11 +22,7 @@ def header(head: bytes, delimiter: str) -> list[str]:
 def looks_like(head: bytes, delimiter: str) -> bool:
     """Whether the first line names a user column and a query column."""
     names = header(head, delimiter)
-    try:
-        choose_columns(names, ReadOptions(), "")
-    except QueryveilError:
-        return False
-    return len(names) > 1
+    return len(names) > 1 and {"user", "query"} <= set(known_columns(names))
 
 
 def read_table(files: Sequence[Path], options: ReadOptions, delimiter: str, quoted: bool) -> Iterator[Task]:

@@ -91,7 +91,8 @@ class Rules(Method):
                    self.no_digits, self.no_at, self.allow_list, self.block_list)  # fmt: skip
         if not any(filters):
             raise ValueError(
-                "Rules needs at least one rule, such as --min-query-users 30, or a recipe: --recipe thirty-five."
+                "Rules needs at least one rule that drops queries, such as --min-query-users 30, or a recipe: "
+                "--recipe thirty-five."
             )
         return self
 
@@ -138,9 +139,15 @@ class Rules(Method):
 
     def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
+        here = {name: path for name in ("allow_list", "block_list") if (path := getattr(self, name)) and path.exists()}
+        looked_at = self.model_copy(update={"allow_list": None, "block_list": None} | here)
         reasons = [
-            Reason(rule, bool(passed[query_id]), found(query_id)) for rule, passed, found in self._query_rules(log)
+            Reason(rule, bool(passed[query_id]), found(query_id)) for rule, passed, found in looked_at._query_rules(log)
         ]
+        for name in ("allow_list", "block_list"):
+            if getattr(self, name) is not None and name not in here:
+                missing = f"not looked at, there is no file {getattr(self, name)} here"
+                reasons.append(Reason(f"the {name.replace('_', '-')}", True, missing))
         if self.min_row_users is not None:
             row_metadata = self._row_metadata(log)
             log.engine.read("released_queries", pa.table({"query_id": [query_id]}))
