@@ -39,13 +39,12 @@ def detect(file: Path) -> str:
 def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOptions) -> tuple[str, Iterator[Task]]:
     """The rows of a log, in tasks, and the name of its format."""
     files = find_files(paths)
+    # Empty files among several are no reason to stop: logs rotate.
+    full = [file for file in files if sample(file).strip()]
+    if not full:
+        raise QueryveilError(f"The file {files[0]} is empty.")
     if format_name is None:
-        # Empty files among several are no reason to stop: logs rotate.
-        full = [file for file in files if sample(file).strip()]
-        if not full:
-            raise QueryveilError(f"The file {files[0]} is empty.")
-        files = full
-        found = {detect(file): file for file in files}
+        found = {detect(file): file for file in full}
         if len(found) > 1:
             kinds = ", ".join(f"{file} is {name}" for name, file in found.items())
             raise QueryveilError(
@@ -58,7 +57,7 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
         raise QueryveilError(
             f"The columns of the {format_name} format are fixed; --columns is for csv, tsv, jsonl and parquet."
         )
-    return format_name, _module(format_name).read(files, options)
+    return format_name, _module(format_name).read(full, options)
 
 
 def _module(name: str) -> Format:
