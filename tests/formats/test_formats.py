@@ -90,7 +90,7 @@ def test_every_spelling_of_a_log_is_the_same_log(write, name, content, options):
     path = write("log", content)
     if not options:
         assert detect(path) == name
-    log = qv.read_log(path, format=name, **options)
+    log = qv.read_log(path, **options)
     assert spelled_out(log) == EXPECTED
     assert log.bad_rows.total == 0
     assert log.fingerprint == qv.read_log(write("other", aol())).fingerprint

@@ -11,6 +11,7 @@ from typing import cast
 from queryveil.errors import QueryveilError
 from queryveil.formats.rows import CANONICAL, BadRows, Format, ReadOptions, Rows, Task
 from queryveil.formats.source import find_files, sample
+from queryveil.formats.table import header_of
 
 __all__ = ["CANONICAL", "FORMATS", "BadRows", "ReadOptions", "Rows", "detect", "tasks"]
 
@@ -18,8 +19,8 @@ FORMATS = ("aol", "excite", "sogou", "ubi", "parquet", "jsonl", "tsv", "csv")
 """In the order of asking: the most particular first."""
 
 
-def detect(file: Path) -> str:
-    """The format of a file, told by its first bytes.
+def detect(file: Path, options: ReadOptions | None = None) -> str:
+    """The format of a file, told by its first bytes, and by the columns that the caller names.
 
     Raises:
         QueryveilError: If no format fits; the caller must name one.
@@ -27,8 +28,9 @@ def detect(file: Path) -> str:
     head = sample(file)
     if not head.strip():
         raise QueryveilError(f"The file {file} is empty.")
+    named = set(options.columns.values()) if options is not None else set()
     for name in FORMATS:
-        if _module(name).sniff(head):
+        if _module(name).sniff(head) or (named and name in ("tsv", "csv") and named <= set(header_of(name, head))):
             return name
     raise QueryveilError(
         f"The format of {file} cannot be told from its first lines; name it with --format "
@@ -44,7 +46,7 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
     if not full:
         raise QueryveilError(f"The file {files[0]} is empty.")
     if format_name is None:
-        found = {detect(file): file for file in full}
+        found = {detect(file, options): file for file in full}
         if len(found) > 1:
             kinds = ", ".join(f"{file} is {name}" for name, file in found.items())
             raise QueryveilError(

@@ -19,6 +19,17 @@ def header(head: bytes, delimiter: str) -> list[str]:
     return [name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name for name in names]
 
 
+def header_of(name: str, head: bytes) -> list[str]:
+    """The columns that the first line names, read as `tsv` or as `csv`."""
+    return header(head, "\t" if name == "tsv" else csv_delimiter(head))
+
+
+def csv_delimiter(head: bytes) -> str:
+    """The most frequent of the usual delimiters in the first line."""
+    first = head.split(b"\n", 1)[0]
+    return max(",;|", key=lambda c: first.count(c.encode()))
+
+
 def looks_like(head: bytes, delimiter: str) -> bool:
     """Whether the first line names a user column and a query column."""
     names = header(head, delimiter)
