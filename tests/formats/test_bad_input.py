@@ -3,8 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.formats import source
 
 GOOD = "7\tcats\t2006-03-01 07:17:12\t\t\n"
 HEADER = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
@@ -79,6 +82,23 @@ def test_a_line_longer_than_any_block(write, monkeypatch):
     sentence = refused(path)
     assert f"1 with over-long line (first at {path}:3)" in sentence
     assert f"1 with bad time (first at {path}:5)" in sentence
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(8, 64))
+def test_rows_around_over_long_ones_keep_their_line_numbers(tmp_path_factory, lengths, size):
+    path = tmp_path_factory.mktemp("f") / "log"
+    path.write_text("".join("x" * length + "\n" for length in lengths))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queryveil.formats.source.BLOCK", size)
+        found, told = {}, []
+        for block in source.blocks(path):
+            told += [block.overlong] * (block.overlong > 0)
+            for i, row in enumerate(bytes(block.data).splitlines()):
+                found[block.first_line + i] = len(row)
+    assert set(found) | set(told) == set(range(1, len(lengths) + 1))
+    assert not set(found) & set(told)
+    assert all(lengths[line - 1] == length for line, length in found.items())
+    assert all(lengths[line - 1] >= size for line in told)
 
 
 def test_no_message_quotes_the_log(write):

@@ -65,7 +65,7 @@ def _rows(block: Block, layout: Layout) -> Rows:
     return Rows(block.file, line, layout.finish(columns), bad)
 
 
-def _headers(data: bytes, fields: "Fields", layout: Layout) -> list[int]:
+def _headers(data: bytes | memoryview, fields: "Fields", layout: Layout) -> list[int]:
     """The rows that are a header: few have fields of just the right lengths, and those are looked at."""
     width = min(len(layout.header), fields.start.shape[1])
     if width == 0:
@@ -78,7 +78,7 @@ def _headers(data: bytes, fields: "Fields", layout: Layout) -> list[int]:
         row
         for row in np.flatnonzero(alike).tolist()
         if [
-            data[fields.start[row, i] : fields.end[row, i]].decode("utf-8", "replace").strip(' "').lower()
+            bytes(data[fields.start[row, i] : fields.end[row, i]]).decode("utf-8", "replace").strip(' "').lower()
             for i in range(width)
         ]
         == [title.lower() for title in layout.header[:width]]

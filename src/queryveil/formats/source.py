@@ -33,7 +33,7 @@ class Block:
     """Whole rows of one file."""
 
     file: str
-    data: bytes
+    data: bytes | memoryview
     first_line: int
     overlong: int = 0
     """The line number of a row too long to hold, which was passed over before this block; 0 if none."""
@@ -91,11 +91,11 @@ def sample(path: Path) -> bytes:
     return head
 
 
-def recode(data: bytes, encoding: str) -> bytes:
+def recode(data: bytes | memoryview, encoding: str) -> bytes | memoryview:
     """Bytes of another encoding as UTF-8; what cannot be decoded stays invalid, so that its row is told as bad."""
     if encoding == "utf-8":
         return data
-    return data.decode(encoding, "surrogateescape").encode("utf-8", "surrogatepass")
+    return bytes(data).decode(encoding, "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding: str = "utf-8") -> Iterator[Block]:
@@ -104,31 +104,29 @@ def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding:
 
     line = 1
     rest = b""
-    overlong = 0
+    overlong = 0  # where a row too long to hold began, until it is told
+    inside = False  # still in that row
     with opened(path) as stream:
-        while chunk := stream.read(BLOCK):
-            data = rest + chunk
-            if line == 1 and not overlong:
-                data = data.removeprefix(b"\xef\xbb\xbf")
-            if overlong:
-                # Still inside a row that did not fit a block: pass over the rest of it.
-                end = data.find(b"\n") + 1
-                if not end:
-                    rest = b""
-                    continue
-                line += 1
-                data = data[end:]
+        data = stream.read(BLOCK).removeprefix(b"\xef\xbb\xbf")
+        while data:
+            if inside:
+                start = data.find(b"\n") + 1
+                inside = not start
+                line += not inside
+                data = data[start:] if start else b""
             end = last_row_end(np.frombuffer(data, np.uint8), ord(delimiter), quoted)
             if end:
-                yield Block(str(path), recode(data[:end], encoding), line, overlong)
+                yield Block(str(path), recode(memoryview(data)[:end], encoding), line, overlong)
                 line += data.count(b"\n", 0, end)
                 overlong = 0
             rest = data[end:]
             if len(rest) > BLOCK:
                 if overlong:
                     yield Block(str(path), b"", line, overlong)
-                overlong = line
+                overlong, inside = line, True
                 line += rest.count(b"\n")
                 rest = b""
+            more = stream.read(BLOCK)
+            data = rest + more if more else b""
     if rest or overlong:
         yield Block(str(path), recode(rest, encoding), line, overlong)

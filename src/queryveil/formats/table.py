@@ -40,7 +40,7 @@ def read_table(files: Sequence[Path], options: ReadOptions, delimiter: str, quot
     """The rows of files that open with a header line."""
     encoding = options.encoding or "utf-8"
     for file in files:
-        head = recode(sample(file).split(b"\n", 1)[0], encoding)
+        head = bytes(recode(sample(file).split(b"\n", 1)[0], encoding))
         names = header(head, delimiter)
         if len(set(names)) < len(names):
             raise QueryveilError(f"{file}:1 names two columns alike; give each column a name of its own.")
