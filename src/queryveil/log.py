@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -155,8 +156,12 @@ class QueryLog:
         )
         return _by_id(found, "word_id", len(self.tokens.text))
 
-    def ngrams(self, n: int) -> pa.Table:
+    def ngrams(self, n: int, *, among: NDArray[np.integer[Any]] | None = None) -> pa.Table:
         """Every run of n words that occurs in a query, with how often and by whom it is used.
+
+        Args:
+            n: How many words.
+            among: Word ids; if given, only runs of these words are counted.
 
         Returns:
             A row an n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram twice
@@ -165,12 +170,19 @@ class QueryLog:
         gram = ", ".join(f"word_{i}" for i in range(1, n + 1))
         parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in range(1, n + 1))
         keys = ", ".join(f"t{i}.word_id" for i in range(1, n + 1))
+        source = "tok"
+        if among is not None:
+            self.engine.read("among", pa.table({"word_id": pa.array(among, pa.int32())}))
+            source = (
+                "(SELECT tok.query_id AS query_id, tok.position AS position, tok.word_id AS word_id FROM tok"
+                " JOIN among ON among.word_id = tok.word_id)"
+            )
         joins = "".join(
-            f" JOIN tok t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
+            f" JOIN {source} t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
             for i in range(2, n + 1)
         )
         self.engine.materialize(
-            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM tok t1{joins}"
+            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM {source} t1{joins}"
             f" GROUP BY t1.query_id, {keys}",
             "grams",
         )
@@ -192,6 +204,8 @@ class QueryLog:
             f" used.users AS users FROM ({seen}) AS seen JOIN ({used}) AS used ON {same} ORDER BY {gram_order}"
         )
         self.engine.drop("grams")
+        if among is not None:
+            self.engine.forget("among")
         return found
 
     def find(self, query: str) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("synth", "profile", "anonymize", "verify", "explain")
+VERBS = ("synth", "profile", "concepts", "anonymize", "verify", "explain")
 
 
 def test_the_tour_of_the_readme(run, tmp_path):
@@ -41,6 +41,27 @@ def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
     assert code == 0
     assert json.loads(out)["counts"]["queries"] == 2
     assert json.loads(out)["parameters"] == {"k": 2, "users": "fresh"}
+
+
+def test_concepts_are_listed_heaviest_first(run, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "user,query\n" + "".join(f"{user},{query}\n" for user in "abc" for query in ("red tea", "red", "the"))
+    )
+    code, out, _ = run("concepts", log, "--min-users", 3, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["concepts"] == 3
+    assert [(row["concept"], row["words"], row["users"]) for row in found["top"]] == [
+        ("red tea", 2, 3),
+        ("red", 1, 3),
+        ("tea", 1, 3),
+    ]
+    assert [row["weight"] for row in found["top"]] == [3.1699, 2.8074, 2.0]  # log2 of 9, 7 and 4
+    code, out, _ = run("concepts", log, "--min-users", 3, "--words", 2, "--top", 1)
+    assert code == 0
+    assert "1 concepts of at least 3 users" in out
+    assert "red tea" in out
 
 
 def test_a_recipe_and_options_that_override_it(run, log, tmp_path):

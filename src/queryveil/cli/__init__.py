@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from queryveil.cli import anonymize, explain, profile, synth, verify
+from queryveil.cli import anonymize, concepts, explain, profile, synth, verify
 from queryveil.errors import QueryveilError
 
 
@@ -27,6 +27,7 @@ def build(words: list[str]) -> typer.Typer:
     app.callback()(root)
     app.command("synth")(synth.synth)
     app.command("profile")(profile.profile)
+    app.command("concepts")(concepts.concepts)
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words))
     app.command("verify")(verify.verify)
     app.command("explain")(explain.explain)

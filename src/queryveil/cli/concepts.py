@@ -1,0 +1,65 @@
+"""queryveil concepts: the frequent word runs of a log."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def concepts(
+    log: options.Logs,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 50,
+    words: Annotated[
+        int | None, typer.Option("--words", min=1, max=3, help="Only those of so many words.", show_default="1 to 3")
+    ] = None,
+    min_users: Annotated[
+        int | None,
+        typer.Option("--min-users", min=2, help="Users an n-gram needs.", show_default="0.01 % of users, at least 5"),
+    ] = None,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the concepts of a log: runs of one to three words that many users type, heaviest first.
+
+    One word weighs by how many events hold it, two and three by their mutual information, that is, by how much more
+    often they stand together than chance would have it.
+    """
+    from queryveil.concepts import default_min_users, mine_concepts
+
+    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    least = min_users or default_min_users(read, 5)
+    with options.working("Counting"):
+        found = mine_concepts(read, least)
+    wanted = [i for i in range(len(found)) if words in (None, found.order[i])]
+    wanted = sorted(wanted, key=lambda i: -found.weight[i])
+    rows = [
+        {
+            "concept": found.text(read, i),
+            "words": int(found.order[i]),
+            "weight": round(float(found.weight[i]), 4),
+            "users": int(found.users[i]),
+            "events": int(found.events[i]),
+        }
+        for i in wanted[:top]
+    ]
+    if as_json:
+        typer.echo(json.dumps({"min_users": least, "concepts": len(wanted), "top": rows}, indent=2))
+        return
+    cells = [
+        (
+            options.printable(str(row["concept"])),
+            str(row["words"]),
+            f"{row['weight']:.2f}",
+            f"{row['users']:,}",
+            f"{row['events']:,}",
+        )
+        for row in rows
+    ]
+    title = f"{len(wanted):,} concepts of at least {least:,} users" + ("" if len(wanted) <= top else f", the top {top}")
+    options.tables(options.table(title, ("concept", "words", "weight", "users", "events"), cells))

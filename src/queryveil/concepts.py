@@ -1,0 +1,117 @@
+"""Concepts: runs of one to three words that many users type, with the weight of each.
+
+Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
+and Management 51, 2015, section 3.1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.log import QueryLog
+from queryveil.text import STOP_WORDS
+
+LONGEST = 3
+SHARE = 0.0001
+"""The share of all users who must use an n-gram before it is a concept: 65 of AOL's 650,000."""
+
+
+@dataclass(frozen=True)
+class Concepts:
+    """The concepts of a log, ordered by their number of words and then by word ids.
+
+    Attributes:
+        order: How many words each concept has.
+        word: Its word ids, one row a concept, -1 behind the last word.
+        users: Distinct users who used it.
+        events: Events that hold it.
+        weight: log2(events + 1) for one word, mutual information for two and three.
+    """
+
+    order: NDArray[np.int8]
+    word: NDArray[np.int32]
+    users: NDArray[np.int64]
+    events: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def text(self, log: QueryLog, concept: int) -> str:
+        """A concept in words."""
+        ids = [int(word) for word in self.word[concept] if word >= 0]
+        return " ".join(log.tokens.text[word].as_py() for word in ids)
+
+
+def default_min_users(log: QueryLog, k: int) -> int:
+    """One user in ten thousand; on small logs that is nobody, so at least k."""
+    return max(k, round(SHARE * log.n_users))
+
+
+def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
+    """Find the n-grams of at least `min_users` users that are not made of stop words alone, and weigh them."""
+    counted: list[pa.Table] = []
+    for n in range(1, LONGEST + 1):
+        # The words of a frequent n-gram are frequent themselves, so longer ones are counted among those alone.
+        among = counted[0]["word_1"].to_numpy() if counted else None
+        grams = log.ngrams(n, among=among)
+        counted.append(grams.filter(pa.array(grams["users"].to_numpy() >= min_users)))
+    weights = _weights(log, counted)
+    stop = _stop_words(log)
+    order, word, users, events, weight = [], [], [], [], []
+    for n, (grams, weighed) in enumerate(zip(counted, weights, strict=True), 1):
+        ids = np.full((len(grams), LONGEST), -1, np.int32)
+        for i in range(n):
+            ids[:, i] = grams[f"word_{i + 1}"].to_numpy()
+        meant = ~stop[ids[:, :n]].all(axis=1)
+        order.append(np.full(int(meant.sum()), n, np.int8))
+        word.append(ids[meant])
+        users.append(grams["users"].to_numpy()[meant])
+        events.append(grams["events"].to_numpy()[meant])
+        weight.append(weighed[meant])
+    return Concepts(*(np.concatenate(parts) for parts in (order, word, users, events, weight)))
+
+
+def _weights(log: QueryLog, counted: list[pa.Table]) -> list[NDArray[np.float64]]:
+    """The weights of frequent n-grams: frequency for one word, mutual information for more."""
+    per_query, events = log.tokens.per_query, log.events_per_query
+    total = [int((np.maximum(per_query - n + 1, 0) * events).sum()) for n in range(1, LONGEST + 1)]
+    share = [grams["occurrences"].to_numpy() / max(whole, 1) for grams, whole in zip(counted, total, strict=True)]
+    one = np.zeros(len(log.tokens.text))
+    one[counted[0]["word_1"].to_numpy()] = share[0]
+    two = _Pairs(counted[1], share[1])
+    x, y = (counted[1][f"word_{i}"].to_numpy() for i in (1, 2))
+    a, b, c = (counted[2][f"word_{i}"].to_numpy() for i in (1, 2, 3))
+    apart = one[a] * one[b] * one[c] + one[a] * two.share(b, c) + two.share(a, b) * one[c]
+    return [
+        np.log2(counted[0]["events"].to_numpy() + 1.0),
+        np.log2(share[1] / (one[x] * one[y]) + 1),
+        np.log2(share[2] / apart + 1),
+    ]
+
+
+class _Pairs:
+    """Shares of two-word n-grams, looked up by their words; every pair inside a frequent n-gram is frequent."""
+
+    def __init__(self, grams: pa.Table, share: NDArray[np.float64]) -> None:
+        self._key = self._packed(grams["word_1"].to_numpy(), grams["word_2"].to_numpy())
+        self._order = np.argsort(self._key)
+        self._key, self._share = self._key[self._order], share[self._order]
+
+    def share(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self._share[np.searchsorted(self._key, self._packed(first, second))]
+        return found
+
+    @staticmethod
+    def _packed(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int64]:
+        return first.astype(np.int64) << 32 | second
+
+
+def _stop_words(log: QueryLog) -> NDArray[np.bool_]:
+    """Which word ids are stop words."""
+    import pyarrow.compute as pc
+
+    found = pc.is_in(log.tokens.text, pa.array(sorted(STOP_WORDS), pa.large_string()))
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)

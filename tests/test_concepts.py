@@ -1,0 +1,58 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.concepts import default_min_users, mine_concepts
+from tests.oracles import log as oracle
+from tests.oracles.concepts import concepts
+from tests.oracles.log import Row
+from tests.strategies import table
+
+WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "the", "of", "red"]), min_size=1, max_size=5).map(" ".join)
+LOGS = st.lists(st.tuples(st.sampled_from("abcdefg"), WORDS).map(lambda pair: Row(*pair)), min_size=1, max_size=40)
+
+
+@given(LOGS, st.integers(2, 4))
+def test_concepts_and_weights_are_those_of_the_paper(rows, min_users):
+    log = qv.read_log(table(rows))
+    found = mine_concepts(log, min_users)
+    expected = concepts(rows, min_users)
+    weights = {tuple(found.text(log, i).split()): found.weight[i] for i in range(len(found))}
+    assert weights == pytest.approx(expected)
+    counts = {gram: oracle.ngrams(rows, len(gram))[gram] for gram in expected}
+    for i in range(len(found)):
+        gram = tuple(found.text(log, i).split())
+        assert (found.events[i], found.users[i]) == counts[gram][1:]
+        assert found.order[i] == len(gram)
+
+
+def test_word_order_matters():
+    rows = pa.table({"user": list("abcd"), "query": ["book bar", "book bar", "bar book", "bar"]})
+    log = qv.read_log(rows)
+    found = mine_concepts(log, 2)
+    assert {found.text(log, i) for i in range(len(found))} == {"book", "bar", "book bar"}
+
+
+def test_a_log_without_a_frequent_word_has_no_concepts():
+    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x y z", "u v w"]}))
+    assert len(mine_concepts(log, 2)) == 0
+
+
+def test_the_threshold_follows_the_users_and_never_falls_below_k():
+    class Log:
+        n_users = 650_000
+
+    assert default_min_users(Log(), 5) == 65
+    Log.n_users = 1000
+    assert default_min_users(Log(), 5) == 5
+
+
+def test_counting_among_some_words_gives_the_same_counts():
+    log = qv.read_log(pa.table({"user": list("aabb"), "query": ["x y z", "y z", "x y", "z y x"]}))
+    among = np.array([i for i, word in enumerate(log.tokens.text.to_pylist()) if word != "z"])
+    every = {tuple(row.values()) for row in log.ngrams(2).to_pylist()}
+    some = {tuple(row.values()) for row in log.ngrams(2, among=among).to_pylist()}
+    assert some == {row for row in every if row[0] in among and row[1] in among}
