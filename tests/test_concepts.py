@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.concepts import default_min_users, mine_concepts
+from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from tests.oracles import log as oracle
 from tests.oracles.concepts import concepts
 from tests.oracles.log import Row
@@ -27,6 +27,21 @@ def test_concepts_and_weights_are_those_of_the_paper(rows, min_users):
         gram = tuple(found.text(log, i).split())
         assert (found.events[i], found.users[i]) == counts[gram][1:]
         assert found.order[i] == len(gram)
+
+
+@given(LOGS, st.integers(2, 3))
+def test_a_vector_holds_every_concept_of_the_query_once_lightest_first(rows, min_users):
+    log = qv.read_log(table(rows))
+    found = mine_concepts(log, min_users)
+    start, concept = query_vectors(log, found)
+    expected = concepts(rows, min_users)
+    for i, query in enumerate(log.query_text.to_pylist()):
+        parts = query.split()
+        held = {tuple(parts[a : a + n]) for n in (1, 2, 3) for a in range(len(parts) - n + 1)} & set(expected)
+        mine = concept[start[i] : start[i + 1]]
+        assert {tuple(found.text(log, c).split()) for c in mine} == held
+        assert len(mine) == len(held)
+        assert (np.diff(found.weight[mine]) >= 0).all()
 
 
 def test_word_order_matters():

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from queryveil.explanation import explain
     from queryveil.ingest import read_log
     from queryveil.log import QueryLog
-    from queryveil.methods import Equality, Rules
+    from queryveil.methods import Affinity, Equality, Rules
     from queryveil.profiles import profile
     from queryveil.release import Release
     from queryveil.synth import generate
     from queryveil.verifier import verify
 
 __all__ = [
+    "Affinity",
     "Equality",
     "QueryLog",
     "QueryveilError",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Affinity": "methods",
     "Equality": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",

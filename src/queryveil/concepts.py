@@ -5,6 +5,7 @@ and Management 51, 2015, section 3.1.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +15,14 @@ from queryveil.log import QueryLog
 from queryveil.text import STOP_WORDS
 
 LONGEST = 3
+FIXED_POINT = 2.0**20
 SHARE = 0.0001
 """The share of all users who must use an n-gram before it is a concept: 65 of AOL's 650,000."""
 
 
 @dataclass(frozen=True)
 class Concepts:
-    """The concepts of a log, ordered by their number of words and then by word ids.
+    """The concepts of a log, the lightest first; equal weights by number of words and word ids.
 
     Attributes:
         order: How many words each concept has.
@@ -35,6 +37,11 @@ class Concepts:
     users: NDArray[np.int64]
     events: NDArray[np.int64]
     weight: NDArray[np.float64]
+
+    @property
+    def squared(self) -> NDArray[np.int64]:
+        """The squared weights as whole numbers, so that sums are exact whatever their order."""
+        return np.rint(self.weight * self.weight * FIXED_POINT).astype(np.int64)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -71,7 +78,35 @@ def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
         users.append(grams["users"].to_numpy()[meant])
         events.append(grams["events"].to_numpy()[meant])
         weight.append(weighed[meant])
-    return Concepts(*(np.concatenate(parts) for parts in (order, word, users, events, weight)))
+    columns = [np.concatenate(parts) for parts in (order, word, users, events, weight)]
+    by_weight = np.lexsort((*columns[1].T[::-1], columns[0], columns[4]))
+    return Concepts(*(column[by_weight] for column in columns))
+
+
+def query_vectors(log: QueryLog, concepts: Concepts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The concepts that each query holds, each once, lightest first: where those of a query start, and the concepts."""
+    from queryveil.kernels.vectors import concept_vectors
+
+    ids = np.arange(len(concepts), dtype=np.int32)
+    single = np.full(len(log.tokens.text), -1, np.int32)
+    one, two, three = (concepts.order == n for n in (1, 2, 3))
+    single[concepts.word[one, 0]] = ids[one]
+    pair_key = _packed(concepts.word[two, 0], concepts.word[two, 1])
+    by_pair = np.argsort(pair_key)
+    opening = _packed(concepts.word[three, 0], concepts.word[three, 1])
+    prefix_key = np.unique(opening)
+    triple_key = _packed(np.searchsorted(prefix_key, opening), concepts.word[three, 2])
+    by_triple = np.argsort(triple_key)
+    return concept_vectors(
+        log.tokens.start,
+        log.tokens.word,
+        single,
+        pair_key[by_pair],
+        ids[two][by_pair],
+        prefix_key,
+        triple_key[by_triple],
+        ids[three][by_triple],
+    )
 
 
 def _weights(log: QueryLog, counted: list[pa.Table]) -> list[NDArray[np.float64]]:
@@ -96,17 +131,17 @@ class _Pairs:
     """Shares of two-word n-grams, looked up by their words; every pair inside a frequent n-gram is frequent."""
 
     def __init__(self, grams: pa.Table, share: NDArray[np.float64]) -> None:
-        self._key = self._packed(grams["word_1"].to_numpy(), grams["word_2"].to_numpy())
-        self._order = np.argsort(self._key)
-        self._key, self._share = self._key[self._order], share[self._order]
+        key = _packed(grams["word_1"].to_numpy(), grams["word_2"].to_numpy())
+        order = np.argsort(key)
+        self._key, self._share = key[order], share[order]
 
     def share(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self._share[np.searchsorted(self._key, self._packed(first, second))]
+        found: NDArray[np.float64] = self._share[np.searchsorted(self._key, _packed(first, second))]
         return found
 
-    @staticmethod
-    def _packed(first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int64]:
-        return first.astype(np.int64) << 32 | second
+
+def _packed(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
+    return first.astype(np.int64) << 32 | second.astype(np.int64)
 
 
 def _stop_words(log: QueryLog) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.order import digest_order
 
 _EMPTY = np.int32(-1)
 
@@ -79,18 +80,7 @@ class Interner:
     def ranks(self) -> NDArray[np.int32]:
         """The place of each number in the order of the digests: an id that does not depend on who came first."""
         low, high = self._low[: self.count], self._high[: self.count]
-        # Sorting the top bits with the number in the low ones is far faster than sorting numbers by digest; the few
-        # that agree in the top bits are sorted again.
-        bits = np.uint64(self.count.bit_length())
-        packed = low >> bits << bits | np.arange(self.count, dtype=np.uint64)
-        packed.sort()
-        order = (packed & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-        top = packed >> bits
-        tied = np.flatnonzero(top[1:] == top[:-1])
-        if len(tied):
-            tied = np.union1d(tied, tied + 1)
-            members = order[tied]
-            order[tied] = members[np.lexsort((high[members], low[members]))]
+        order = digest_order(low, high)
         ranks = np.empty(self.count, np.int32)
         ranks[order] = np.arange(self.count, dtype=np.int32)
         return ranks

@@ -45,7 +45,7 @@ class Equality(Method):
             log,
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
             " JOIN released_queries r ON r.query_id = e.query_id",
-            _clicks_of(self.k) if len(log.clicks) else None,
+            clicks_of(self.k) if len(log.clicks) else None,
             method=self.name,
             parameters=self.parameters(),
             claims=(
@@ -75,7 +75,7 @@ def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
         )
 
 
-def _clicks_of(k: int) -> str:
+def clicks_of(k: int) -> str:
     """SQL of the clicks that at least k users made for the same query."""
     pairs = (
         "SELECT c.query_id AS query_id, c.url_id AS url_id, c.user_id AS user_id FROM clicks c"

@@ -169,7 +169,7 @@ class Rules(Method):
             rule = f"at least {self.min_query_users} users issued the query"
             yield rule, users >= self.min_query_users, lambda q: f"{users[q]} did"
         if self.min_term_users is not None:
-            rarest = _rarest_word(log)
+            rarest = rarest_word(log)
             rule = f"at least {self.min_term_users} users used each of its words"
             yield rule, rarest >= self.min_term_users, lambda q: f"{rarest[q]} used the rarest"
         if self.max_characters is not None:
@@ -337,7 +337,7 @@ def _users(combination: NDArray[np.int32], user: NDArray[np.int32]) -> tuple[NDA
     return np.bincount(pairs[:, 0], minlength=len(different)), group
 
 
-def _rarest_word(log: QueryLog) -> NDArray[np.int64]:
+def rarest_word(log: QueryLog) -> NDArray[np.int64]:
     """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
     tokens = log.tokens
     rarest = np.zeros(log.n_queries, np.int64)

@@ -1,0 +1,157 @@
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryveil as qv
+import queryveil.methods.affinity as implementation
+from tests.oracles.affinity import affinity, are_affine, degrees
+from tests.oracles.log import Row
+from tests.strategies import table
+
+WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the", "x1", "x2"]), min_size=1, max_size=5)
+LOGS = st.lists(
+    st.tuples(st.sampled_from("abcdefghij"), WORDS.map(" ".join)).map(lambda pair: Row(*pair)), min_size=3, max_size=60
+)
+THETAS = st.sampled_from([0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+
+
+def queries_of(release: qv.Release) -> set[str]:
+    return set(pa.Table.from_batches(list(release.batches()), release.schema)["query"].to_pylist())
+
+
+@settings(max_examples=150)
+@given(LOGS, st.integers(2, 4), THETAS, st.integers(0, 1), st.integers(1, 3), st.sampled_from([4096, 3, 1]))
+def test_releases_the_generalized_core_of_the_whole_graph(rows, k, theta, more, min_term_users, most):
+    min_users = k + more
+    if len({row.user for row in rows}) < k:
+        return
+    log = qv.read_log(table(rows))
+    method = qv.Affinity(k=k, theta=theta, min_users=min_users, min_term_users=min_term_users)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(implementation, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
+        release = method.anonymize(log, seed=1)
+    assert queries_of(release) == affinity(rows, k, theta, min_users, min_term_users)
+
+
+@given(LOGS, st.integers(2, 4), THETAS)
+def test_the_verifier_accepts_every_release(rows, k, theta):
+    if len({row.user for row in rows}) < k:
+        return
+    log = qv.read_log(table(rows))
+    verification = qv.verify(qv.Affinity(k=k, theta=theta, min_users=k).anonymize(log), log)
+    assert verification.holds, verification
+
+
+@given(LOGS)
+def test_more_users_or_more_likeness_never_release_more(rows):
+    if len({row.user for row in rows}) < 4:
+        return
+    log = qv.read_log(table(rows))
+
+    def released(k, theta):
+        return queries_of(qv.Affinity(k=k, theta=theta, min_users=4).anonymize(log))
+
+    assert released(2, 0.8) >= released(3, 0.8) >= released(4, 0.8)
+    assert released(2, 0.7) >= released(2, 0.85) >= released(2, 1.0)
+
+
+def test_partitions_and_threads_change_nothing(monkeypatch):
+    rows = [Row(f"u{i % 40}", f"{'cell phone' if i % 3 else 'red case'} w{i % 23} {'x' * (i % 5)}") for i in range(600)]
+    log = qv.read_log(table(rows), threads=1)
+    expected = queries_of(qv.Affinity(k=5, theta=0.8).anonymize(log))
+    monkeypatch.setattr(implementation, "_PARTITION", 50)
+    assert queries_of(qv.Affinity(k=5, theta=0.8).anonymize(qv.read_log(table(rows), threads=2))) == expected
+    assert expected
+
+
+def test_the_worked_example_of_the_paper():
+    weight = {"cell": 14.32, "phone": 15.33, "case": 13.24, "nokia": 11.35, "cell phone": 10.8, "phone case": 6.95}
+    short = {(name,): w * w for name, w in weight.items() if name != "nokia"}
+    long = {(name,): w * w for name, w in weight.items()}
+    common = sum(w for name, w in long.items() if name in short)
+    cosine = common / math.sqrt(sum(short.values()) * sum(long.values()))
+    assert cosine == pytest.approx(0.926, abs=0.0005)
+    assert are_affine(short, long, 0.92)
+    assert not are_affine(short, long, 0.93)
+
+
+def test_a_vertex_linked_to_two_classes_can_still_be_of_order_one():
+    # After figure 3 of the paper: `m` links two triangles through vertices of the two other classes, which peel first.
+    users = {"a": {1}, "b": {2}, "c": {3}, "m": {2}, "p": {1}, "q": {3}}
+    edges = [("a", "b"), ("b", "c"), ("a", "c"), ("m", "p"), ("m", "q")]
+    graph = {v: {b if v == a else a for a, b in edges if v in (a, b)} for v in users}
+    found = degrees(graph, users)
+    assert found["a"] == found["b"] == found["c"] == 3
+    assert found["m"] == 2, "three users stand around it, but p and q fall first"
+
+
+def test_private_data_joined_to_a_frequent_query_is_not_released():
+    rows = [Row(f"u{i}", "visa") for i in range(9)] + [Row("me", "123XYZ visa")]
+    log = qv.read_log(table(rows))
+    assert "123xyz visa" not in queries_of(qv.Affinity(k=5, theta=0.8).anonymize(log))
+    assert "123xyz visa" in queries_of(qv.Affinity(k=5, theta=0.8, min_term_users=1).anonymize(log))
+
+
+def test_a_log_without_concepts_falls_back_to_equality_and_says_so():
+    rows = [Row(f"u{i}", f"q{i % 4}") for i in range(12)]
+    log = qv.read_log(table(rows))
+    release = qv.Affinity(k=3, min_users=9).anonymize(log)
+    assert queries_of(release) == queries_of(qv.Equality(k=3).anonymize(log))
+    assert "No concept survives, so every query falls back to equality." in release.manifest.notes
+
+
+def test_a_log_of_one_repeated_query_and_one_of_a_thousand_words():
+    log = qv.read_log(table([Row(f"u{i % 6}", "tea") for i in range(30)]))
+    assert queries_of(qv.Affinity(k=5).anonymize(log)) == {"tea"}
+    long = " ".join(f"w{i % 300}" for i in range(1000))
+    rows = [Row(f"u{i}", long) for i in range(6)] + [Row(f"v{i}", long + " w7") for i in range(6)]
+    log = qv.read_log(table(rows))
+    assert len(queries_of(qv.Affinity(k=10, theta=0.8).anonymize(log))) == 2
+
+
+@pytest.mark.parametrize("theta", [0, -0.1, 1.01, "high"])
+def test_theta_must_lie_in_the_unit_interval(theta):
+    with pytest.raises(qv.QueryveilError, match=r"The 'theta' parameter of Affinity must be a number in \(0, 1\]. Got"):
+        qv.Affinity(theta=theta)
+
+
+def test_a_concept_needs_as_many_users_as_a_release():
+    with pytest.raises(qv.QueryveilError, match="'min_users' is 3, fewer than the 5 of 'k'"):
+        qv.Affinity(k=5, min_users=3)
+
+
+def test_explain_tells_the_rule_that_decided():
+    rows = [Row(f"u{i}", "cell phone") for i in range(6)] + [Row("z", "cell phone xyz"), Row("z", "unheard of thing")]
+    log = qv.read_log(table(rows))
+    method = qv.Affinity(k=5)
+    assert all(reason.passed for reason in method.explain(log, log.find("cell phone")))
+    (rare,) = method.explain(log, log.find("cell phone xyz"))
+    assert (rare.passed, rare.found) == (False, "1 used the rarest")
+    (none,) = method.explain(log, log.find("unheard of thing"))
+    assert not none.passed
+
+
+def test_the_claim_refutes_a_release_that_keeps_too_much():
+    rows = [Row(f"u{i}", "cell phone") for i in range(6)] + [Row("z", "red case"), Row("y", "red")]
+    log = qv.read_log(table(rows))
+    honest = qv.Affinity(k=5).anonymize(log)
+    everything = qv.Rules(max_terms=9).anonymize(log)
+    boast = qv.Release(
+        everything.manifest.model_copy(update={"claims": honest.manifest.claims[1:]}),
+        everything.schema,
+        everything.batches,
+    )
+    found = [verdict for verdict in qv.verify(boast, log).verdicts if not verdict.holds]
+    assert "has 1 users behind it" in found[0].counterexample
+
+
+def test_vertices_of_equal_vectors_share_their_users():
+    # `the` is a stop word, so that all three have the same concepts: together they have three users.
+    rows = [Row("a", "red case"), Row("b", "the red case"), Row("c", "red case the")] + [
+        Row(user, word) for user, word in [("a", "the"), ("b", "the"), ("c", "the")]
+    ]
+    log = qv.read_log(table(rows))
+    assert {"red case", "the red case", "red case the"} <= queries_of(qv.Affinity(k=3, theta=1.0).anonymize(log))
