@@ -43,6 +43,8 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     if manifest.method not in METHODS:
         raise QueryveilError(f"This queryveil does not know the method '{manifest.method}' of the release.")
     text = normal_form(pa.array([query]))[0].as_py()
+    if text in ("", "-"):
+        raise QueryveilError("An empty query, or a lone dash, is not a query; give the words to look for.")
     query_id = log.find(text)
     if query_id is None:
         return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))

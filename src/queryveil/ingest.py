@@ -26,8 +26,8 @@ from queryveil.text import fold_blanks, normal_form, words
 from queryveil.text.arrays import byte_spans
 from queryveil.text.spool import Spool
 
-MAX_QUERY_BYTES = 16_384
-"""A longer query is a pasted document, not a query: a bad row."""
+MAX_TEXT_BYTES = 16_384
+"""A longer query or address is a pasted document: a bad row."""
 
 _SLICE = 500_000
 Digests = tuple[NDArray[np.uint64], NDArray[np.uint64]]
@@ -65,9 +65,11 @@ def read_log(
         >>> read_log(pa.table({"user": ["a", "b", "b"], "query": ["Cats", "cats ", "dogs"]}))
         <QueryLog: 3 events, 2 users, 2 distinct queries>
     """
-    options = ReadOptions(columns or {}, encoding)
+    if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
+        encoding = None  # a byte order mark is passed over anyway
     if encoding is not None:
         _check_encoding(encoding)
+    options = ReadOptions(columns or {}, encoding)
     if isinstance(source, str | Path):
         where, todo = str(source), tasks([source], format, options)[1]
     elif isinstance(source, Sequence) and source and all(isinstance(part, str | Path) for part in source):
@@ -135,11 +137,15 @@ def _prepare(rows: Rows) -> _Prepared:
     rank = parse_ranks(*byte_spans(rows.columns["rank"])) if "rank" in rows.columns else np.full(n, -1, np.int32)
     user = rows.columns["user"]
     _, starts, ends = byte_spans(raw)
+    user = fold_blanks(pc.fill_null(user, ""))
     _, user_starts, user_ends = byte_spans(user)
+    url = rows.columns.get("url", nothing)
+    _, url_starts, url_ends = byte_spans(url)
     good = np.ones(n, np.bool_)
     for kind, wrong in (
         ("no user", user_starts == user_ends),
-        ("over-long query", ends - starts > MAX_QUERY_BYTES),
+        ("over-long query", ends - starts > MAX_TEXT_BYTES),
+        ("over-long address", url_ends - url_starts > MAX_TEXT_BYTES),
         ("bad time", time == BAD),
         ("bad rank", rank == -2),
     ):
@@ -153,7 +159,6 @@ def _prepare(rows: Rows) -> _Prepared:
     present = pc.and_(pc.not_equal(query, ""), pc.not_equal(query, "-")).to_numpy(zero_copy_only=False)
     keep = good & present
     empty = int((good & ~present).sum())
-    url = rows.columns.get("url", nothing)
     extras = {name: values for name, values in rows.columns.items() if name not in CANONICAL}
     if not keep.all():
         mask = pa.array(keep)
@@ -186,7 +191,7 @@ def _content(
     from queryveil.kernels.digest import digests
 
     n = len(time)
-    parts = [found[name][0] for name in ("user", "query", "url")]
+    parts = [half for name in ("user", "query", "url") for half in found[name]]
     parts += [time.view(np.uint64), rank.astype(np.int64).view(np.uint64)]
     # Extra columns are added up, so that an absent column and an empty one are the same, in whatever order they come.
     low = np.zeros(n, np.uint64)
@@ -400,7 +405,7 @@ def _refuse_bad(builder: _Builder, max_bad_rows: float, where: str) -> None:
 def _check_encoding(encoding: str) -> None:
     try:
         plain = "a\tb\n".encode(encoding) == b"a\tb\n"
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise QueryveilError(f"There is no encoding called '{encoding}'; try utf-8, latin-1 or gb18030.") from None
     if not plain:
         raise QueryveilError(f"Files in {encoding} cannot be read line by line; convert them to UTF-8 first.")

@@ -123,13 +123,15 @@ class QueryLog:
         """A digest of the content that does not depend on the order of rows, nor on files and formats."""
         return hashlib.sha256(b"fingerprint" + self._content).hexdigest()
 
-    def secret(self, seed: int, purpose: str) -> bytes:
-        """Sixteen bytes that follow from the seed and the whole content of the log.
+    def secret(self, seed: int, *purpose: str) -> bytes:
+        """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
 
         Releases publish their seed. Draws that must not be repeated by a reader of the release, such as the order of
         fresh user ids, are therefore keyed by the log as well, which the reader does not have.
         """
-        return hashlib.sha256(b"|".join([purpose.encode(), str(seed).encode(), self._content])).digest()[:16]
+        return hashlib.sha256(
+            b"|".join([*(part.encode() for part in purpose), str(seed).encode(), self._content])
+        ).digest()[:16]
 
     @cached_property
     def users_per_query(self) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,7 +86,9 @@ class Release:
             carried: Further columns of `events` that are released.
             notes: Sentences for the report about what the method did.
         """
-        rows, fresh = _shuffled_rows(log, events, clicks, seed, users, carried)
+        # Two releases of one log must not line up, so that draws differ by method and parameters as well.
+        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        rows, fresh = _shuffled_rows(log, events, clicks, draws, users, carried)
         schema, text = _texts(log, rows, users, clicks is not None, carried)
         query, event = rows["query_id"].to_numpy(), rows["event"].to_numpy()
         kept_events = np.bincount(query[np.diff(event, prepend=0) > 0], minlength=log.n_queries)
@@ -144,9 +147,15 @@ class Release:
             raise QueryveilError(f"The manifest {place / MANIFEST} is damaged at '{where}'.") from None
         if "/" in manifest.table or manifest.table.startswith(".") or not (place / manifest.table).is_file():
             raise QueryveilError(f"The release {place} lacks its table '{manifest.table}'; fetch it again.")
-        schema, batches = writers.open_table(place / manifest.table)
+        try:
+            schema, batches = writers.open_table(place / manifest.table)
+        except (pa.ArrowException, OSError, ValueError):
+            raise QueryveilError(f"The table {place / manifest.table} is damaged; fetch the release again.") from None
         if tuple(schema.names) != manifest.columns:
             raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
+        wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
+        if wrong is not None:
+            raise QueryveilError(f"The column '{wrong}' of {place / manifest.table} is of the wrong type.")
         return cls(manifest, schema, batches, path=place)
 
     def save(
@@ -267,8 +276,13 @@ def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Path, place
     if place.exists():
         old = Path(tempfile.mkdtemp(prefix=".queryveil-old-", dir=place.parent))
         place.rename(old / "release")
-        stage.rename(place)
-        shutil.rmtree(old)
+        try:
+            stage.rename(place)
+        except BaseException:
+            (old / "release").rename(place)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
     else:
         stage.rename(place)
 
@@ -287,7 +301,12 @@ def _version_of(text: str) -> object:
 
 
 def _shuffled_rows(
-    log: QueryLog, events: str, clicks: str | None, seed: int, users: str, carried: Sequence[str]
+    log: QueryLog,
+    events: str,
+    clicks: str | None,
+    draws: Callable[[str], bytes],
+    users: str,
+    carried: Sequence[str],
 ) -> tuple[pa.Table, NDArray[np.int64]]:
     """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event.
 
@@ -296,9 +315,9 @@ def _shuffled_rows(
     engine = log.engine
     kept = engine.table(events)
     user_id, event_id = kept["user_id"].to_numpy(), kept["event_id"].to_numpy()
-    fresh = _fresh_ids(log, user_id, seed)
+    fresh = _fresh_ids(log, user_id, draws("user"))
     kept = kept.append_column("user", pa.array(fresh[user_id]))
-    kept = kept.append_column("draw", pa.array(keyed(log.secret(seed, "event"), event_id.astype(np.uint64))))
+    kept = kept.append_column("draw", pa.array(keyed(draws("event"), event_id.astype(np.uint64))))
     engine.read("kept", kept)
     # Where users are dropped, their order must not stand in for them.
     by_user = '"user", ' if users == "fresh" else ""
@@ -312,11 +331,11 @@ def _shuffled_rows(
     return pa.table(columns), fresh
 
 
-def _fresh_ids(log: QueryLog, user_id: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+def _fresh_ids(log: QueryLog, user_id: NDArray[np.int32], key: bytes) -> NDArray[np.int64]:
     """Ids 1, 2, ... for the users that occur, in keyed order; 0 for all others."""
     fresh = np.zeros(log.n_users, np.int64)
     members = np.flatnonzero(np.bincount(user_id, minlength=log.n_users))
-    order = np.argsort(keyed(log.secret(seed, "user"), log.user_digest[members]), kind="stable")
+    order = np.argsort(keyed(key, log.user_digest[members]), kind="stable")
     fresh[members[order]] = np.arange(1, len(members) + 1)
     return fresh
 

@@ -14,6 +14,11 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", "".join(c if c.isprintable() else " " for c in text))
 
 
+def _inert(sentence: str) -> str:
+    """A sentence of queryveil's own that may name a column of the log."""
+    return "".join(f"&#{ord(c)};" if c in "<>&`|[]" else c for c in sentence if c.isprintable())
+
+
 def share(part: int, whole: int) -> str:
     """A share in per cent that does not round something to nothing, nor almost everything to everything."""
     if whole == 0:
@@ -61,7 +66,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         f"Made by {manifest.software} with the method `{manifest.method}` and seed {manifest.seed} from the log with "
         f"fingerprint `{manifest.input_fingerprint}`.",
         "## What it promises",
-        "\n".join(f"- {verdict.claim} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
+        "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
         or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
         "Whoever has both can check again with `queryveil verify`.",
@@ -75,7 +80,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "## Parameters",
         _table(("parameter", "value"), parameters),
         "## Columns",
-        "The released table has the columns " + ", ".join(f"`{escape(name)}`" for name in manifest.columns) + ".",
+        "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
 

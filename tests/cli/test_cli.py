@@ -152,8 +152,12 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
     [
         (["--method", "equality", "-k", "1"], "The 'k' parameter of Equality must be an integer of at least 2. Got 1"),
         (["--method", "equality", "-k", "4"], "the log has only 3 users"),
-        (["--method", "magic"], "There is no method 'magic'; there are equality, rules."),
+        (["--method", "magic"], "There is no method 'magic'; there are equality, rules, affinity."),
+        (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),
+        (["-k", "3"], "Name a method with --method"),
+        (["--method", "equality", "-k", "3", "--user-map", "/no/such/place"], "for the user map does not exist"),
+        (["--method", "equality", "--columns", "user=a,user=b"], "names something twice"),
         (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
         (["--recipe", "thirty-five", "--method", "equality"], "the recipe is for rules"),
         (["--method", "equality", "--output-format", "xml"], "There is no release format 'xml'"),
@@ -171,6 +175,20 @@ def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, lo
     assert err.count("\n") == 1
     assert err.startswith("queryveil: ")
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
+
+
+def test_the_user_map_stays_out_of_the_release_and_goes_when_the_release_fails(run, log, tmp_path):
+    words = ["anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r"]
+    code, _, err = run(*words, "--user-map", tmp_path / "r" / "map.csv")
+    assert code == 2
+    assert "must not lie in it" in err
+    code, _, _ = run(*words[:-1], tmp_path / "e", "-k", 3, "--user-map", tmp_path / "m.csv")
+    assert code == 0
+    assert (tmp_path / "m.csv").exists()
+    (tmp_path / "x.csv").write_text("user,query\na,x\nb,y\n")
+    code, _, _ = run("anonymize", tmp_path / "x.csv", *words[2:-1], tmp_path / "f", "--user-map", tmp_path / "n.csv")
+    assert code == 2
+    assert not (tmp_path / "n.csv").exists()
 
 
 def test_usage_errors_have_exit_code_two(run, log):
@@ -301,14 +319,11 @@ def test_a_polite_kill_leaves_nothing(tmp_path):
 def test_shell_completion_knows_verbs_and_the_options_of_a_method(shell):
     def complete(line: str) -> str:
         words = line.split(" ")
-        environment = {
-            **os.environ,
-            "_QUERYVEIL_COMPLETE": f"complete_{shell}",
-            "_TYPER_COMPLETE_ARGS": line,
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(words) - 1),
-        }
+        environment = {**os.environ, "_QUERYVEIL_COMPLETE": f"complete_{shell}"}
+        if shell == "bash":
+            environment |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+        else:
+            environment |= {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
         script = Path(sys.executable).parent / "queryveil"
         return subprocess.run([script], capture_output=True, text=True, env=environment, timeout=60, check=False).stdout
 

@@ -108,6 +108,15 @@ def test_no_message_quotes_the_log(write):
     assert "31337" not in sentence
 
 
+def test_a_missing_header_does_not_show_the_first_row(write):
+    for name, text in (("csv", "4417749,jane doe ssn\n"), ("tsv", "4417749\tjane doe ssn\n")):
+        for columns in ({}, {"user": "a", "query": "b"}):
+            sentence = refused(write("log", text), format=name, columns=columns)
+            assert "does not look like a header" in sentence
+            assert "jane" not in sentence
+            assert "4417749" not in sentence
+
+
 def test_a_few_bad_rows_are_left_out_and_counted(write):
     log = qv.read_log(write("log", HEADER + GOOD * 300 + "7\tcats\n"))
     assert log.bad_rows.count == {"wrong column count": 1}

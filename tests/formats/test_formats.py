@@ -4,6 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -229,9 +230,92 @@ def test_ubi_as_plain_documents_hits_and_bulk(write, tmp_path):
 
 
 def test_ubi_tells_broken_lines(write):
-    log = qv.read_log(write("log", ndjson(*[QUERY] * 50) + "{broken\n"), format="ubi", max_bad_rows=0.1)
+    log = qv.read_log(
+        write("log", ndjson(*(QUERY | {"query_id": f"q{i}"} for i in range(50))) + "{broken\n"),
+        format="ubi",
+        max_bad_rows=0.1,
+    )
     assert log.bad_rows.count == {"not a JSON object": 1}
     assert log.bad_rows.first["not a JSON object"].endswith("log:51")
+
+
+def test_ubi_counts_a_query_once_and_tells_clicks_without_one(write):
+    orphan = CLICK | {"query_id": "gone"}
+    log = qv.read_log(write("log", ndjson(QUERY, QUERY, CLICK, OTHER, orphan)), max_bad_rows=0.5)
+    assert spelled_out(log) == UBI
+    assert log.bad_rows.count == {"a click without its query": 1}
+    assert log.bad_rows.first["a click without its query"].endswith("log:5")
+
+
+def test_json_lines_do_not_depend_on_what_the_first_object_leaves_out(write):
+    full = {"user": "b", "query": "y", "time": "2006-03-01", "url": "http://u", "device": "d"}
+    rows = [{"user": "a", "query": "x"}, full]
+    forwards, backwards = (qv.read_log(write("log", ndjson(*order))) for order in (rows, rows[::-1]))
+    assert forwards.fingerprint == backwards.fingerprint
+    assert (len(forwards.clicks), forwards.has_times, list(forwards.extras)) == (1, True, ["device"])
+
+
+def test_a_stray_quote_does_not_swallow_the_rest_of_a_csv(write, monkeypatch):
+    lines = ["user,query"] + [f"u{i},q{i}" for i in range(2000)]
+    lines[1001] = 'u1000,"never closed'
+    for size in (BLOCK, 512):
+        monkeypatch.setattr("queryveil.formats.source.BLOCK", size)
+        log = qv.read_log(write("log.csv", "\n".join(lines)))
+        assert len(log.events) == 2000
+        assert log.find('"never closed') is not None
+
+
+def test_rows_that_a_quote_swallows_count_one_by_one(write):
+    lines = ["user,query"] + [f"u{i},q{i}" for i in range(200)]
+    lines[50] = 'u49,"open'
+    lines[60] = 'u59,close",x'
+    with pytest.raises(qv.QueryveilError, match="11 of 200 rows are bad"):
+        qv.read_log(write("log.csv", "\n".join(lines)))
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(qv.QueryveilError, match="not a regular file"):
+        qv.read_log(tmp_path / "pipe")
+
+
+def test_a_csv_header_is_csv(write):
+    log = qv.read_log(write("log.csv", '"user","query","note, long"\na,x,"1, 2"\n'))
+    assert log.extras["note, long"].to_pylist() == ["1, 2"]
+
+
+def test_odd_values_and_columns_of_parquet(tmp_path):
+    table = pa.table(
+        {
+            "user": [f"u{i}" for i in range(100)],
+            "query": ["x"] * 100,
+            "rank": [float("nan"), 1.5, 2.0, *[3.0] * 97],
+            "url": ["http://u"] * 100,
+            "tags": [["a"]] * 100,
+            "day": pa.array([0] * 100, pa.date32()),
+        }
+    )
+    pq.write_table(table, tmp_path / "log")
+    log = qv.read_log(tmp_path / "log")
+    assert log.bad_rows.count == {"bad rank": 1}
+    assert list(log.extras) == ["day"]
+    assert log.clicks["rank"].null_count == 1
+    pq.write_table(pa.table([["a"], ["b"], ["c"]], ["user", "query", "query"]), tmp_path / "two")
+    with pytest.raises(qv.QueryveilError, match="names two columns alike"):
+        qv.read_log(tmp_path / "two")
+    offsets, data = pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
+    with pytest.raises(qv.QueryveilError, match="not UTF-8"):
+        qv.read_log(pa.table({"user": ["a"], "query": broken}))
+
+
+def test_columns_that_differ_only_in_case(write):
+    with pytest.raises(qv.QueryveilError, match="the same name but for case"):
+        qv.read_log(write("log.csv", "user,query,Device,device\na,b,c,d\n"))
+
+
+def test_users_are_trimmed_in_every_format(write):
+    assert qv.read_log(write("log", ndjson(*({"user": u, "query": "x"} for u in ("a", " a", "a "))))).n_users == 1
 
 
 def test_json_lines_take_nested_columns_by_dots(write):

@@ -28,10 +28,19 @@ def build(words: list[str]) -> typer.Typer:
     app.command("synth")(synth.synth)
     app.command("profile")(profile.profile)
     app.command("concepts")(concepts.concepts)
-    app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words))
+    app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(verify.verify)
     app.command("explain")(explain.explain)
     return app
+
+
+def _completed_words() -> list[str]:
+    """The command line that a shell wants completed: bash tells it in one way, zsh and fish in another."""
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    return "--help" in words or "-h" in words or "_QUERYVEIL_COMPLETE" in os.environ
 
 
 def _version(wanted: bool) -> None:
@@ -53,8 +62,9 @@ def root(
 def main() -> None:
     """Run the command line; every failure is one sentence and an exit code."""
     # A polite kill must still remove what is half done.
-    signal.signal(signal.SIGTERM, _stop)
-    words = sys.argv[1:] or os.environ.get("COMP_WORDS", "").split()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    words = sys.argv[1:] or _completed_words()
     try:
         build(words)()
     except QueryveilError as error:
@@ -67,13 +77,19 @@ def main() -> None:
     except MemoryError:
         _fail("There is not enough memory for this log.", 2)
     except Exception as error:
+        if _stopped:  # DuckDB turns an interrupt into an error of its own
+            sys.exit(128 + _stopped[0])
         # Messages of other packages may quote the log, so they are shown only to who asks for them.
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
         _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
 
 
+_stopped: list[int] = []
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
+    _stopped.append(number)
     sys.exit(128 + number)
 
 

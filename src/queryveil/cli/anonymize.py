@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from queryveil.release import Release
 
 
-def command(words: list[str]) -> Callable[..., None]:
-    """The verb, with the options of the method that the command line names."""
-    method = _method_named(words) if "anonymize" in words else None
+def command(words: list[str], *, lenient: bool) -> Callable[..., None]:
+    """The verb, with the options of the method that the command line names.
+
+    Args:
+        words: The command line.
+        lenient: Whether a missing or unknown method is no error yet, as in help and completion.
+    """
+    method = _method_named(words, lenient) if "anonymize" in words else None
 
     def anonymize(**given: Any) -> None:
         _run(method, given)
@@ -35,7 +40,7 @@ def command(words: list[str]) -> Callable[..., None]:
 
 def epilog(words: list[str]) -> str | None:
     """Behind the help: what there is to choose from."""
-    if "anonymize" not in words or _method_named(words) is not None:
+    if "anonymize" not in words or _method_named(words, True) is not None:
         return None
     from queryveil.methods import METHODS
     from queryveil.methods.recipe import shipped
@@ -51,17 +56,11 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
 
     Nothing is written unless every claim of the release passes the verifier.
     """
-    from queryveil.methods import METHODS
     from queryveil.methods.recipe import load_recipe
     from queryveil.release import check_target
 
     recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
-    known = ", ".join(METHODS)
-    if method is None and given["method"] is None and recipe is None:
-        raise QueryveilError(f"Name a method with --method ({known}), or a recipe with --recipe.")
-    if method is None:
-        wrong = given["method"] or (recipe and recipe.method)
-        raise QueryveilError(f"There is no method '{wrong}'; there are {known}.")
+    assert method is not None  # noqa: S101  # only help and completion come without one
     if recipe is not None and recipe.method != method.name:
         raise QueryveilError(
             f"--method is {method.name}, but the recipe is for {recipe.method}; leave one of them out."
@@ -71,20 +70,35 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
     target = Path(given["output"])
     check_target(target, given["output_format"], given["overwrite"])
-    if given["user_map"] is not None and Path(given["user_map"]).exists():
-        raise QueryveilError(f"{given['user_map']} exists already; name another file for the user map.")
+    secret = Path(given["user_map"]) if given["user_map"] is not None else None
+    if secret is not None:
+        _check_map(secret, target)
     log = options.read(
         given["log"], given["format"], given["columns"], given["encoding"], given["max_bad_rows"], given["threads"]
     )
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
-    with options.working("Checking and writing"):
-        release.save(
-            target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
-        )
-    if given["user_map"] is not None:
-        release.save_user_map(given["user_map"])
+    if secret is not None:
+        release.save_user_map(secret)
+    try:
+        with options.working("Checking and writing"):
+            release.save(
+                target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
+            )
+    except BaseException:
+        if secret is not None:
+            secret.unlink()
+        raise
     _show(release, target, given["as_json"])
+
+
+def _check_map(secret: Path, target: Path) -> None:
+    if target.resolve() in secret.resolve().parents:
+        raise QueryveilError("The user map is the secret of the release and must not lie in it; name another place.")
+    if secret.exists():
+        raise QueryveilError(f"{secret} exists already; name another file for the user map.")
+    if not secret.parent.is_dir():
+        raise QueryveilError(f"The folder {secret.parent} for the user map does not exist; make it first.")
 
 
 def _show(release: "Release", target: Path, as_json: bool) -> None:
@@ -106,28 +120,36 @@ def _show(release: "Release", target: Path, as_json: bool) -> None:
     )
 
 
-def _method_named(words: list[str]) -> "type[Method] | None":
-    """The method of `--method NAME`, or of the recipe; None if neither names one, which is told later."""
+def _method_named(words: list[str], lenient: bool) -> "type[Method] | None":
+    """The method of `--method NAME`, or of the recipe."""
     from queryveil.methods import METHODS
     from queryveil.methods.recipe import load_recipe
 
     name = _value_of("--method", words)
     recipe = _value_of("--recipe", words)
-    if name is None and recipe is not None:
-        try:
-            name = load_recipe(recipe).method
-        except QueryveilError:
+    try:
+        if recipe is not None:
+            name = name or load_recipe(recipe).method
+        if name is None:
+            raise QueryveilError(f"Name a method with --method ({', '.join(METHODS)}), or a recipe with --recipe.")
+        if name not in METHODS:
+            raise QueryveilError(f"There is no method '{name}'; there are {', '.join(METHODS)}.")
+    except QueryveilError:
+        if lenient:
             return None
-    return METHODS.get(name) if name is not None else None
+        raise
+    return METHODS[name]
 
 
 def _value_of(option: str, words: list[str]) -> str | None:
+    """The last value given for an option, as the parser takes it."""
+    found = None
     for word, following in zip(words, [*words[1:], None], strict=True):
         if word == option:
-            return following
-        if word.startswith(option + "="):
-            return word.removeprefix(option + "=")
-    return None
+            found = following
+        elif word.startswith(option + "="):
+            found = word.removeprefix(option + "=")
+    return found
 
 
 def _options_of(method: "type[Method]") -> list[inspect.Parameter]:

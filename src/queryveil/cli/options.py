@@ -81,7 +81,10 @@ def _mapping(columns: str | None) -> dict[str, str]:
         raise QueryveilError(
             f"--columns takes NAME=COLUMN pairs, such as user=cookie,query=q. Got '{columns}' instead."
         )
-    return {name.strip(): column.strip() for name, column in pairs}
+    mapping = {name.strip(): column.strip() for name, column in pairs}
+    if len(mapping) < len(pairs):
+        raise QueryveilError(f"--columns names something twice in '{columns}'; say each once.")
+    return mapping
 
 
 @contextmanager

@@ -33,7 +33,6 @@ class DuckDB:
         self.threads = threads or os.cpu_count() or 1
         # mkdtemp makes the folder readable by its owner alone.
         self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
-        self._close = weakref.finalize(self, shutil.rmtree, self._spill, ignore_errors=True)
         self._connection = duckdb.connect(
             config={
                 "threads": self.threads,
@@ -46,6 +45,7 @@ class DuckDB:
         )
         self._connection.execute("SET TimeZone = 'UTC'")
         self._lock = threading.RLock()
+        self._close = weakref.finalize(self, _let_go, self._connection, self._spill)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
@@ -110,5 +110,9 @@ class DuckDB:
 
     def close(self) -> None:
         """Let go of all tables and of the private folder."""
-        self._connection.close()
         self._close()
+
+
+def _let_go(connection: duckdb.DuckDBPyConnection, spill: Path) -> None:
+    connection.close()
+    shutil.rmtree(spill, ignore_errors=True)

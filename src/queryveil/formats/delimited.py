@@ -53,7 +53,8 @@ def _rows(block: Block, layout: Layout) -> Rows:
         ("wrong column count", fields.valid & ~np.isin(fields.width, counts)),
     ):
         if wrong.any():
-            bad.add(kind, int(wrong.sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
+            # A row that spans lines counts as so many: a stray quote may have swallowed good ones.
+            bad.add(kind, int(fields.lines[wrong].sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
             keep &= ~wrong
     keep[_headers(block.data, fields, layout)] = False
     start, end, line = fields.start, fields.end, fields.line

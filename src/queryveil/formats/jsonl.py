@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from queryveil.errors import QueryveilError
 from queryveil.formats.rows import BadRows, ReadOptions, Rows, Task, choose_columns
-from queryveil.formats.source import Block, blocks, sample
+from queryveil.formats.source import Block, blocks
 from queryveil.text.arrays import from_offsets
 
 NAME = "jsonl"
@@ -35,22 +36,38 @@ def first_object(head: bytes) -> dict[str, object] | None:
 
 
 def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of JSON Lines files; the first object of a file says what the columns are."""
+    """The rows of JSON Lines files."""
     for file in files:
-        first = first_object(sample(file))
-        if first is None:
-            raise QueryveilError(f"{file}:1 is not a JSON object; is this really JSON Lines?")
-        dotted = [column for column in options.columns.values() if column not in first and "." in column]
-        names = [name for name, value in first.items() if not isinstance(value, dict | list)] + dotted
-        chosen = choose_columns(names, options, f"{file}:1")
-        paths = {name: "." + _quoted(column) for name, column in chosen.items()}
-        paths |= {name: _path(column) for name, column in chosen.items() if column in dotted}
         for block in blocks(file, encoding=options.encoding or "utf-8"):
-            yield partial(json_rows, block, paths)
+            yield partial(_rows, block, options)
+
+
+def _rows(block: Block, options: ReadOptions) -> Rows:
+    # Writers leave out what is null, so every object of a block is asked for its keys.
+    with _lines(block) as (connection, lines, bad):
+        nested = "json_type(json_extract(text, concat('$.\"', key, '\"'))) IN ('OBJECT', 'ARRAY')"
+        keys = connection.execute(
+            f"SELECT key, bool_or({nested}) FROM (SELECT text, unnest(json_keys(text)) AS key FROM good)"
+            " WHERE NOT contains(key, '\"') GROUP BY key ORDER BY key"
+        ).fetchall()
+        plain = [key for key, is_nested in keys if not is_nested]
+        dotted = [column for column in options.columns.values() if column not in plain and "." in column]
+        if not plain and not dotted:
+            return Rows(block.file, lines[:0], {name: pa.array([], pa.string()) for name in ("user", "query")}, bad)
+        chosen = choose_columns([*plain, *dotted], options, block.file)
+        paths = {name: _path(column) if column in dotted else "." + _quoted(column) for name, column in chosen.items()}
+        return Rows(block.file, lines, _extracted(connection, paths), bad)
 
 
 def json_rows(block: Block, paths: Mapping[str, str]) -> Rows:
     """The fields at some JSON paths, of every line of a block."""
+    with _lines(block) as (connection, lines, bad):
+        return Rows(block.file, lines, _extracted(connection, paths), bad)
+
+
+@contextmanager
+def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np.int64], BadRows]]:
+    """The lines of a block that are JSON objects, as a table `good`, with their numbers."""
     from queryveil.kernels.split import gather, split
 
     data = np.frombuffer(block.data, np.uint8)
@@ -67,19 +84,23 @@ def json_rows(block: Block, paths: Mapping[str, str]) -> Rows:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("lines", pa.table({"text": lines, "line": numbers}))
         # Extraction is asked of valid lines alone: on another it would be an error that quotes the line.
-        wanted = ", ".join(f"text ->> {_literal('$' + path)} AS {_quoted(name)}" for name, path in paths.items())
-        found = connection.sql(
-            f"SELECT ok, line{', ' if wanted else ''}{wanted} FROM (SELECT line, ok, CASE WHEN ok THEN text END AS text"
-            " FROM (SELECT line, text, coalesce(json_valid(text) AND json_type(text) = 'OBJECT', false) AS ok"
-            " FROM (SELECT line, CASE WHEN json_valid(text) THEN text END AS text FROM lines))) ORDER BY line"
+        valid = connection.sql(
+            "SELECT line, coalesce(json_type(text) = 'OBJECT', false) AS ok FROM"
+            " (SELECT line, CASE WHEN json_valid(text) THEN text END AS text FROM lines) ORDER BY line"
         ).to_arrow_table()
-    ok = found["ok"].to_numpy()
-    number = found["line"].to_numpy()
-    if not ok.all():
-        bad.add("not a JSON object", int((~ok).sum()), f"{block.file}:{number[(~ok).argmax()]}")
-    good = found.filter(pa.array(ok))
-    columns = {name: good[name].combine_chunks() for name in paths}
-    return Rows(block.file, number[ok], columns, bad)
+        ok = valid["ok"].to_numpy()
+        if not ok.all():
+            bad.add("not a JSON object", int((~ok).sum()), f"{block.file}:{numbers[(~ok).argmax()]}")
+        connection.register("good", pa.table({"text": lines, "line": numbers}).filter(pa.array(ok)))
+        yield connection, numbers[ok], bad
+
+
+def _extracted(connection: duckdb.DuckDBPyConnection, paths: Mapping[str, str]) -> dict[str, pa.Array]:
+    wanted = ", ".join(
+        f"text ->> {_literal('$' + path)} AS {_quoted(f'c{i}')}" for i, path in enumerate(paths.values())
+    )
+    found = connection.sql(f"SELECT {wanted} FROM good ORDER BY line").to_arrow_table()
+    return {name: found[f"c{i}"].combine_chunks() for i, name in enumerate(paths)}
 
 
 def _path(dotted: str) -> str:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from queryveil.errors import QueryveilError
-from queryveil.formats.rows import ReadOptions, Rows, Task, choose_columns
+from queryveil.formats.rows import CANONICAL, ReadOptions, Rows, Task, choose_columns
 
 NAME = "parquet"
 _BATCH = 250_000
@@ -34,7 +35,13 @@ def arrow_tasks(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ReadOptions, where: str
 ) -> Iterator[Task]:
     """The rows of Arrow batches, whoever made them."""
+    if len(set(schema.names)) < len(schema.names):
+        raise QueryveilError(f"{where} names two columns alike; give each column a name of its own.")
     chosen = choose_columns(schema.names, options, where)
+    # Extra columns of nested or binary type have no text to carry along.
+    chosen = {
+        name: column for name, column in chosen.items() if name in CANONICAL or _is_plain(schema.field(column).type)
+    }
     for name, column in chosen.items():
         _check(name, column, schema.field(column).type, where)
     seen = 0
@@ -44,19 +51,38 @@ def arrow_tasks(
 
 
 def _rows(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: int) -> Rows:
-    columns = {name: _as_text(name, batch[column]) for name, column in chosen.items()}
+    columns = {}
+    for name, column in chosen.items():
+        try:
+            columns[name] = _as_text(name, batch[column])
+            columns[name].validate(full=True)
+        except pa.ArrowInvalid:
+            raise QueryveilError(
+                f"Column '{column}' of {where} holds something between rows {first:,} and {first + len(batch) - 1:,} "
+                f"that is no {name}: text that is not UTF-8, or a number out of range; mend it."
+            ) from None
     return Rows(where, np.arange(first, first + len(batch)), columns)
 
 
 def _as_text(name: str, values: pa.Array) -> pa.Array:
     kind = values.type
     if name == "time" and pa.types.is_timestamp(kind):
-        if kind.tz is not None:
-            values = values.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).cast(pa.timestamp("us"))
-        return values.cast(pa.timestamp("us"), safe=False)
+        return values.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     if name == "rank" and pa.types.is_floating(kind):
-        values = values.cast(pa.int64())
+        # A missing rank is NaN in many a data frame; a broken one stays text and is told as a bad row.
+        values = pc.if_else(pc.is_nan(values), None, values)
+        return pc.if_else(
+            pc.equal(values, pc.floor(values)), pc.cast(values, pa.int64(), safe=False).cast(pa.string()), "?"
+        )
     return values.cast(pa.string())
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return not (types.is_nested(value) or types.is_binary(value) or types.is_large_binary(value)) and not any(
+        test(value) for test in (types.is_fixed_size_binary, types.is_binary_view, types.is_interval, types.is_duration)
+    )
 
 
 def _check(name: str, column: str, kind: pa.DataType, where: str) -> None:
@@ -65,11 +91,12 @@ def _check(name: str, column: str, kind: pa.DataType, where: str) -> None:
     text = types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
     number = types.is_integer(value) or types.is_null(value)
     fits = {
+        "user": text or number or types.is_boolean(value) or types.is_floating(value),
         "query": text,
         "url": text or types.is_null(value),
         "time": text or number or types.is_timestamp(value) or types.is_date(value),
         "rank": text or number or types.is_floating(value),
-    }.get(name, text or number or types.is_boolean(value) or types.is_floating(value))
+    }.get(name, True)
     if not fits:
         raise QueryveilError(
             f"Column '{column}' of {where} holds {kind}, which cannot be a {name}; map another with --columns "

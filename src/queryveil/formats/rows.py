@@ -99,16 +99,24 @@ def known_columns(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _listed(names: Sequence[str], options: ReadOptions) -> str:
+    """The columns for an error message; without a header the first line is data, and data must not be shown."""
+    if known_columns(names) or set(options.columns.values()) & set(names):
+        return f"it has {', '.join(map(repr, names))}"
+    return f"its first line has {len(names)} fields and does not look like a header"
+
+
 def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
     """Which column of a file is which: the caller's word first, then the usual names.
 
     Returns:
         Canonical name -> column, followed by the extra columns under their own names.
     """
+    has = _listed(names, options)
     chosen: dict[str, str] = {}
     for name, column in options.columns.items():
         if column not in names:
-            raise QueryveilError(f"There is no column '{column}' in {where}; it has {', '.join(map(repr, names))}.")
+            raise QueryveilError(f"There is no column '{column}' in {where}; {has}.")
         chosen[name] = column
     taken = set(chosen.values())
     for canonical, column in known_columns([name for name in names if name not in taken]).items():
@@ -116,13 +124,15 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
     for needed in ("user", "query"):
         if needed not in chosen:
             raise QueryveilError(
-                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME "
-                f"(it has {', '.join(map(repr, names))})."
+                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME ({has})."
             )
     extras = [name for name in names if name not in chosen.values()]
     odd = next((name for name in extras if '"' in name or not name.isprintable() or not name), None)
     if odd is not None:
         raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
+    folded = [name.casefold() for name in names]
+    if len(set(folded)) < len(folded):
+        raise QueryveilError(f"Two columns of {where} have the same name but for case; give each a name of its own.")
     clash = next((name for name in extras if name in chosen), None)
     if clash is not None:
         raise QueryveilError(f"{where} has a column '{clash}' that --columns gives to another one; rename one of them.")

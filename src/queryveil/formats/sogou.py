@@ -18,7 +18,7 @@ from queryveil.formats.rows import ReadOptions, Task
 from queryveil.formats.source import sample
 
 NAME = "sogou"
-_ROW = re.compile(rb"(\d\d:\d\d:\d\d|\d{14})[\t ]+[^\t ]+[\t ]+[^\t]*\t\d+[\t ]+\d+\t[^\t]+\r?")
+_ROW = re.compile(rb"(\d\d:\d\d:\d\d|\d{14})\t[^\t]+\t[^\t]*\t\d+[\t ]+\d+\t[^\t]*\r?")
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 
@@ -53,7 +53,7 @@ def _encoding(head: bytes) -> str:
 def _finish(columns: dict[str, pa.Array], day: str | None) -> dict[str, pa.Array]:
     # With five fields the fourth is `rank order` and the fifth the address; with six they are one each.
     rank = pc.replace_substring_regex(columns["rank"], r"\s.*$", "")
-    url = pc.if_else(pc.equal(columns["b"], ""), columns["a"], columns["b"])
+    url = pc.if_else(pc.match_substring(columns["rank"], " "), columns["a"], columns["b"])
     query = pc.replace_substring_regex(columns["query"], r"^\[(.*)\]$", r"\1")
     time = columns["time"]
     if day is not None:

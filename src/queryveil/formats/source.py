@@ -49,8 +49,10 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
             if not inside:
                 raise QueryveilError(f"There is no file in the folder {place}; name the files of the log.")
             found += inside
-        elif place.exists():
+        elif place.is_file():
             found.append(place)
+        elif place.exists():
+            raise QueryveilError(f"{place} is not a regular file, and a log is read more than once; save it first.")
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path)) if Path(p).is_file())
             if not matches:

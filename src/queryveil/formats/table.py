@@ -3,6 +3,7 @@
 CSV is quoted as in RFC 4180, TSV is not: there a lone quote is data.
 """
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from queryveil.formats.source import recode, sample
 def header(head: bytes, delimiter: str) -> list[str]:
     """The fields of the first line."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].strip(b"\r")
-    names = [name.strip() for name in first.decode("utf-8", "replace").split(delimiter)]
-    return [name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name for name in names]
+    text = first.decode("utf-8", "replace")
+    if delimiter == "\t":
+        return [name.strip() for name in text.split(delimiter)]
+    return [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
 
 
 def header_of(name: str, head: bytes) -> list[str]:

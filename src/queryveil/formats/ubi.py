@@ -53,12 +53,23 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
     kinds = [(name, pa.string()) for name in _FIELDS] + [("line", pa.int64()), ("file", pa.int32())]
     documents = pa.RecordBatchReader.from_batches(pa.schema(kinds), _documents(files, options, bad))
     engine.load("documents", documents)
+    clicks = "SELECT id, rank, url, line, file FROM documents WHERE action IN ('click', 'item_click', 'product_click')"
+    # A query that was exported twice is one query.
+    queries = (
+        "SELECT * FROM documents WHERE action IS NULL"
+        " QUALIFY row_number() OVER (PARTITION BY id ORDER BY file, line) = 1"
+    )
+    lost, file, line = engine.row(
+        f"SELECT count(*), arg_min(c.file, (c.file, c.line)), arg_min(c.line, (c.file, c.line)) FROM ({clicks}) c"
+        f" LEFT JOIN ({queries}) q ON q.id = c.id WHERE q.id IS NULL"
+    )
+    if lost:
+        bad.add("a click without its query", lost, f"{files[file]}:{line}")
     extras = ", ".join(f'q."{name}" AS "{name}"' for name in EXTRAS)
     rows = engine.stream(
         'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'
-        f" c.rank AS rank, c.url AS url, {extras}"
-        " FROM (SELECT * FROM documents WHERE action IS NULL) q LEFT JOIN (SELECT id, rank, url FROM documents"
-        " WHERE action IN ('click', 'item_click', 'product_click')) c ON q.id = c.id ORDER BY q.file, q.line",
+        f" c.rank AS rank, c.url AS url, {extras} FROM ({queries}) q LEFT JOIN ({clicks}) c ON q.id = c.id"
+        " ORDER BY q.file, q.line",
         _BATCH,
     )
     for batch in rows:

@@ -1,5 +1,6 @@
 """Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes."""
 
+import csv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(_AOL.items()))
 
 
+def is_typed(field: pa.Field) -> bool:
+    """Whether a column of a release has the type it should have."""
+    return bool(field.type == _TYPES.get(field.name, pa.string()))
+
+
 def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a table."""
     if format == "parquet":
@@ -42,9 +48,9 @@ def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.Recor
                 parquet.write_table(table, _ROW_GROUP)
     elif format == "csv":
         options = pacsv.WriteOptions(quoting_style="needed")
-        with pacsv.CSVWriter(path, schema, write_options=options) as csv:
+        with pacsv.CSVWriter(path, schema, write_options=options) as writer:
             for batch in batches:
-                csv.write_batch(batch)
+                writer.write_batch(batch)
     else:
         with path.open("wb") as file:
             file.write(("\t".join(HEADER) + "\n").encode())
@@ -59,7 +65,7 @@ def open_table(path: Path) -> tuple[pa.Schema, Batches]:
     if path.suffix == ".tsv":
         return pa.schema(list(_AOL.items())), lambda: _text_batches(path, _AOL, aol=True)
     with path.open("rb") as file:
-        names = [name.strip().strip('"') for name in file.readline().decode("utf-8").strip().split(",")]
+        names = next(csv.reader([file.readline().decode("utf-8")]))
     types = {name: _TYPES.get(name, pa.string()) for name in names}
     return pa.schema(list(types.items())), lambda: _text_batches(path, types, aol=False)
 

@@ -25,6 +25,30 @@ class Fields(NamedTuple):
     first: NDArray[np.int32]
     last: NDArray[np.int32]
     valid: NDArray[np.bool_]
+    lines: NDArray[np.int32]
+
+
+MOST_LINES, MOST_BYTES = 16, 1 << 16
+"""A quoted field that runs on for longer was opened by a stray quote: the quote is data, the field a plain one."""
+
+
+@kernel
+def _closing_quote(data: NDArray[np.uint8], at: int) -> int:
+    """Where the field that opens at `at` has its closing quote; -1 if nowhere near, -2 if not in this block."""
+    lines = 0
+    place = at + 1
+    while place < len(data):
+        if data[place] == _QUOTE:
+            if place + 1 < len(data) and data[place + 1] == _QUOTE:
+                place += 1
+            else:
+                return place
+        elif data[place] == _NEWLINE:
+            lines += 1
+        if lines > MOST_LINES or place - at > MOST_BYTES:
+            return -1
+        place += 1
+    return -2
 
 
 @kernel
@@ -36,19 +60,15 @@ def last_row_end(data: NDArray[np.uint8], delimiter: int, quoted: bool) -> int:
                 return at + 1
         return 0
     end = 0
-    inside = False
     field_start = True
     at = 0
     while at < len(data):
         c = data[at]
-        if inside:
-            if c == _QUOTE:
-                if at + 1 < len(data) and data[at + 1] == _QUOTE:
-                    at += 1
-                else:
-                    inside = False
-        elif c == _QUOTE and field_start:
-            inside = True
+        if c == _QUOTE and field_start:
+            close = _closing_quote(data, at)
+            if close == -2:
+                return end
+            at = max(at, close)
             field_start = False
         elif c == _NEWLINE:
             end = at + 1
@@ -114,6 +134,7 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
     first = np.empty(rows, np.int32)
     last = np.empty(rows, np.int32)
     valid = np.empty(rows, np.bool_)
+    lines = np.empty(rows, np.int32)
     row = 0
     number = first_line
     at = 0
@@ -126,19 +147,11 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
         high = np.uint8(0)
         closed = False
         while True:
-            field_end = -1
             if quoted and at == field_start and at < size and data[at] == _QUOTE:
-                at += 1
-                while at < size:
-                    c = data[at]
-                    high |= c
-                    if c == _NEWLINE:
-                        number += 1
-                    if c == _QUOTE:
-                        if at + 1 < size and data[at + 1] == _QUOTE:
-                            at += 1
-                        else:
-                            break
+                close = _closing_quote(data, at)
+                while at < close:
+                    high |= data[at]
+                    number += data[at] == _NEWLINE
                     at += 1
             while at < size and data[at] != delimiter and data[at] != _NEWLINE:
                 high |= data[at]
@@ -164,12 +177,13 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
         for missing in range(field, columns):
             start[row, missing] = end[row, missing] = 0
         line[row] = row_line
+        lines[row] = number - row_line
         width[row] = field
         first[row] = row_start
         last[row] = row_end
         valid[row] = high < 0x80 or _is_utf8(data, row_start, row_end)
         row += 1
-    return Fields(line[:row], start[:row], end[:row], width[:row], first[:row], last[:row], valid[:row])
+    return Fields(line[:row], start[:row], end[:row], width[:row], first[:row], last[:row], valid[:row], lines[:row])
 
 
 @kernel

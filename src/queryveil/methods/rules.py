@@ -41,8 +41,8 @@ MERGED = -2
 """The id of a metadata value that was given up; -1 is that of a missing one."""
 
 _ROW_METADATA = ("device", "country")
-_RESERVED = ("user", "event", "query", "time", "rank", "url")
-"""Columns of a release that metadata cannot be called."""
+_RESERVED = ("user", "event", "query", "time", "rank", "url", "user_id", "event_id", "query_id", "url_id", "draw")
+"""What metadata cannot be called, because a release, or the table it is made of, has a column of that name."""
 
 
 class Rules(Method):
@@ -201,7 +201,12 @@ class Rules(Method):
     def _metadata(self, log: QueryLog) -> list[str]:
         if self.min_metadata_users is None:
             return []
-        found = [name for name in self.metadata if name in log.extras and name not in _RESERVED]
+        found = [name for name in self.metadata if name in log.extras]
+        taken = next((name for name in found if name.casefold() in _RESERVED), None)
+        if taken is not None:
+            raise QueryveilError(
+                f"A metadata column cannot be called '{taken}', which a release has already; rename it."
+            )
         if not found:
             raise QueryveilError(
                 f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
@@ -366,6 +371,9 @@ def _holding(log: QueryLog, phrases: pa.Array) -> NDArray[np.bool_]:
     ids = pc.index_in(parts.cast(pa.large_string()), tokens.text).fill_null(-1).to_numpy()
     query = np.repeat(np.arange(log.n_queries), tokens.per_query)
     held = np.zeros(log.n_queries, np.bool_)
+    for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
+        # Nothing but punctuation: no word to compare, so it is looked for as it stands.
+        held |= pc.match_substring(log.query_text, mark).to_numpy(zero_copy_only=False)
     starts = np.concatenate([[0], np.cumsum(per_phrase)]).tolist()
     phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a and (ids[a:b] >= 0).all()]
     openings = np.unique([phrase[0] for phrase in phrase_ids])

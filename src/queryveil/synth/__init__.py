@@ -61,7 +61,7 @@ def generate(
         )
     for target in filter(None, (path, truth)):
         if target.exists() and not overwrite:
-            raise QueryveilError(f"{target} exists; choose another name, or ask to overwrite it.")
+            raise QueryveilError(f"{target} exists; choose another name, or replace it with --overwrite.")
         if not target.parent.is_dir():
             raise QueryveilError(f"{target} cannot be written, because the folder {target.parent} does not exist.")
     if path.is_dir():
