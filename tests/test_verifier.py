@@ -54,7 +54,19 @@ def broken(tmp_path, log, method, change) -> list[str]:
     """The promises that the verifier refutes."""
     verification = qv.verify(tampered(tmp_path, log, method, change), log)
     assert not verification.holds
-    return [f"{verdict.claim} {verdict.counterexample}" for verdict in verification.verdicts if not verdict.holds]
+    wrong = [verdict for verdict in verification.verdicts if not verdict.holds]
+    # A changed table changes the bands and with them the report, which is not what these tests are about.
+    return [
+        f"{v.claim} {v.counterexample}" for v in wrong if not v.claim.startswith(("The manifest counts", "The report"))
+    ]
+
+
+def edited(tmp_path, log, **fields) -> list[str]:
+    """What the verifier refutes when fields of the manifest are changed."""
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    return [f"{v.claim} {v.counterexample}" for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
 
 
 def test_a_good_release_holds(tmp_path, log):
@@ -69,12 +81,78 @@ def test_a_query_of_too_few_users(tmp_path, log):
 
 def test_an_invented_query_or_event(tmp_path, log):
     found = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [*rows, {"user": 1, "event": 99, "query": "invented"}])
-    assert any("'invented' has 1 events in the release and 0 in the log" in text for text in found)
+    assert any("'invented' has 1 rows in the release and 0 in the log" in text for text in found)
 
 
 def test_an_event_too_many(tmp_path, log):
     (found,) = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [*rows, {"user": 1, "event": 99, "query": "tea"}])
-    assert "'tea' has 7 events in the release and 6 in the log" in found
+    assert "'tea' has 7 rows in the release and 6 in the log" in found
+
+
+def test_events_that_were_split_or_joined(tmp_path, log):
+    (found,) = broken(tmp_path, log, qv.Equality(k=3), lambda rows: [row | {"event": 1} for row in rows])
+    assert "event 1 has several users or queries" in found
+
+
+def test_claims_that_were_struck_out_or_weakened(tmp_path, log):
+    assert "it does not claim: No query" in edited(tmp_path, log, claims=[])[0]
+
+
+def test_parameters_that_the_claims_do_not_fit(tmp_path, log):
+    found = edited(tmp_path, log, parameters={"k": 100, "users": "fresh"})
+    assert "it does not claim: Every released query was issued by at least 100 users" in found[0]
+
+
+def test_a_method_that_nobody_knows(tmp_path, log):
+    assert "not those of the method 'magic'" in edited(tmp_path, log, method="magic")[0]
+
+
+def test_limits_that_were_struck_out_of_the_manifest(tmp_path, log):
+    assert edited(tmp_path, log, limits=[]) == [
+        "The report says what the manifest and the checks say. report.md reads otherwise"
+    ]
+
+
+def test_an_input_that_is_counted_otherwise(tmp_path, log):
+    counts = {"rows": 1, "events": 1, "users": 1, "queries": 1, "clicks": 1}
+    assert "it counts the log otherwise than the log is" in edited(tmp_path, log, input_counts=counts)[0]
+
+
+def test_a_column_too_many(tmp_path, log):
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    path, manifest_path = tmp_path / "r" / "log.parquet", tmp_path / "r" / "manifest.json"
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column("original_user", pa.array(["x"] * len(rows))), path)
+    manifest = json.loads(manifest_path.read_text())
+    manifest["files"]["log.parquet"] = sha256(path)
+    manifest["columns"].append("original_user")
+    manifest_path.write_text(json.dumps(manifest))
+    found = [v.counterexample for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
+    assert "the column 'original_user'" in found
+
+
+def test_a_rank_that_too_few_users_share(tmp_path, log):
+    def change(rows):
+        at = next(i for i, row in enumerate(rows) if row["url"])
+        return [row | {"rank": 9} if i == at else row for i, row in enumerate(rows)]
+
+    found = broken(tmp_path, log, qv.Equality(k=3), change)
+    assert any("at its rank occurs 1 times in the release, 0 in the log" in text for text in found)
+    assert any("Every released rank shares" in text for text in found)
+
+
+def test_a_damaged_table_is_one_sentence(tmp_path, log):
+    qv.Equality(k=3).anonymize(log, seed=1).save(tmp_path / "r")
+    path = tmp_path / "r" / "log.parquet"
+    good = path.read_bytes()
+    path.write_bytes(good[:-20])
+    with pytest.raises(qv.QueryveilError, match=r"log\.parquet is damaged"):
+        qv.verify(tmp_path / "r", log)
+    rows = pq.read_table(pa.BufferReader(good))
+    wrong = rows.set_column(rows.column_names.index("query"), "query", pa.array(range(len(rows))))
+    pq.write_table(wrong, path)
+    with pytest.raises(qv.QueryveilError, match=r"'query' of .* is of the wrong type"):
+        qv.verify(tmp_path / "r", log)
 
 
 def test_a_click_of_too_few_users(tmp_path, log):
@@ -133,8 +211,8 @@ def test_a_row_that_too_few_users_share(tmp_path, log):
         "rank": 1,
         "url": "http://own.com",
     }
-    (found,) = broken(tmp_path, log, qv.Rules(min_row_users=2), lambda rows: [*rows[1:], row])
-    assert "(query, url, device, country)" in found
+    found = broken(tmp_path, log, qv.Rules(min_row_users=2), lambda rows: [*rows[1:], row])
+    assert any("(query, url, device, country)" in text for text in found)
 
 
 @pytest.mark.parametrize("users", ["fresh", "drop"])
@@ -178,7 +256,7 @@ def test_wrong_counts(tmp_path, log):
     manifest = tmp_path / "r" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"queries": 2', '"queries": 9'))
     found = [v for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
-    assert [v.counterexample for v in found] == ["it says 9 queries, the table has 2"]
+    assert "it says 9 queries, the table has 2" in [v.counterexample for v in found]
 
 
 def test_a_release_in_memory_can_be_verified(log):

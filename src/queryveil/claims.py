@@ -54,7 +54,7 @@ class Claim(BaseModel):
 
 
 class PartOfLog(Claim):
-    """Nothing is invented: no query, and no click on a query, occurs more often than in the log."""
+    """Nothing is invented: no event, row or click of a query occurs more often than in the log."""
 
     kind: Literal["part-of-log"] = "part-of-log"
 
@@ -64,39 +64,54 @@ class PartOfLog(Claim):
         return "No query and no click occurs in the release more often than in the log."
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Compare events a query, and clicks a query and address."""
-        number = "count(DISTINCT event)" if "event" in columns else "count(*)"
-        original = "SELECT query_id, count(*) AS n FROM events GROUP BY query_id"
-        if "event" not in columns:
-            # Without event numbers a row is an event or one of its clicks.
-            original = (
-                "SELECT query_id, sum(n) AS n FROM (SELECT e.query_id AS query_id, greatest(1, count(c.event_id)) AS n"
-                " FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id GROUP BY e.event_id, e.query_id)"
-                " GROUP BY query_id"
-            )
-        found = _first(
-            log,
-            f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query) r"
-            f" LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q"
-            " ON q.query_id = o.query_id) o ON o.query = r.query WHERE r.n > coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
+        """Compare rows and events a query, and clicks a query, address and rank."""
+        rows = (
+            "SELECT e.query_id AS query_id, e.event_id AS event_id, greatest(1, count(c.event_id)) AS n FROM events e"
+            " LEFT JOIN clicks c ON c.event_id = e.event_id GROUP BY e.event_id, e.query_id"
         )
-        if found is not None:
-            return f"the query '{found[0]}' has {found[1]} events in the release and {found[2]} in the log"
+        checks = [("rows", "count(*)", f"SELECT query_id, sum(n) AS n FROM ({rows}) GROUP BY query_id")]
+        if "event" in columns:
+            checks.append(
+                ("events", "count(DISTINCT event)", "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
+            )
+        for what, number, original in checks:
+            found = _first(
+                log,
+                f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query)"
+                f" r LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q"
+                " ON q.query_id = o.query_id) o ON o.query = r.query WHERE r.n > coalesce(o.n, 0)"
+                " ORDER BY r.query LIMIT 1",
+            )
+            if found is not None:
+                return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
+        if "event" in columns:
+            user = 'min("user") <> max("user") OR ' if "user" in columns else ""
+            found = _first(
+                log,
+                "SELECT event FROM released GROUP BY event"
+                f" HAVING {user}min(query) <> max(query) ORDER BY event LIMIT 1",
+            )
+            if found is not None:
+                return f"event {found[0]} has several users or queries"
         if "url" not in columns:
             return None
-        found = _first(
-            log,
-            "SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, url, count(*) AS n FROM released"
-            " WHERE url IS NOT NULL GROUP BY query, url) r LEFT JOIN (SELECT q.query AS query, u.url AS url,"
-            " count(*) AS n FROM clicks c JOIN queries q ON q.query_id = c.query_id"
-            " JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url) o ON o.query = r.query AND o.url = r.url"
-            " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
-        )
-        if found is None:
-            return None
-        return (
-            f"the click on '{found[1]}' for '{found[0]}' occurs {found[2]} times in the release, {found[3]} in the log"
-        )
+        for keys in (("url",), ("url", "rank")):
+            names = ", ".join(keys)
+            given = " AND ".join(f"{key} IS NOT NULL" for key in keys)
+            same = " AND ".join(f"o.{key} = r.{key}" for key in keys)
+            found = _first(
+                log,
+                f"SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, {names}, count(*) AS n FROM released"
+                f" WHERE {given} GROUP BY query, {names}) r LEFT JOIN (SELECT query, {names}, count(*) AS n FROM"
+                " (SELECT q.query AS query, u.url AS url, c.rank AS rank FROM clicks c JOIN queries q"
+                " ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id)"
+                f" GROUP BY query, {names}) o ON o.query = r.query AND {same}"
+                " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
+            )
+            if found is not None:
+                where = f"the click on '{found[1]}' for '{found[0]}'" + (" at its rank" if "rank" in keys else "")
+                return f"{where} occurs {found[2]} times in the release, {found[3]} in the log"
+        return None
 
 
 class QueryUsers(Claim):
@@ -137,6 +152,8 @@ class RowUsers(Claim):
         """The promise in one sentence."""
         names = ", ".join(("query", *self.columns))
         rows = "click" if self.clicked else "row"
+        if self.clicked and "rank" in self.columns:
+            rows = "rank"
         return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
@@ -148,13 +165,13 @@ class RowUsers(Claim):
         # A merged value stands for every value, so the row is shared by whoever has any of them.
         same = " AND ".join(
             f'o."{name}" IS NOT DISTINCT FROM r."{name}"'
-            if name in ("query", "url")
+            if name in ("query", "url", "rank")
             else f'(r."{name}" = \'{CombinationUsers.MERGED}\' OR o."{name}" IS NOT DISTINCT FROM r."{name}")'
             for name in names
         )
         quoted = ", ".join(f'"{name}"' for name in names)
         mine = ", ".join(f'r."{name}"' for name in names)
-        where = "WHERE url IS NOT NULL" if self.clicked else ""
+        where = "WHERE " + " AND ".join(f"{n} IS NOT NULL" for n in self.columns) if self.clicked else ""
         found = _first(
             log,
             f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"
@@ -403,6 +420,8 @@ def _rows(log: QueryLog, names: list[str]) -> str:
         elif name == "url":
             joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
             wanted.append("u.url AS url")
+        elif name == "rank":  # never without the url, whose join it shares
+            wanted.append("c.rank AS rank")
         else:
             joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name} id"'
             wanted.append(f'"x{name}".value AS "{name}"')

@@ -107,13 +107,7 @@ class Release:
             limits=tuple(limits),
             notes=tuple(notes),
             input_fingerprint=log.fingerprint,
-            input_counts=Counts(
-                rows=log.rows,
-                events=len(log.events),
-                users=log.n_users,
-                queries=log.n_queries,
-                clicks=len(log.clicks),
-            ),
+            input_counts=counts_of(log),
             counts=counts,
             bands=bands(log.users_per_query, log.events_per_query, kept_events),
             columns=tuple(schema.names),
@@ -223,6 +217,13 @@ class Release:
                 pacsv.write_csv(table, file)
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
+
+
+def counts_of(log: QueryLog) -> Counts:
+    """How much there is in a log."""
+    return Counts(
+        rows=log.rows, events=len(log.events), users=log.n_users, queries=log.n_queries, clicks=len(log.clicks)
+    )
 
 
 @contextmanager

@@ -3,9 +3,25 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from queryveil.claims import Verdict
+import numpy as np
+
+from queryveil.bands import bands
+from queryveil.claims import (
+    AffineUsers,
+    Claim,
+    CombinationUsers,
+    PartOfLog,
+    QuerySpelling,
+    QueryUsers,
+    RowUsers,
+    TermUsers,
+    TimesRounded,
+    Verdict,
+)
 from queryveil.log import QueryLog
-from queryveil.release import MANIFEST, REPORT, Release, check_claims, loaded, sha256
+from queryveil.manifest import Manifest
+from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded, sha256
+from queryveil.summary import markdown
 
 
 @dataclass(frozen=True)
@@ -28,8 +44,9 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
         log: The original log.
 
     Returns:
-        The verdicts: files unchanged, made from this log, numbers right, and each claim of the manifest. Where the
-        files or the log are not the right ones, the claims mean nothing and are not looked at.
+        The verdicts: files unchanged, made from this log, claims that fit the method and its parameters, no further
+        column, numbers right, each claim of the manifest, and the report. Where the files or the log are not the right
+        ones, the rest means nothing and is not looked at.
 
     Raises:
         QueryveilError: If there is no release to be checked.
@@ -39,7 +56,88 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
     sound = (*([] if release.path is None else [_files_unchanged(release, release.path)]), _same_log(release, log))
     if not all(verdict.holds for verdict in sound):
         return Verification(sound)
-    return Verification((*sound, _counts_right(release, log), *check_claims(release, log)))
+    claims = check_claims(release, log)
+    told = [] if release.path is None else [_report_right(release, release.path, claims)]
+    return Verification(
+        (
+            *sound,
+            _promises_kept(release, log),
+            _columns_allowed(release, log),
+            _counts_right(release, log),
+            *claims,
+            *told,
+        )
+    )
+
+
+def _promises_kept(release: Release, log: QueryLog) -> Verdict:
+    claim = "The manifest claims all that its method and parameters promise."
+    try:
+        required = required_claims(release.manifest, log)
+    except (KeyError, TypeError, ValueError):
+        return Verdict(claim, False, f"the parameters are not those of the method '{release.manifest.method}'")
+    missing = next((wanted for wanted in required if wanted not in release.manifest.claims), None)
+    return Verdict(claim, missing is None, f"it does not claim: {missing.statement}" if missing is not None else None)
+
+
+def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    """What a release by some method with some parameters must promise, stated apart from the methods."""
+    given = manifest.parameters
+    claims: list[Claim] = [PartOfLog()]
+    has_clicks = len(log.clicks) > 0
+    if manifest.method in ("equality", "affinity"):
+        k = given["k"]
+        if manifest.method == "equality":
+            claims.append(QueryUsers(users=k))
+        else:
+            least = given["min_users"] or max(k, round(0.0001 * log.n_users))
+            terms = given["min_term_users"]
+            claims.append(AffineUsers(users=k, theta=given["theta"], min_users=least, min_term_users=terms))
+        if has_clicks:
+            claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
+        return claims
+    if manifest.method != "rules":
+        raise ValueError(manifest.method)
+    if given["min_query_users"] is not None:
+        claims.append(QueryUsers(users=given["min_query_users"]))
+    if given["min_row_users"] is not None:
+        known = [name for name in ("device", "country") if name in log.extras]
+        columns = (*(["url"] if has_clicks else []), *known)
+        claims.append(RowUsers(users=given["min_row_users"], columns=columns))
+        if has_clicks:
+            claims.append(RowUsers(users=given["min_row_users"], columns=("url", "rank"), clicked=True))
+    if given["min_term_users"] is not None:
+        claims.append(TermUsers(users=given["min_term_users"]))
+    spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
+    if spelling != QuerySpelling():
+        claims.append(spelling)
+    if given["time"] != "drop":
+        claims.append(TimesRounded(unit=given["time"]))
+    if given["min_metadata_users"] is not None:
+        known = [name for name in given["metadata"] if name in log.extras]
+        claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
+    return claims
+
+
+def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
+    claim = "The table has no column but those that the claims cover."
+    allowed = {"user", "event", "query", "rank", "url"}
+    for promise in release.manifest.claims:
+        if isinstance(promise, RowUsers | CombinationUsers):
+            allowed |= set(promise.columns)
+        if isinstance(promise, TimesRounded):
+            allowed.add("time")
+    wrong = next((name for name in release.schema.names if name not in allowed), None)
+    if wrong == "time":  # AOL's format has a place for times in any case; it must be empty
+        with loaded(release, log):
+            wrong = "time" if log.engine.row("SELECT count(time) FROM released")[0] else None
+    return Verdict(claim, wrong is None, wrong and f"the column '{wrong}'")
+
+
+def _report_right(release: Release, place: Path, claims: tuple[Verdict, ...]) -> Verdict:
+    same = (place / REPORT).read_text("utf-8") == markdown(release.manifest, claims)
+    claim = "The report says what the manifest and the checks say."
+    return Verdict(claim, same, None if same else f"{REPORT} reads otherwise")
 
 
 def _files_unchanged(release: Release, place: Path) -> Verdict:
@@ -72,9 +170,22 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
     }
     asked = {name: sql for name, sql in count.items() if sql is not None}
     with loaded(release, log):
-        found = log.engine.row(f"SELECT {', '.join(f'{sql} AS {name}' for name, sql in asked.items())} FROM released")
+        counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
+        found = log.engine.row(f"SELECT {counted} FROM released")
+        kept = log.engine.table(
+            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"
+            " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+        )
+    claim = "The manifest counts right."
     for name, number in zip(asked, found, strict=True):
         stated = getattr(release.manifest.counts, name)
         if stated != number:
-            return Verdict("The manifest counts right.", False, f"it says {stated} {name}, the table has {number}")
-    return Verdict("The manifest counts right.", True)
+            return Verdict(claim, False, f"it says {stated} {name}, the table has {number}")
+    if release.manifest.input_counts != counts_of(log):
+        return Verdict(claim, False, "it counts the log otherwise than the log is")
+    if count["events"] is not None:
+        events = np.zeros(log.n_queries, np.int64)
+        events[kept["query_id"].to_numpy()] = kept["n"].to_numpy()
+        if release.manifest.bands != bands(log.users_per_query, log.events_per_query, events):
+            return Verdict(claim, False, "its frequency bands are not those of the table")
+    return Verdict(claim, True)

@@ -145,7 +145,7 @@ def test_the_claim_refutes_a_release_that_keeps_too_much():
         everything.batches,
     )
     found = [verdict for verdict in qv.verify(boast, log).verdicts if not verdict.holds]
-    assert "has 1 users behind it" in found[0].counterexample
+    assert any("has 1 users behind it" in str(verdict.counterexample) for verdict in found)
 
 
 def test_vertices_of_equal_vectors_share_their_users():

@@ -1,5 +1,6 @@
 from collections import Counter, defaultdict
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -86,6 +87,21 @@ def test_an_event_with_a_rare_click_stays_without_it():
     found = rows_of(qv.Equality(k=2).anonymize(qv.read_log(rows)))
     assert Counter(row["url"] for row in found) == {"http://tea.com": 2, None: 1}
     assert Counter(row["rank"] for row in found) == {1: 2, None: 1}
+
+
+def test_a_rank_stays_only_if_k_users_clicked_at_it():
+    rows = {"user": list("abcde"), "query": ["tea"] * 5, "rank": [1, 1, 1, 1, 4837], "url": ["http://tea.com"] * 5}
+    found = rows_of(qv.Equality(k=3).anonymize(qv.read_log(pa.table(rows))))
+    assert Counter(row["rank"] for row in found) == {1: 4, None: 1}
+    assert {row["url"] for row in found} == {"http://tea.com"}
+
+
+def test_releases_of_one_log_do_not_line_up_by_user():
+    rows = pa.table({"user": [f"u{i:03}" for i in range(300)], "query": ["same"] * 300})
+    log = qv.read_log(rows)
+    one, other = (qv.Equality(k=k).anonymize(log, seed=1).fresh_user for k in (2, 3))
+    assert np.mean(one == other) < 0.1
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.3
 
 
 def test_larger_k_releases_a_part_of_what_smaller_k_does():

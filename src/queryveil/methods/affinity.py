@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from queryveil.claims import AffineUsers, PartOfLog, RowUsers
+from queryveil.claims import AffineUsers, PartOfLog
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.equality import check_k, clicks_of
+from queryveil.methods.equality import check_k, click_claims, clicks_of
 from queryveil.methods.rules import rarest_word
 from queryveil.release import Release
 
@@ -90,7 +90,7 @@ class Affinity(Method):
             claims=(
                 PartOfLog(),
                 AffineUsers(users=self.k, theta=self.theta, min_users=min_users, min_term_users=self.min_term_users),
-                *([RowUsers(users=self.k, columns=("url",), clicked=True)] if len(log.clicks) else []),
+                *click_claims(self.k, log),
             ),
             limits=self.limits,
             seed=seed,

@@ -19,8 +19,9 @@ from queryveil.release import Release
 class Equality(Method):
     """Release a query when at least k users issued it (Adar 2007).
 
-    A click is released when at least k users made it, that is, clicked the same address for the same query; other
-    clicks are left out and their events stay. Times and extra columns are dropped.
+    A click is released when at least k users made it, that is, clicked the same address for the same query, and its
+    rank when k users clicked it at that rank; other clicks are left out and their events stay. Times and extra columns
+    are dropped.
     """
 
     name: ClassVar[str] = "equality"
@@ -51,7 +52,7 @@ class Equality(Method):
             claims=(
                 PartOfLog(),
                 QueryUsers(users=self.k),
-                *([RowUsers(users=self.k, columns=("url",), clicked=True)] if len(log.clicks) else []),
+                *click_claims(self.k, log),
             ),
             limits=self.limits,
             seed=seed,
@@ -66,6 +67,13 @@ class Equality(Method):
         return [Reason(f"at least {self.k} users issued the query", users >= self.k, f"{users} did")]
 
 
+def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
+    """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query."""
+    if not len(log.clicks):
+        return []
+    return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
+
+
 def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
     """Refuse a k that no query can reach."""
     if k > log.n_users:
@@ -75,15 +83,28 @@ def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
         )
 
 
-def clicks_of(k: int) -> str:
-    """SQL of the clicks that at least k users made for the same query."""
-    pairs = (
-        "SELECT c.query_id AS query_id, c.url_id AS url_id, c.user_id AS user_id FROM clicks c"
-        " JOIN released_queries r ON r.query_id = c.query_id WHERE c.url_id IS NOT NULL"
-        " GROUP BY c.query_id, c.url_id, c.user_id"
-    )
-    shared = f"SELECT query_id, url_id FROM ({pairs}) AS pairs GROUP BY query_id, url_id HAVING count(*) >= {k}"
+def clicks_of(k: int, clicks: str = "clicks") -> str:
+    """SQL of the clicks on released queries that at least k users made; a rank stays if k users clicked at it.
+
+    Args:
+        k: Users needed.
+        clicks: The table, or a query in brackets, that holds the clicks.
+    """
+    url, rank = _shared(clicks, "query_id, url_id", k), _shared(clicks, "query_id, url_id, rank", k)
     return (
-        "SELECT c.event_id AS event_id, c.rank AS rank, c.url_id AS url_id FROM clicks c"
-        f" JOIN ({shared}) AS shared ON shared.query_id = c.query_id AND shared.url_id = c.url_id"
+        f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id FROM {clicks} c JOIN ({url}) AS shared"
+        f" ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS ranks"
+        " ON ranks.query_id = c.query_id AND ranks.url_id = c.url_id AND ranks.rank = c.rank"
     )
+
+
+def _shared(clicks: str, keys: str, k: int) -> str:
+    """SQL of the combinations of columns that the clicks of at least k users share."""
+    given = " AND ".join(f"c.{key} IS NOT NULL" for key in keys.split(", "))
+    named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
+    grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
+    pairs = (
+        f"SELECT {named}, c.user_id AS user_id FROM {clicks} c JOIN released_queries r ON r.query_id = c.query_id"
+        f" WHERE {given} GROUP BY {grouped}, c.user_id"
+    )
+    return f"SELECT {keys} FROM ({pairs}) AS pairs GROUP BY {keys} HAVING count(*) >= {k}"

@@ -31,7 +31,7 @@ from queryveil.claims import (
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.equality import check_k
+from queryveil.methods.equality import check_k, click_claims, clicks_of
 from queryveil.release import Release
 from queryveil.text import normal_form, words
 
@@ -117,7 +117,7 @@ class Rules(Method):
         release = Release.of_events(
             log,
             self._events(carried, metadata),
-            "SELECT event_id, rank, url_id FROM kept_rows WHERE url_id IS NOT NULL" if self._clicks(log) else None,
+            self._kept_clicks() if self._clicks(log) else None,
             method=self.name,
             parameters=self.parameters(),
             claims=self._claims(log, row_metadata, metadata),
@@ -194,6 +194,14 @@ class Rules(Method):
 
     def _clicks(self, log: QueryLog) -> bool:
         return self.min_row_users is not None and len(log.clicks) > 0
+
+    def _kept_clicks(self) -> str:
+        assert self.min_row_users is not None  # noqa: S101
+        clicks = (
+            "(SELECT k.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, k.rank AS rank,"
+            " k.url_id AS url_id FROM kept_rows k JOIN events e ON e.event_id = k.event_id WHERE k.url_id IS NOT NULL)"
+        )
+        return clicks_of(self.min_row_users, clicks)
 
     def _row_metadata(self, log: QueryLog) -> list[str]:
         return [name for name in _ROW_METADATA if name in log.extras] if self.min_row_users is not None else []
@@ -285,6 +293,7 @@ class Rules(Method):
         if self.min_row_users is not None:
             columns = (*(["url"] if self._clicks(log) else []), *row_metadata)
             claims.append(RowUsers(users=self.min_row_users, columns=columns))
+            claims += click_claims(self.min_row_users, log)[1:]
         if self.min_term_users is not None:
             claims.append(TermUsers(users=self.min_term_users))
         spelling = QuerySpelling(
