@@ -54,7 +54,7 @@ def _rows(block: Block, options: ReadOptions) -> Rows:
         dotted = [column for column in options.columns.values() if column not in plain and "." in column]
         if not plain and not dotted:
             return Rows(block.file, lines[:0], {name: pa.array([], pa.string()) for name in ("user", "query")}, bad)
-        chosen = choose_columns([*plain, *dotted], options, block.file)
+        chosen = choose_columns([*plain, *dotted], options, block.file, named=True)
         paths = {name: _path(column) if column in dotted else "." + _quoted(column) for name, column in chosen.items()}
         return Rows(block.file, lines, _extracted(connection, paths), bad)
 

@@ -37,7 +37,7 @@ def arrow_tasks(
     """The rows of Arrow batches, whoever made them."""
     if len(set(schema.names)) < len(schema.names):
         raise QueryveilError(f"{where} names two columns alike; give each column a name of its own.")
-    chosen = choose_columns(schema.names, options, where)
+    chosen = choose_columns(schema.names, options, where, named=True)
     # Extra columns of nested or binary type have no text to carry along.
     chosen = {
         name: column for name, column in chosen.items() if name in CANONICAL or _is_plain(schema.field(column).type)

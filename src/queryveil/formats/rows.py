@@ -99,20 +99,26 @@ def known_columns(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _listed(names: Sequence[str], options: ReadOptions) -> str:
+def _listed(names: Sequence[str], options: ReadOptions, named: bool) -> str:
     """The columns for an error message; without a header the first line is data, and data must not be shown."""
-    if known_columns(names) or set(options.columns.values()) & set(names):
+    if named or known_columns(names) or set(options.columns.values()) & set(names):
         return f"it has {', '.join(map(repr, names))}"
     return f"its first line has {len(names)} fields and does not look like a header"
 
 
-def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
+def choose_columns(names: Sequence[str], options: ReadOptions, where: str, *, named: bool = False) -> dict[str, str]:
     """Which column of a file is which: the caller's word first, then the usual names.
+
+    Args:
+        names: The columns of the file, in order.
+        options: What the caller says of them.
+        where: The file, for messages.
+        named: Whether these are names for sure, and not perhaps the first row of a file without a header.
 
     Returns:
         Canonical name -> column, followed by the extra columns under their own names.
     """
-    has = _listed(names, options)
+    has = _listed(names, options, named)
     chosen: dict[str, str] = {}
     for name, column in options.columns.items():
         if column not in names:
