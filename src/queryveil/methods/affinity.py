@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from queryveil.claims import AffineUsers, PartOfLog
+from queryveil.claims import AffineUsers
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.equality import check_k, click_claims, clicks_of
-from queryveil.methods.rules import rarest_word
+from queryveil.methods.queries import check_k, rarest_word, release_queries
 from queryveil.release import Release
 
 if TYPE_CHECKING:
@@ -79,26 +77,8 @@ class Affinity(Method):
         if concepts == 0:
             notes.append("No concept survives, so every query falls back to equality.")
         notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
-        log.engine.read("released_queries", pa.table({"query_id": kept.nonzero()[0]}))
-        release = Release.of_events(
-            log,
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
-            " JOIN released_queries r ON r.query_id = e.query_id",
-            clicks_of(self.k) if len(log.clicks) else None,
-            method=self.name,
-            parameters=self.parameters(),
-            claims=(
-                PartOfLog(),
-                AffineUsers(users=self.k, theta=self.theta, min_users=min_users, min_term_users=self.min_term_users),
-                *click_claims(self.k, log),
-            ),
-            limits=self.limits,
-            seed=seed,
-            users=self.users,
-            notes=notes,
-        )
-        log.engine.forget("released_queries")
-        return release
+        claim = AffineUsers(users=self.k, theta=self.theta, min_users=min_users, min_term_users=self.min_term_users)
+        return release_queries(self, log, kept, claim, k=self.k, seed=seed, users=self.users, notes=notes)
 
     def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
         """What the rules find for the query: its words, its concepts, and whether enough users stand behind it."""

@@ -31,7 +31,7 @@ from queryveil.claims import (
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.equality import check_k, click_claims, clicks_of
+from queryveil.methods.queries import check_k, click_claims, clicks_of, rarest_word
 from queryveil.release import Release
 from queryveil.text import normal_form, words
 
@@ -349,16 +349,6 @@ def _users(combination: NDArray[np.int32], user: NDArray[np.int32]) -> tuple[NDA
     different, group = np.unique(combination, axis=0, return_inverse=True)
     pairs = np.unique(np.stack([group, user], axis=1), axis=0)
     return np.bincount(pairs[:, 0], minlength=len(different)), group
-
-
-def rarest_word(log: QueryLog) -> NDArray[np.int64]:
-    """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
-    tokens = log.tokens
-    rarest = np.zeros(log.n_queries, np.int64)
-    some = tokens.per_query > 0
-    if some.any():
-        rarest[some] = np.minimum.reduceat(log.users_per_word[tokens.word], tokens.start[:-1][some])
-    return rarest
 
 
 def _lines(path: Path) -> pa.Array:

@@ -1,0 +1,141 @@
+"""Claims about how many users stand behind what is released."""
+
+from typing import ClassVar, Literal
+
+from queryveil.claims.base import Claim, Columns, first, log_rows
+from queryveil.log import QueryLog
+
+
+class QueryUsers(Claim):
+    """k-anonymity of queries: each released query was issued by at least `users` users."""
+
+    kind: Literal["query-users"] = "query-users"
+    users: int
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every released query was issued by at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every released query in the log."""
+        found = first(
+            log,
+            "SELECT r.query, coalesce(o.n, 0) FROM (SELECT DISTINCT query FROM released) r LEFT JOIN"
+            " (SELECT q.query AS query, o.n AS n FROM (SELECT query_id, count(DISTINCT user_id) AS n FROM events"
+            " GROUP BY query_id) o JOIN queries q ON q.query_id = o.query_id) o ON o.query = r.query"
+            f" WHERE coalesce(o.n, 0) < {self.users} ORDER BY r.query LIMIT 1",
+        )
+        return None if found is None else f"the query '{found[0]}' was issued by {found[1]} users"
+
+
+class RowUsers(Claim):
+    """Each released combination of a query, what was clicked and some metadata has at least `users` users."""
+
+    kind: Literal["row-users"] = "row-users"
+    users: int
+    columns: Columns
+    """The columns of the combination, beside the query."""
+    clicked: bool = False
+    """Whether only rows with a click are meant."""
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        names = ", ".join(("query", *self.columns))
+        rows = "click" if self.clicked else "row"
+        if self.clicked and "rank" in self.columns:
+            rows = "rank"
+        return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every released combination in the log."""
+        names = ["query", *self.columns]
+        missing = [name for name in self.columns if name not in columns]
+        if missing:
+            return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
+        # A merged value stands for every value, so the row is shared by whoever has any of them.
+        same = " AND ".join(
+            f'o."{name}" IS NOT DISTINCT FROM r."{name}"'
+            if name in ("query", "url", "rank")
+            else f'(r."{name}" = \'{CombinationUsers.MERGED}\' OR o."{name}" IS NOT DISTINCT FROM r."{name}")'
+            for name in names
+        )
+        quoted = ", ".join(f'"{name}"' for name in names)
+        mine = ", ".join(f'r."{name}"' for name in names)
+        where = "WHERE " + " AND ".join(f"{n} IS NOT NULL" for n in self.columns) if self.clicked else ""
+        found = first(
+            log,
+            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"
+            f" LEFT JOIN ({log_rows(log, names)}) o ON {same} GROUP BY {mine}"
+            f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+        )
+        if found is None:
+            return None
+        values = ", ".join(f"{name} '{value}'" for name, value in zip(names, found, strict=False))
+        return f"the combination {values} has {found[-1]} users"
+
+
+class CombinationUsers(Claim):
+    """Each released combination of metadata values has at least `users` users."""
+
+    kind: Literal["combination-users"] = "combination-users"
+    users: int
+    columns: Columns
+    MERGED: ClassVar[str] = "*"
+    """Stands for a value that was given up."""
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every released combination of {' x '.join(self.columns)} has at least {self.users} users."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count users of each combination: in the release if it has users, else those of the log whom it fits."""
+        names = ", ".join(f'"{name}"' for name in self.columns)
+        mine = ", ".join(f'r."{name}"' for name in self.columns)
+        if "user" in columns:
+            found = first(
+                log,
+                f'SELECT {names}, count(DISTINCT "user") AS n FROM released GROUP BY {names}'
+                f' HAVING count(DISTINCT "user") < {self.users} ORDER BY ALL LIMIT 1',
+            )
+        else:
+            fits = " AND ".join(
+                f'(r."{n}" = \'{self.MERGED}\' OR o."{n}" IS NOT DISTINCT FROM r."{n}")' for n in self.columns
+            )
+            found = first(
+                log,
+                f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"
+                f" (SELECT DISTINCT {names} FROM released) r LEFT JOIN (SELECT DISTINCT user_id, {names} FROM"
+                f" ({log_rows(log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
+                f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+            )
+        if found is None:
+            return None
+        values = ", ".join(f"{name} '{value}'" for name, value in zip(self.columns, found, strict=False))
+        return f"the combination {values} has {found[-1]} users"
+
+
+class TermUsers(Claim):
+    """Each word of a released query was used by at least `users` users."""
+
+    kind: Literal["term-users"] = "term-users"
+    users: int
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return f"Every word of a released query was used by at least {self.users} users of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the distinct users of every word of every released query."""
+        found = first(
+            log,
+            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"
+            " ON t.query_id = e.query_id GROUP BY t.word_id)"
+            " SELECT r.query, w.word, used.n FROM (SELECT DISTINCT query FROM released) r JOIN queries q"
+            " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id"
+            f" JOIN words w ON w.word_id = t.word_id WHERE used.n < {self.users} ORDER BY r.query, w.word LIMIT 1",
+        )
+        return None if found is None else f"the word '{found[1]}' of '{found[0]}' was used by {found[2]} users"

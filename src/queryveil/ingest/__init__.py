@@ -1,0 +1,124 @@
+"""From files to a QueryLog: every text becomes an integer here, once.
+
+Rows stream through in blocks. Threads parse, bring queries to their normal form and digest texts; the main thread
+numbers the digests in order. Memory holds the integer columns and the digests; distinct texts wait in a nameless file.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from queryveil.engines import DuckDB
+from queryveil.errors import QueryveilError
+from queryveil.formats import ReadOptions, tasks
+from queryveil.formats.parquet import arrow_tasks
+from queryveil.formats.rows import Task
+from queryveil.ingest.build import Builder
+from queryveil.ingest.prepared import Prepared, prepare
+from queryveil.log import QueryLog
+
+
+def read_log(
+    source: str | Path | Sequence[str | Path] | Any,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    max_bad_rows: float = 0.01,
+    threads: int | None = None,
+    memory_limit: str = "4GB",
+    progress: Callable[[int], None] | None = None,
+) -> QueryLog:
+    """Read a query log.
+
+    Args:
+        source: A file, a folder, a glob pattern, a list of these, or a table of anything that speaks Arrow (PyArrow,
+            pandas, Polars). Files may be compressed with gzip, bzip2, zstd or xz.
+        format: One of `aol`, `excite`, `sogou`, `ubi`, `parquet`, `jsonl`, `tsv`, `csv`; told by content if absent.
+        columns: For table-like formats, which column is which, such as `{"user": "cookie", "query": "q"}`.
+        encoding: The encoding of text files; UTF-8 if absent (SogouQ: GB18030 unless it is UTF-8).
+        max_bad_rows: The share of rows that may be bad before the read is refused.
+        threads: How many threads; one a core if absent. The result does not depend on it.
+        memory_limit: What the table engine may hold before it spills to disk.
+        progress: Called with the number of rows read so far.
+
+    Raises:
+        QueryveilError: If the log cannot be read, has no query, or has too many bad rows.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> read_log(pa.table({"user": ["a", "b", "b"], "query": ["Cats", "cats ", "dogs"]}))
+        <QueryLog: 3 events, 2 users, 2 distinct queries>
+    """
+    if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
+        encoding = None  # a byte order mark is passed over anyway
+    if encoding is not None:
+        _check_encoding(encoding)
+    options = ReadOptions(columns or {}, encoding)
+    if isinstance(source, str | Path):
+        where, todo = str(source), tasks([source], format, options)[1]
+    elif isinstance(source, Sequence) and source and all(isinstance(part, str | Path) for part in source):
+        where = str(source[0]) if len(source) == 1 else "the files"
+        todo = tasks(source, format, options)[1]
+    elif hasattr(source, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(source)
+        where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")
+    else:
+        raise QueryveilError("read_log takes a path, a list of paths, or a table that speaks Arrow.")
+    engine = DuckDB(memory_limit=memory_limit, threads=threads)
+    builder = Builder()
+    with ThreadPoolExecutor(engine.threads) as pool:
+        for prepared in _in_order(pool, todo, engine.threads):
+            builder.add(prepared)
+            if progress is not None:
+                progress(builder.rows + builder.bad.total + builder.empty)
+        _refuse_bad(builder, max_bad_rows, where)
+        return builder.build(engine, pool)
+
+
+def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> Iterator[Prepared]:
+    # A short queue: enough to keep the threads busy, and no more blocks in memory than that.
+    waiting: deque[Future[Prepared]] = deque()
+    try:
+        for task in todo:
+            waiting.append(pool.submit(_run, task))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _run(task: Task) -> Prepared:
+    return prepare(task())
+
+
+def _refuse_bad(builder: Builder, max_bad_rows: float, where: str) -> None:
+    total = builder.rows + builder.empty + builder.bad.total
+    kinds = ", ".join(
+        f"{count:,} with {kind} (first at {builder.bad.first[kind]})"
+        for kind, count in sorted(builder.bad.count.items(), key=lambda item: -item[1])
+    )
+    if builder.bad.total > max_bad_rows * total:
+        raise QueryveilError(
+            f"{builder.bad.total:,} of {total:,} rows are bad, over the limit of {max_bad_rows:.4g}: {kinds}; mend "
+            "them, name another --format or --encoding, or raise --max-bad-rows."
+        )
+    if builder.rows == 0:
+        why = f"all {builder.empty:,} queries are empty" if builder.empty else "there is no row behind the header"
+        raise QueryveilError(f"There is no query in {where}: {why}.")
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        plain = "a\tb\n".encode(encoding) == b"a\tb\n"
+    except (LookupError, UnicodeError):
+        raise QueryveilError(f"There is no encoding called '{encoding}'; try utf-8, latin-1 or gb18030.") from None
+    if not plain:
+        raise QueryveilError(f"Files in {encoding} cannot be read line by line; convert them to UTF-8 first.")

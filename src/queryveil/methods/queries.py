@@ -1,0 +1,97 @@
+"""What methods that keep or drop whole queries share: the release itself, and which clicks go with it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.claims import Claim, PartOfLog, RowUsers
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog
+from queryveil.methods.base import Method
+from queryveil.release import Release
+
+
+def release_queries(
+    method: Method,
+    log: QueryLog,
+    kept: NDArray[np.bool_],
+    claim: Claim,
+    *,
+    k: int,
+    seed: int,
+    users: Literal["fresh", "drop"],
+    notes: Sequence[str] = (),
+) -> Release:
+    """Release all events of some queries, with the clicks that at least k users made."""
+    log.engine.read("released_queries", pa.table({"query_id": kept.nonzero()[0]}))
+    release = Release.of_events(
+        log,
+        "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
+        " JOIN released_queries r ON r.query_id = e.query_id",
+        clicks_of(k) if len(log.clicks) else None,
+        method=method.name,
+        parameters=method.parameters(),
+        claims=(PartOfLog(), claim, *click_claims(k, log)),
+        limits=method.limits,
+        seed=seed,
+        users=users,
+        notes=notes,
+    )
+    log.engine.forget("released_queries")
+    return release
+
+
+def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
+    """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query."""
+    if not len(log.clicks):
+        return []
+    return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
+
+
+def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
+    """Refuse a k that no query can reach."""
+    if k > log.n_users:
+        raise QueryveilError(
+            f"The '{name}' parameter of {type(method).__name__} is {k}, but the log has only {log.n_users} users, so "
+            "nothing could be released."
+        )
+
+
+def clicks_of(k: int, clicks: str = "clicks") -> str:
+    """SQL of the clicks on released queries that at least k users made; a rank stays if k users clicked at it.
+
+    Args:
+        k: Users needed.
+        clicks: The table, or a query in brackets, that holds the clicks.
+    """
+    url, rank = _shared(clicks, "query_id, url_id", k), _shared(clicks, "query_id, url_id, rank", k)
+    return (
+        f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id FROM {clicks} c JOIN ({url}) AS shared"
+        f" ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS ranks"
+        " ON ranks.query_id = c.query_id AND ranks.url_id = c.url_id AND ranks.rank = c.rank"
+    )
+
+
+def _shared(clicks: str, keys: str, k: int) -> str:
+    """SQL of the combinations of columns that the clicks of at least k users share."""
+    given = " AND ".join(f"c.{key} IS NOT NULL" for key in keys.split(", "))
+    named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
+    grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
+    pairs = (
+        f"SELECT {named}, c.user_id AS user_id FROM {clicks} c JOIN released_queries r ON r.query_id = c.query_id"
+        f" WHERE {given} GROUP BY {grouped}, c.user_id"
+    )
+    return f"SELECT {keys} FROM ({pairs}) AS pairs GROUP BY {keys} HAVING count(*) >= {k}"
+
+
+def rarest_word(log: QueryLog) -> NDArray[np.int64]:
+    """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
+    tokens = log.tokens
+    rarest = np.zeros(log.n_queries, np.int64)
+    some = tokens.per_query > 0
+    if some.any():
+        rarest[some] = np.minimum.reduceat(log.users_per_word[tokens.word], tokens.start[:-1][some])
+    return rarest
