@@ -60,42 +60,59 @@ class AffineUsers(Claim):
             " SELECT t.query_id, 0 FROM tok t JOIN rare ON rare.word_id = t.word_id JOIN total ON total.query_id ="
             " t.query_id) AS bad JOIN ours ON ours.query_id = bad.query_id ORDER BY ours.query LIMIT 1",
         )
-        log.engine.forget("claim_vectors")
+        log.engine.drop("claim_vectors")
         return None if found is None else f"the query '{found[0]}' has {found[1]} users behind it"
 
     def _vectors(self, log: QueryLog) -> None:
-        """Make `claim_vectors`: the concepts of each query with their squared weights, in the plainest way."""
-        words = log.tokens.text.to_pylist()
+        """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""
+        squared = self._squared_weights(log)
+        rows = [(i, *gram, *[-1] * (3 - len(gram)), w) for i, (gram, w) in enumerate(squared.items())]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 5
+        names = ["concept", "word_1", "word_2", "word_3", "w"]
+        log.engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
+        log.engine.materialize(
+            "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN queries q"
+            " ON q.query_id = t.query_id WHERE q.query IN (SELECT query FROM released)",
+            "claim_words",
+        )
+        following = "n{0}.query_id = t.query_id AND n{0}.position = t.position + {0} AND n{0}.word_id = c.word_{1}"
+        log.engine.materialize(
+            "SELECT DISTINCT query_id, concept, w FROM ("
+            " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM claim_words t JOIN claim_concepts c"
+            " ON c.word_1 = t.word_id WHERE c.word_2 < 0 UNION ALL"
+            " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
+            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 >= 0 AND c.word_3 < 0 UNION ALL"
+            " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
+            f" JOIN claim_words n1 ON {following.format(1, 2)} JOIN claim_words n2 ON {following.format(2, 3)}"
+            " WHERE c.word_3 >= 0)",
+            "claim_vectors",
+        )
+        log.engine.forget("claim_concepts")
+        log.engine.drop("claim_words")
+
+    def _squared_weights(self, log: QueryLog) -> dict[tuple[int, ...], int]:
+        """The squared weight of every concept, in fixed point; the formulas of the paper, one n-gram at a time."""
+        length, events = np.diff(log.tokens.start), log.events_per_query
+        totals = {n: int((np.maximum(length - n + 1, 0) * events).sum()) for n in (1, 2, 3)}
         grams: dict[tuple[int, ...], tuple[int, int]] = {}
-        totals = {}
         for n in (1, 2, 3):
-            counted = log.ngrams(n)
-            totals[n] = sum(counted["occurrences"].to_pylist())
-            frequent = counted.filter(pc.greater_equal(counted["users"], self.min_users))
-            for row in frequent.to_pylist():
+            frequent_words = np.array([gram[0] for gram in grams if len(gram) == 1], np.int32)
+            counted = log.ngrams(n, among=frequent_words if n > 1 else None)
+            for row in counted.filter(pc.greater_equal(counted["users"], self.min_users)).to_pylist():
                 gram = tuple(row[f"word_{i}"] for i in range(1, n + 1))
                 grams[gram] = (row["occurrences"], row["events"])
         share: dict[tuple[int, ...], float] = {gram: found[0] / totals[len(gram)] for gram, found in grams.items()}
-        weight: dict[tuple[int, ...], float] = {}
-        for gram, (_, events) in grams.items():
-            if all(words[word] in STOP_WORDS for word in gram):
+        squared = {}
+        for gram, (_, holding) in grams.items():
+            if all(log.tokens.text[word].as_py() in STOP_WORDS for word in gram):
                 continue
             if len(gram) == 1:
-                weight[gram] = np.log2(events + 1.0)
+                weight = np.log2(holding + 1.0)
             elif len(gram) == 2:
-                weight[gram] = np.log2(share[gram] / (share[gram[:1]] * share[gram[1:]]) + 1)
+                weight = np.log2(share[gram] / (share[gram[:1]] * share[gram[1:]]) + 1)
             else:
                 x, y, z = (share[(word,)] for word in gram)
                 apart = x * y * z + x * share[gram[1:]] + share[gram[:2]] * z
-                weight[gram] = np.log2(share[gram] / apart + 1)
-        squared = {gram: int(np.rint(w * w * 2.0**20)) for gram, w in weight.items()}
-        number = {gram: i for i, gram in enumerate(squared)}
-        tokens = log.tokens
-        rows: list[tuple[int, int, int]] = []
-        for query in range(log.n_queries):
-            parts = tokens.word[tokens.start[query] : tokens.start[query + 1]].tolist()
-            held = {tuple(parts[i : i + n]) for n in (1, 2, 3) for i in range(len(parts) - n + 1)} & number.keys()
-            rows += [(query, number[gram], squared[gram]) for gram in held]
-        columns = zip(*rows, strict=True) if rows else ([], [], [])
-        arrays = [pa.array(column, pa.int64()) for column in columns]
-        log.engine.read("claim_vectors", pa.table(arrays, ["query_id", "concept", "w"]))
+                weight = np.log2(share[gram] / apart + 1)
+            squared[gram] = int(np.rint(weight * weight * 2.0**20))
+        return squared
