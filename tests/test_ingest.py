@@ -127,7 +127,8 @@ def test_the_fingerprint_sees_every_change(rows, data):
                 row._replace(user=row.user + "x"),
                 row._replace(query=row.query + "x"),
                 row._replace(time="2007-01-01 00:00:00"),
-                row._replace(url="http://x.com", rank=9),
+                row._replace(url="http://x.com"),
+                row._replace(rank=9),
                 row._replace(device="watch"),
                 None,
             ]
