@@ -65,9 +65,13 @@ def test_the_threshold_follows_the_users_and_never_falls_below_k():
     assert default_min_users(Log(), 5) == 5
 
 
-def test_counting_among_some_words_gives_the_same_counts():
-    log = qv.read_log(pa.table({"user": list("aabb"), "query": ["x y z", "y z", "x y", "z y x"]}))
-    among = np.array([i for i, word in enumerate(log.tokens.text.to_pylist()) if word != "z"])
-    every = {tuple(row.values()) for row in log.ngrams(2).to_pylist()}
-    some = {tuple(row.values()) for row in log.ngrams(2, among=among).to_pylist()}
-    assert some == {row for row in every if row[0] in among and row[1] in among}
+@given(LOGS, st.integers(2, 3))
+def test_a_concept_names_the_concepts_inside_it(rows, min_users):
+    log = qv.read_log(table(rows))
+    found = mine_concepts(log, min_users)
+    gram = [tuple(found.text(log, i).split()) for i in range(len(found))]
+    for i, parts in enumerate(found.parts):
+        inside = {gram[i][a : a + n] for n in range(1, len(gram[i])) for a in range(len(gram[i]) - n + 1)}
+        inner = [int(p) for p in parts if p >= 0]
+        assert {gram[p] for p in inner} == inside & set(gram)
+        assert (parts[len(inner) :] == -1).all()

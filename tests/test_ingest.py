@@ -86,17 +86,17 @@ def test_tokens_are_the_words_of_each_query(rows):
         assert log.tokens.text.take(pa.array(ids)).to_pylist() == words(query)
 
 
-@given(LOGS, st.integers(1, 3))
-def test_ngrams_count_occurrences_events_and_users(rows, n):
+@given(LOGS, st.integers(1, 3), st.integers(1, 3))
+def test_ngrams_count_occurrences_events_and_users(rows, n, min_users):
     log = read(rows)
     if log is None:
         return
     word = log.tokens.text.to_pylist()
     found = {
         tuple(word[row[f"word_{i}"]] for i in range(1, n + 1)): (row["occurrences"], row["events"], row["users"])
-        for row in log.ngrams(n).to_pylist()
+        for row in log.ngrams(n, min_users=min_users).to_pylist()
     }
-    assert found == oracle.ngrams(rows, n)
+    assert found == {gram: counts for gram, counts in oracle.ngrams(rows, n).items() if counts[2] >= min_users}
 
 
 @given(LOGS, st.randoms())

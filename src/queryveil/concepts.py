@@ -43,6 +43,21 @@ class Concepts:
         """The squared weights as whole numbers, so that sums are exact whatever their order."""
         return np.rint(self.weight * self.weight * FIXED_POINT).astype(np.int64)
 
+    @property
+    def parts(self) -> NDArray[np.int32]:
+        """The concepts inside each: one row a concept, -1 behind the last. A query that holds it holds them too."""
+        ids, (x, y, z) = np.arange(len(self), dtype=np.int32), self.word.T
+        one, two, three = (self.order == n for n in (1, 2, 3))
+        single = _Lookup(x[one], ids[one], -1)
+        pair = _Lookup(_packed(x[two], y[two]), ids[two], -1)
+        inside = np.full((len(self), 5), -1, np.int32)
+        for i, words in enumerate((x, y, z)):
+            inside[:, i] = single[np.where(self.order > max(i, 1), words, -1)]
+        inside[three, 3], inside[three, 4] = pair[_packed(x, y)[three]], pair[_packed(y, z)[three]]
+        # Stop words are no concepts, and leave gaps.
+        found_first = np.argsort(inside < 0, axis=1, kind="stable")
+        return np.take_along_axis(inside, found_first, axis=1)
+
     def __len__(self) -> int:
         return len(self.order)
 
@@ -59,12 +74,7 @@ def default_min_users(log: QueryLog, k: int) -> int:
 
 def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
     """Find the n-grams of at least `min_users` users that are not made of stop words alone, and weigh them."""
-    counted: list[pa.Table] = []
-    for n in range(1, LONGEST + 1):
-        # The words of a frequent n-gram are frequent themselves, so longer ones are counted among those alone.
-        among = counted[0]["word_1"].to_numpy() if counted else None
-        grams = log.ngrams(n, among=among)
-        counted.append(grams.filter(pa.array(grams["users"].to_numpy() >= min_users)))
+    counted = [log.ngrams(n, min_users=min_users) for n in range(1, LONGEST + 1)]
     weights = _weights(log, counted)
     stop = _stop_words(log)
     order, word, users, events, weight = [], [], [], [], []
@@ -116,10 +126,10 @@ def _weights(log: QueryLog, counted: list[pa.Table]) -> list[NDArray[np.float64]
     share = [grams["occurrences"].to_numpy() / max(whole, 1) for grams, whole in zip(counted, total, strict=True)]
     one = np.zeros(len(log.tokens.text))
     one[counted[0]["word_1"].to_numpy()] = share[0]
-    two = _Pairs(counted[1], share[1])
     x, y = (counted[1][f"word_{i}"].to_numpy() for i in (1, 2))
+    two = _Lookup(_packed(x, y), share[1], 0)
     a, b, c = (counted[2][f"word_{i}"].to_numpy() for i in (1, 2, 3))
-    apart = one[a] * one[b] * one[c] + one[a] * two.share(b, c) + two.share(a, b) * one[c]
+    apart = one[a] * one[b] * one[c] + one[a] * two[_packed(b, c)] + two[_packed(a, b)] * one[c]
     return [
         np.log2(counted[0]["events"].to_numpy() + 1.0),
         np.log2(share[1] / (one[x] * one[y]) + 1),
@@ -127,17 +137,18 @@ def _weights(log: QueryLog, counted: list[pa.Table]) -> list[NDArray[np.float64]
     ]
 
 
-class _Pairs:
-    """Shares of two-word n-grams, looked up by their words; every pair inside a frequent n-gram is frequent."""
+class _Lookup:
+    """Values by whole-number keys, and a value for keys that are missing."""
 
-    def __init__(self, grams: pa.Table, share: NDArray[np.float64]) -> None:
-        key = _packed(grams["word_1"].to_numpy(), grams["word_2"].to_numpy())
+    def __init__(self, key: NDArray[Any], value: NDArray[Any], missing: float) -> None:
         order = np.argsort(key)
-        self._key, self._share = key[order], share[order]
+        # A last entry that no key reaches, so that every search ends at one.
+        self._key = np.append(key[order].astype(np.int64), np.iinfo(np.int64).max)
+        self._value = np.append(value[order], value.dtype.type(missing))
 
-    def share(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = self._share[np.searchsorted(self._key, _packed(first, second))]
-        return found
+    def __getitem__(self, key: NDArray[Any]) -> NDArray[Any]:
+        at = np.searchsorted(self._key, key)
+        return self._value[np.where(self._key[at] == key, at, -1)]
 
 
 def _packed(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +47,7 @@ class QueryLog:
     | queries | query_id, query                                                             |
     | urls    | url_id, url                                                                 |
     | tok     | query_id, position, word_id                                                 |
+    | searchers | query_id, user_id: who issued what, each once; made when it is first needed |
     | words   | word_id, word                                                               |
     | extra NAME | id, value                                                                |
 
@@ -134,13 +134,16 @@ class QueryLog:
         ).digest()[:16]
 
     @cached_property
+    def searchers(self) -> pa.Table:
+        """Who issued what: each (query_id, user_id) once, in no order; the engine knows it as `searchers`."""
+        found = self.engine.table("SELECT query_id, user_id FROM events GROUP BY query_id, user_id")
+        self.engine.read("searchers", found)
+        return found
+
+    @cached_property
     def users_per_query(self) -> NDArray[np.int64]:
         """How many distinct users issued each query."""
-        found = self.engine.table(
-            "SELECT query_id, count(*) AS n FROM (SELECT query_id, user_id FROM events GROUP BY query_id, user_id)"
-            " AS pairs GROUP BY query_id"
-        )
-        return _by_id(found, "query_id", self.n_queries)
+        return np.bincount(self.searchers["query_id"].to_numpy(), minlength=self.n_queries)
 
     @cached_property
     def events_per_query(self) -> NDArray[np.int64]:
@@ -150,64 +153,81 @@ class QueryLog:
     @cached_property
     def users_per_word(self) -> NDArray[np.int64]:
         """How many distinct users used each word."""
+        assert self.searchers is not None  # noqa: S101  # makes the table known
         found = self.engine.table(
-            "SELECT word_id, count(*) AS n FROM (SELECT tok.word_id AS word_id, pairs.user_id AS user_id"
-            " FROM (SELECT query_id, user_id FROM events GROUP BY query_id, user_id) AS pairs"
-            " JOIN tok ON tok.query_id = pairs.query_id GROUP BY tok.word_id, pairs.user_id) AS word_users"
-            " GROUP BY word_id"
+            "SELECT word_id, count(*) AS n FROM (SELECT tok.word_id AS word_id, searchers.user_id AS user_id"
+            " FROM searchers JOIN tok ON tok.query_id = searchers.query_id GROUP BY tok.word_id, searchers.user_id)"
+            " AS word_users GROUP BY word_id"
         )
-        return _by_id(found, "word_id", len(self.tokens.text))
+        users = np.zeros(len(self.tokens.text), np.int64)
+        users[found["word_id"].to_numpy()] = found["n"].to_numpy()
+        return users
 
-    def ngrams(self, n: int, *, among: NDArray[np.integer[Any]] | None = None) -> pa.Table:
+    def ngrams(self, n: int, *, min_users: int = 1) -> pa.Table:
         """Every run of n words that occurs in a query, with how often and by whom it is used.
 
         Args:
             n: How many words.
-            among: Word ids; if given, only runs of these words are counted.
+            min_users: Leave out runs of fewer distinct users.
 
         Returns:
             A row an n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram twice
             that a query holds twice), `events` that hold it, and distinct `users`.
         """
-        gram = ", ".join(f"word_{i}" for i in range(1, n + 1))
-        parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in range(1, n + 1))
-        keys = ", ".join(f"t{i}.word_id" for i in range(1, n + 1))
-        source = "tok"
-        if among is not None:
-            self.engine.read("among", pa.table({"word_id": pa.array(among, pa.int32())}))
-            source = (
-                "(SELECT tok.query_id AS query_id, tok.position AS position, tok.word_id AS word_id FROM tok"
-                " JOIN among ON among.word_id = tok.word_id)"
-            )
+        words = range(1, n + 1)
+        gram = ", ".join(f"word_{i}" for i in words)
+        # The words of a shared run are shared themselves, so that runs with any other need not be looked at.
+        shared = np.flatnonzero(self.users_per_word >= min_users)
+        self.engine.read("shared", pa.table({"word_id": pa.array(shared, pa.int32())}))
+        self.engine.read(
+            "per_query",
+            pa.table({"query_id": np.arange(self.n_queries, dtype=np.int32), "events": self.events_per_query,
+                      "users": self.users_per_query}),
+        )  # fmt: skip
+        self.engine.materialize(
+            "SELECT tok.query_id AS query_id, tok.position AS position, tok.word_id AS word_id FROM tok"
+            " JOIN shared ON shared.word_id = tok.word_id",
+            "shared_tok",
+        )
+        parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in words)
+        keys = ", ".join(f"t{i}.word_id" for i in words)
         joins = "".join(
-            f" JOIN {source} t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
-            for i in range(2, n + 1)
+            f" JOIN shared_tok t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
+            for i in words[1:]
         )
         self.engine.materialize(
-            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM {source} t1{joins}"
+            f"SELECT t1.query_id AS query_id, {parts}, count(*) AS times FROM shared_tok t1{joins}"
             f" GROUP BY t1.query_id, {keys}",
             "grams",
         )
-        same = " AND ".join(f"used.word_{i} = seen.word_{i}" for i in range(1, n + 1))
-        seen = (
-            f"SELECT {gram}, sum(grams.times * per_query.n) AS occurrences, sum(per_query.n) AS events FROM grams"
-            " JOIN (SELECT query_id, count(*) AS n FROM events GROUP BY query_id) AS per_query"
-            f" ON per_query.query_id = grams.query_id GROUP BY {gram}"
+        named = ", ".join(f"grams.word_{i} AS word_{i}" for i in words)
+        of_gram = ", ".join(f"grams.word_{i}" for i in words)
+        # A run has no more users than its queries have together; most runs fall here, before users are told apart.
+        self.engine.materialize(
+            f"SELECT {named}, CAST(sum(grams.times * per_query.events) AS BIGINT) AS occurrences,"
+            " CAST(sum(per_query.events) AS BIGINT) AS events FROM grams JOIN per_query"
+            f" ON per_query.query_id = grams.query_id GROUP BY {of_gram} HAVING sum(per_query.users) >= {min_users}",
+            "seen",
         )
+        same = " AND ".join(f"grams.word_{i} = seen.word_{i}" for i in words)
         used = (
-            f"SELECT {gram}, count(*) AS users FROM (SELECT {gram}, pairs.user_id AS user_id FROM grams"
-            " JOIN (SELECT query_id, user_id FROM events GROUP BY query_id, user_id) AS pairs"
-            f" ON pairs.query_id = grams.query_id GROUP BY {gram}, pairs.user_id) AS gram_users GROUP BY {gram}"
+            f"SELECT {gram}, count(*) AS users FROM (SELECT {named}, searchers.user_id AS user_id FROM grams"
+            f" JOIN seen ON {same} JOIN searchers ON searchers.query_id = grams.query_id"
+            f" GROUP BY {of_gram}, searchers.user_id) AS gram_users GROUP BY {gram} HAVING count(*) >= {min_users}"
         )
-        columns = ", ".join(f"seen.word_{i} AS word_{i}" for i in range(1, n + 1))
-        gram_order = ", ".join(f"seen.word_{i}" for i in range(1, n + 1))
+        if n == 1:
+            users = pa.table({"word_1": pa.array(shared, pa.int32()), "users": self.users_per_word[shared]})
+            self.engine.read("word_users", users)
+            used = "SELECT word_1, users FROM word_users"
+        same = " AND ".join(f"used.word_{i} = seen.word_{i}" for i in words)
+        columns = ", ".join(f"seen.word_{i} AS word_{i}" for i in words)
         found = self.engine.table(
-            f"SELECT {columns}, CAST(seen.occurrences AS BIGINT) AS occurrences, CAST(seen.events AS BIGINT) AS events,"
-            f" used.users AS users FROM ({seen}) AS seen JOIN ({used}) AS used ON {same} ORDER BY {gram_order}"
+            f"SELECT {columns}, seen.occurrences AS occurrences, seen.events AS events, used.users AS users"
+            f" FROM seen JOIN ({used}) AS used ON {same} ORDER BY {', '.join(f'seen.word_{i}' for i in words)}"
         )
-        self.engine.drop("grams")
-        if among is not None:
-            self.engine.forget("among")
+        self.engine.drop("grams", "seen", "shared_tok")
+        for name in ("shared", "per_query", *(["word_users"] if n == 1 else [])):
+            self.engine.forget(name)
         return found
 
     def find(self, query: str) -> int | None:
@@ -218,12 +238,6 @@ class QueryLog:
     def close(self) -> None:
         """Let go of the log's tables."""
         self.engine.close()
-
-
-def _by_id(table: pa.Table, key: str, size: int) -> NDArray[np.int64]:
-    out = np.zeros(size, np.int64)
-    out[table[key].to_numpy()] = table["n"].to_numpy()
-    return out
 
 
 def _dictionary(name: str, text: pa.Array) -> pa.Table:

@@ -91,8 +91,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
             claims.append(QueryUsers(users=k))
         else:
             least = given["min_users"] or max(k, round(0.0001 * log.n_users))
-            terms = given["min_term_users"]
-            claims.append(AffineUsers(users=k, theta=given["theta"], min_users=least, min_term_users=terms))
+            same = {name: given[name] for name in ("theta", "min_term_users", "min_query_users", "max_new_users")}
+            claims.append(AffineUsers(users=k, min_users=least, **same))
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims

@@ -5,71 +5,100 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.kernels.digest import digests
-from queryveil.kernels.heavy import count_subsets, group_subsets, groups_of_members, list_subsets, pairs_of
-from queryveil.kernels.order import digest_order
+from queryveil.kernels.heavy import Sets, group_subsets, pairs_of, turned, walk_subsets
 
-WEIGHTS = st.lists(st.integers(1, 60), min_size=1, max_size=6).map(sorted)
+# With and without weights whose products are too long for a word.
+SCALES = st.sampled_from([1, 2**29])
+WEIGHTS = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 THETAS = st.sampled_from([0.3, 0.6, 0.8, 0.95, 1.0])
 
 
-def arrays(sets, weights):
+@st.composite
+def weighted_sets(draw):
+    """Sets of elements that may have parts, which the sets then hold too."""
+    scale = draw(SCALES)
+    weights = sorted(w * scale for w in draw(WEIGHTS))
+    n = len(weights)
+    parts = [set() for _ in range(n)]
+    rank = draw(st.permutations(range(n)))
+    for a in range(n):
+        inside = draw(st.sets(st.integers(0, a - 1), max_size=2)) if a else set()
+        parts[rank[a]] = {rank[b] for b in inside} | {p for b in inside for p in parts[rank[b]]}
+    drawn = draw(st.lists(st.sets(st.integers(0, n - 1), min_size=1), min_size=1, max_size=12))
+    closed = {frozenset(s | {p for e in s for p in parts[e]}) for s in drawn}
+    return weights, parts, sorted(closed, key=lambda s: (sum(weights[e] for e in s), sorted(s)))
+
+
+def arrays(weights, parts, sets):
     start = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
     element = np.array([e for s in sets for e in sorted(s)], np.int32)
-    weight = np.array(weights, np.int64)
     total = np.array([sum(weights[e] for e in s) for s in sets], np.int64)
-    return start, element, weight, total
-
-
-@given(WEIGHTS, st.data(), THETAS, st.integers(0, 2), st.sampled_from([1000, 2, 0]))
-def test_groups_hold_exactly_the_affine_pairs(weights, data, theta, bits, most):
-    elements = st.sets(st.integers(0, len(weights) - 1), min_size=1)
-    sets = [sorted(s) for s in {frozenset(s) for s in data.draw(st.lists(elements, min_size=1, max_size=12))}]
-    start, element, weight, total = arrays(sets, weights)
-    theta2 = theta * theta
-    counts = count_subsets(start, element, weight, total, theta2, most)
     ids = np.arange(len(weights), dtype=np.int64)
     low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
-    found = set()
+    part = np.full((len(weights), 5), -1, np.int32)
+    for e, inside in enumerate(parts):
+        part[e, : len(inside)] = sorted(inside)
+    return Sets(start, element, total, np.array(weights, np.int64), part, low, high)
 
-    def collect(groups):
+
+def are_affine(a, b, weights, theta):
+    common, one, other = (float(sum(weights[e] for e in s)) for s in (a & b, a, b))
+    return common * common >= theta * theta * (one * other)
+
+
+@given(weighted_sets(), THETAS, st.sampled_from([1000, 2, 0]), st.sampled_from([6, 12]))
+def test_groups_hold_exactly_the_affine_pairs(drawn, theta, most, bits):
+    weights, parts, plain = drawn
+    sets, theta2 = arrays(weights, parts, plain), theta * theta
+    counts = np.zeros(len(plain), np.int32)
+    once, twice = (np.zeros((1 << bits) // 64, np.uint64) for _ in range(2))
+    walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, once, twice, False)
+    subsets = walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, once, twice, True)
+    room = len(subsets.low).bit_length()
+    packed = np.sort(subsets.low >> np.uint64(room) << np.uint64(room) | np.arange(len(subsets.low), dtype=np.uint64))
+    found = [group_subsets(subsets, packed, room)]
+    long = np.flatnonzero(counts > most)
+    postings = turned(sets.start, sets.element, len(weights))
+    found.append(pairs_of(long, counts > most, sets, *postings, theta2))
+    pairs = set()
+    for groups in found:
         for g in range(len(groups.weight)):
             members = groups.member[groups.start[g] : groups.start[g + 1]].tolist()
-            assert [total[m] for m in members] == sorted(total[m] for m in members)
+            assert members == sorted(members), "the lightest first"
             common = float(groups.weight[g])
             for a, b in combinations(members, 2):
-                if common * common >= theta2 * (float(total[a]) * float(total[b])):
-                    found.add(frozenset((a, b)))
-        owner_start, owner_group = groups_of_members(groups, len(sets))
-        for v in range(len(sets)):
-            mine = set(owner_group[owner_start[v] : owner_start[v + 1]].tolist())
-            members = [groups.member[groups.start[g] : groups.start[g + 1]] for g in range(len(groups.weight))]
-            assert mine == {g for g, ids in enumerate(members) if v in ids}
-
-    for part in range(1 << bits):
-        subsets = list_subsets(start, element, weight, low, high, total, counts, theta2, most, part, bits)
-        collect(group_subsets(subsets, digest_order(subsets.low, subsets.high), total))
-    long = np.flatnonzero(counts > most)
-    if len(long):
-        owner = np.repeat(np.arange(len(sets), dtype=np.int32), np.diff(start))
-        order = np.argsort(element, kind="stable")
-        posting_start = np.searchsorted(element[order], np.arange(len(weights) + 1))
-        collect(pairs_of(long, start, element, weight, total, posting_start, owner[order], theta2))
-    expected = set()
-    for a, b in combinations(range(len(sets)), 2):
-        common = float(sum(weights[e] for e in set(sets[a]) & set(sets[b])))
-        if common * common >= theta2 * (float(total[a]) * float(total[b])):
-            expected.add(frozenset((a, b)))
-    assert found == expected
+                if common * common >= theta2 * (float(sets.total[a]) * float(sets.total[b])):
+                    pairs.add((a, b))
+    n = range(len(plain))
+    assert pairs == {(a, b) for a, b in combinations(n, 2) if are_affine(plain[a], plain[b], weights, theta)}
 
 
-@given(WEIGHTS, THETAS)
-def test_heavy_subsets_are_counted_one_by_one(weights, theta):
-    whole = list(range(len(weights)))
-    start, element, weight, total = arrays([whole], weights)
-    expected = sum(
-        sum(weights[e] for e in whole if e not in gone) >= theta * theta * sum(weights) * (1 - 1e-9)
-        for n in range(len(whole) + 1)
-        for gone in combinations(whole, n)
-    )
-    found = int(count_subsets(start, element, weight, total, theta * theta, 1000)[0])
-    assert found == expected
+@given(weighted_sets(), THETAS)
+def test_only_closed_heavy_subsets_are_counted(drawn, theta):
+    weights, parts, plain = drawn
+    counts = np.zeros(len(plain), np.int32)
+    once, twice = (np.zeros(1, np.uint64) for _ in range(2))
+    walk_subsets(arrays(weights, parts, plain), 0, len(plain), theta * theta, 1000, counts, 6, once, twice, False)
+    for s, count in zip(plain, counts, strict=True):
+        least = theta * theta * sum(weights[e] for e in s) * (1 - 1e-9)
+        subsets = (set(kept) for n in range(len(s) + 1) for kept in combinations(s, n))
+        closed = [kept for kept in subsets if all(parts[e] <= kept for e in kept)]
+        assert count == sum(sum(weights[e] for e in kept) >= least for kept in closed)
+
+
+def test_digests_that_agree_in_their_top_bits_are_told_apart():
+    from queryveil.kernels.heavy import Subsets
+
+    high = np.array([1, 2, 1, 1, 3, 2], np.uint64)
+    subsets = Subsets(np.zeros(6, np.uint64), high, np.array([10, 20, 10, 10, 30, 20]), np.arange(6, dtype=np.int32))
+    groups = group_subsets(subsets, np.arange(6, dtype=np.uint64), 3)
+    assert groups.member.tolist() == [0, 2, 3, 1, 5]
+    assert (groups.start.tolist(), groups.weight.tolist()) == ([0, 3, 5], [10, 20])
+
+
+@given(st.lists(st.sets(st.integers(0, 5)), max_size=8))
+def test_turned_lists_the_rows_of_each_item(rows):
+    start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    begin, found = turned(start, np.array([i for row in rows for i in sorted(row)], np.int32), 6)
+    for item in range(6):
+        assert found[begin[item] : begin[item + 1]].tolist() == [r for r, row in enumerate(rows) if item in row]

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-import queryveil.methods.affinity as implementation
-from tests.oracles.affinity import affinity, are_affine, degrees
+from queryveil import graph
+from queryveil.methods.affinity import Candidates
+from tests.oracles.affinity import affinity_degrees, are_affine, degrees
 from tests.oracles.log import Row
 from tests.strategies import table
 
@@ -22,27 +23,50 @@ def queries_of(release: qv.Release) -> set[str]:
     return set(pa.Table.from_batches(list(release.batches()), release.schema)["query"].to_pylist())
 
 
+PROTECTION = st.fixed_dictionaries(
+    {
+        "min_term_users": st.integers(1, 3),
+        "min_query_users": st.sampled_from([1, 1, 2]),
+        "max_new_users": st.sampled_from([None, None, 0, 1, 2]),
+    }
+)
+
+
 @settings(max_examples=150)
-@given(LOGS, st.integers(2, 4), THETAS, st.integers(0, 1), st.integers(1, 3), st.sampled_from([4096, 3, 1]))
-def test_releases_the_generalized_core_of_the_whole_graph(rows, k, theta, more, min_term_users, most):
+@given(LOGS, st.integers(2, 4), THETAS, st.integers(0, 1), PROTECTION, st.sampled_from([4096, 3, 1]))
+def test_releases_the_generalized_core_of_the_whole_graph(rows, k, theta, more, protection, most):
     min_users = k + more
     if len({row.user for row in rows}) < k:
         return
     log = qv.read_log(table(rows))
-    method = qv.Affinity(k=k, theta=theta, min_users=min_users, min_term_users=min_term_users)
+    method = qv.Affinity(k=k, theta=theta, min_users=min_users, **protection)
+    expected = affinity_degrees(rows, theta, min_users, **protection)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(implementation, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
+        patch.setattr(graph, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
         release = method.anonymize(log, seed=1)
-    assert queries_of(release) == affinity(rows, k, theta, min_users, min_term_users)
+        degrees = method.degrees(log, max_degree=6)
+    assert queries_of(release) == {query for query, degree in expected.items() if degree >= k}
+    found = dict(zip(log.query_text.to_pylist(), degrees.tolist(), strict=True))
+    assert found == {query: min(degree, 6) for query, degree in expected.items()}
 
 
-@given(LOGS, st.integers(2, 4), THETAS)
-def test_the_verifier_accepts_every_release(rows, k, theta):
+@given(LOGS, st.integers(2, 4), THETAS, PROTECTION)
+def test_the_verifier_accepts_every_release(rows, k, theta, protection):
     if len({row.user for row in rows}) < k:
         return
     log = qv.read_log(table(rows))
-    verification = qv.verify(qv.Affinity(k=k, theta=theta, min_users=k).anonymize(log), log)
+    verification = qv.verify(qv.Affinity(k=k, theta=theta, min_users=k, **protection).anonymize(log), log)
     assert verification.holds, verification
+
+
+@given(LOGS, st.lists(THETAS, min_size=1, max_size=3, unique=True))
+def test_one_graph_serves_many_k_and_theta(rows, thetas):
+    log = qv.read_log(table(rows))
+    candidates = Candidates(qv.Affinity(k=2, min_users=3), log)
+    for theta, k, kept in candidates.released([2, 3, 5], sorted(thetas)):
+        expected = affinity_degrees(rows, theta, 3, 2)
+        found = {query for query, keep in zip(log.query_text.to_pylist(), kept, strict=True) if keep}
+        assert found == {query for query, degree in expected.items() if degree >= k}
 
 
 @given(LOGS)
@@ -58,12 +82,12 @@ def test_more_users_or_more_likeness_never_release_more(rows):
     assert released(2, 0.7) >= released(2, 0.85) >= released(2, 1.0)
 
 
-def test_partitions_and_threads_change_nothing(monkeypatch):
+def test_threads_change_nothing():
     rows = [Row(f"u{i % 40}", f"{'cell phone' if i % 3 else 'red case'} w{i % 23} {'x' * (i % 5)}") for i in range(600)]
-    log = qv.read_log(table(rows), threads=1)
-    expected = queries_of(qv.Affinity(k=5, theta=0.8).anonymize(log))
-    monkeypatch.setattr(implementation, "_PARTITION", 50)
-    assert queries_of(qv.Affinity(k=5, theta=0.8).anonymize(qv.read_log(table(rows), threads=2))) == expected
+    expected = queries_of(qv.Affinity(k=5, theta=0.8).anonymize(qv.read_log(table(rows), threads=1)))
+    for threads in (2, 3):
+        log = qv.read_log(table(rows), threads=threads)
+        assert queries_of(qv.Affinity(k=5, theta=0.8).anonymize(log)) == expected
     assert expected
 
 
@@ -123,15 +147,90 @@ def test_a_concept_needs_as_many_users_as_a_release():
         qv.Affinity(k=5, min_users=3)
 
 
+def told(method, log, query):
+    return [(reason.passed, reason.rule, reason.found) for reason in method.explain(log, log.find(query))]
+
+
 def test_explain_tells_the_rule_that_decided():
     rows = [Row(f"u{i}", "cell phone") for i in range(6)] + [Row("z", "cell phone xyz"), Row("z", "unheard of thing")]
     log = qv.read_log(table(rows))
     method = qv.Affinity(k=5)
-    assert all(reason.passed for reason in method.explain(log, log.find("cell phone")))
-    (rare,) = method.explain(log, log.find("cell phone xyz"))
-    assert (rare.passed, rare.found) == (False, "1 used the rarest")
-    (none,) = method.explain(log, log.find("unheard of thing"))
-    assert not none.passed
+    found = told(method, log, "cell phone")
+    assert found[0] == (None, "degree under equality", "6, the users who issued it")
+    assert [passed for passed, _, _ in found] == [None, True, None, True, None]
+    assert found[2][2].startswith("'phone' (3.00), 'cell' (3.00), 'cell phone' (")
+    assert found[3][2] == "its degree under affinity is 6"
+    assert found[4][1:] == ("affine queries that are released", "none")
+    assert (False, "at least 2 users used each of its words", "1 used the rarest") in told(
+        method, log, "cell phone xyz"
+    )
+    assert told(method, log, "unheard of thing")[-1] == (
+        False,
+        "no concept, so at least 5 users issued the query",
+        "1 that count did",
+    )
+
+
+def test_explain_names_affine_queries_only_if_they_are_released():
+    rows = [Row(f"u{i}", "cell phone case") for i in range(4)]
+    rows += [Row("v", "the cell phone case"), Row("w", "cell phone case the"), Row("v", "the"), Row("w", "the")]
+    rows += [Row("x", "cell phone case xyz"), Row("u1", "in cell phone case")]
+    log = qv.read_log(table(rows))
+    (*_, degree, near) = told(qv.Affinity(k=6), log, "the cell phone case")
+    assert degree[0]
+    assert near[2] == "2, issued by 5 users: 'cell phone case' (4), 'cell phone case the' (1)"
+    # `in` is the word of one user, so that query is kept back, and so is its name.
+    assert "in cell" not in str(told(qv.Affinity(k=6), log, "the cell phone case"))
+    (*_, degree, near) = told(qv.Affinity(k=7, min_users=7), qv.read_log(table(rows + [Row("y", "cell")] * 3)), "cell")
+    assert not degree[0]
+    assert near[2] == "none"
+
+
+def test_a_query_of_one_user_can_be_kept_back():
+    rows = [Row(f"u{i}", "cell phone case") for i in range(5)] + [Row("v", "the cell phone case"), Row("w", "the")]
+    log = qv.read_log(table(rows))
+    assert "the cell phone case" in queries_of(qv.Affinity(k=5).anonymize(log))
+    careful = qv.Affinity(k=5, min_query_users=2)
+    assert queries_of(careful.anonymize(log)) == {"cell phone case"}
+    assert (False, "at least 2 users issued it", "1 did") in told(careful, log, "the cell phone case")
+
+
+def test_planted_accounts_protect_nobody():
+    # Five users who never ask for anything else make the address of a person look like a popular query.
+    rows = [Row(f"planted{i}", "jo doe 12 elm street") for i in range(5)] + [Row("jo", "jo doe 12 elm street")]
+    rows += [Row("jo", f"thing {i}") for i in range(3)]
+    log = qv.read_log(table(rows))
+    assert "jo doe 12 elm street" in queries_of(qv.Affinity(k=5).anonymize(log))
+    for most, released in ((0, False), (3, False), (4, True)):
+        release = qv.Affinity(k=5, max_new_users=most).anonymize(log)
+        assert ("jo doe 12 elm street" in queries_of(release)) is released
+        assert qv.verify(release, log).holds
+
+
+@pytest.mark.parametrize(
+    ("promise", "counterexample"),
+    [
+        ({"min_query_users": 2}, "'the cell phone case' has 1 users who issued it"),
+        ({"max_new_users": 1}, "has 1 users behind it"),
+        ({"min_term_users": 6}, "has 5 users or fewer who used one of its words"),
+    ],
+)
+def test_the_claim_refutes_a_release_without_the_protection(promise, counterexample):
+    rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [Row("u5", "the cell phone case"), Row("u4", "the")]
+    log = qv.read_log(table(rows))
+    release = qv.Affinity(k=5).anonymize(log)
+    claim = release.manifest.claims[1].model_copy(update=promise)
+    boast = qv.Release(release.manifest.model_copy(update={"claims": (claim,)}), release.schema, release.batches)
+    assert any(counterexample in str(verdict.counterexample) for verdict in qv.verify(boast, log).verdicts)
+
+
+def test_the_manifest_must_claim_the_protection_that_its_parameters_promise():
+    log = qv.read_log(table([Row(f"u{i}", "cell phone case") for i in range(6)]))
+    release = qv.Affinity(k=5).anonymize(log)
+    parameters = release.manifest.parameters | {"min_query_users": 3}
+    boast = qv.Release(release.manifest.model_copy(update={"parameters": parameters}), release.schema, release.batches)
+    (wrong,) = (verdict for verdict in qv.verify(boast, log).verdicts if not verdict.holds)
+    assert "3 of them issued it" in str(wrong.counterexample)
 
 
 def test_the_claim_refutes_a_release_that_keeps_too_much():

@@ -1,6 +1,7 @@
 """AFF as sections 3.2 and 3.3 of Carpineto and Romano 2015 write it: build the whole graph, peel it."""
 
 from collections import defaultdict
+from collections.abc import Set
 
 from tests.oracles.concepts import concepts
 from tests.oracles.log import Row, good, users_per_query, users_per_word
@@ -21,14 +22,22 @@ def are_affine(a: dict[tuple[str, ...], int], b: dict[tuple[str, ...], int], the
     return common * common >= theta * theta * (float(sum(a.values())) * float(sum(b.values())))
 
 
-def degrees(graph: Graph, users: dict[object, set[object]]) -> dict[object, int]:
+def count(users: set[object], new: set[object], most_new: int | None) -> int:
+    """How many users count, when of the new accounts only some do."""
+    return len(users) if most_new is None else len(users - new) + min(len(users & new), most_new)
+
+
+def degrees(
+    graph: Graph, users: dict[object, set[object]], new: Set[object] = frozenset(), most_new: int | None = None
+) -> dict[object, int]:
     """The largest k for which each vertex survives peeling; the degree counts the users of the closed neighbourhood."""
     result: dict[object, int] = {}
     k = 1
     alive = set(graph)
     while alive:
         while True:
-            fallen = {v for v in alive if len(set().union(users[v], *(users[n] for n in graph[v] if n in alive))) < k}
+            behind = {v: set().union(users[v], *(users[n] for n in graph[v] if n in alive)) for v in alive}
+            fallen = {v for v in alive if count(behind[v], set(new), most_new) < k}
             if not fallen:
                 break
             for v in fallen:
@@ -38,14 +47,26 @@ def degrees(graph: Graph, users: dict[object, set[object]]) -> dict[object, int]
     return result
 
 
-def affinity(rows: list[Row], k: int, theta: float, min_users: int, min_term_users: int) -> set[str]:
-    """The released queries."""
+def affinity_degrees(
+    rows: list[Row],
+    theta: float,
+    min_users: int,
+    min_term_users: int,
+    min_query_users: int = 1,
+    max_new_users: int | None = None,
+) -> dict[str, int]:
+    """The anonymity degree of every query; 0 if it is released for no k."""
     weights, per_query, per_word = concepts(rows, min_users), users_per_query(rows), users_per_word(rows)
     users: dict[object, set[object]] = defaultdict(set)
+    history: dict[object, set[str]] = defaultdict(set)
     for row in good(rows):
         users[row.query].add(row.user)
+        history[row.user].add(row.query)
+    new = {user for user, queries in history.items() if len(queries) <= 2}
     vectors = {query: vector(query, weights) for query in per_query}
-    released = {query for query, n in per_query.items() if not vectors[query] and n >= k}
-    vertices = [q for q in per_query if vectors[q] and all(per_word[w] >= min_term_users for w in words(q))]
+    shared = [query for query, n in per_query.items() if n >= min_query_users]
+    found = dict.fromkeys(per_query, 0)
+    found |= {query: count(users[query], new, max_new_users) for query in shared if not vectors[query]}
+    vertices = [q for q in shared if vectors[q] and all(per_word[w] >= min_term_users for w in words(q))]
     graph: Graph = {a: {b for b in vertices if b != a and are_affine(vectors[a], vectors[b], theta)} for a in vertices}
-    return released | {query for query, degree in degrees(graph, users).items() if degree >= k}  # type: ignore[misc]
+    return found | degrees(graph, users, new, max_new_users)  # type: ignore[operator]

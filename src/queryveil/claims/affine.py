@@ -4,7 +4,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from queryveil.claims.base import Claim, Columns, first
 from queryveil.log import QueryLog
@@ -19,49 +18,91 @@ class AffineUsers(Claim):
     theta: float
     min_users: int
     min_term_users: int
+    min_query_users: int = 1
+    max_new_users: int | None = None
     SAMPLE: ClassVar[int] = 2000
     """How many released queries with a concept are compared with all others; a log of this size is checked whole."""
 
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
+        more = f", and {self.min_query_users} of them issued it" if self.min_query_users > 1 else ""
+        new = f", counting at most {self.max_new_users} new accounts" if self.max_new_users is not None else ""
         return (
             f"Behind every released query and the released queries affine to it (cosine of concepts at least"
-            f" {self.theta}) stand at least {self.users} users, or that many issued the query itself."
+            f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}{more}."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Mine the concepts anew, and count the users of affine released queries, query by query."""
+        engine = log.engine
+        engine.materialize(
+            "SELECT q.query_id AS query_id, q.query AS query FROM queries q"
+            " JOIN (SELECT DISTINCT query FROM released) r ON r.query = q.query",
+            "claim_ours",
+        )
+        self._people(log)
         self._vectors(log)
-        # Queries are numbered by a digest of their text, so the first ones are as good as drawn by lot.
+        self._near(log)
+        new = f"least(count(*) FILTER (WHERE new), {self.max_new_users})"
+        count = "count(*)" if self.max_new_users is None else f"count(*) FILTER (WHERE NOT new) + {new}"
         found = first(
             log,
-            "WITH ours AS (SELECT DISTINCT q.query_id AS query_id, r.query AS query FROM released r"
-            " JOIN queries q ON q.query = r.query),"
-            " vec AS (SELECT v.query_id AS query_id, v.concept AS concept, v.w AS w FROM claim_vectors v"
-            " JOIN ours ON ours.query_id = v.query_id),"
-            " total AS (SELECT query_id, sum(w) AS w FROM vec GROUP BY query_id),"
-            " people AS (SELECT DISTINCT query_id, user_id FROM events),"
-            " rare AS (SELECT word_id FROM (SELECT DISTINCT t.word_id AS word_id, p.user_id AS user_id FROM tok t"
-            f" JOIN people p ON p.query_id = t.query_id) GROUP BY word_id HAVING count(*) < {self.min_term_users}),"
-            f" drawn AS (SELECT query_id FROM total ORDER BY query_id LIMIT {self.SAMPLE}),"
-            " common AS (SELECT a.query_id AS one, b.query_id AS other, sum(a.w) AS w FROM vec a JOIN drawn"
-            " ON drawn.query_id = a.query_id JOIN vec b ON b.concept = a.concept GROUP BY a.query_id, b.query_id),"
-            " near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN total x ON x.query_id = c.one"
-            " JOIN total y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
-            f" {self.theta * self.theta!r}::DOUBLE * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
-            " behind AS (SELECT n.one AS query_id, count(DISTINCT p.user_id) AS n FROM near n"
-            " JOIN people p ON p.query_id = n.other GROUP BY n.one),"
-            " alone AS (SELECT p.query_id AS query_id, count(*) AS n FROM people p JOIN ours"
-            " ON ours.query_id = p.query_id LEFT JOIN total t ON t.query_id = p.query_id WHERE t.query_id IS NULL"
-            " GROUP BY p.query_id)"
-            f" SELECT ours.query, bad.n FROM (SELECT query_id, n FROM behind WHERE n < {self.users} UNION ALL"
-            f" SELECT query_id, n FROM alone WHERE n < {self.users} UNION ALL"
-            " SELECT t.query_id, 0 FROM tok t JOIN rare ON rare.word_id = t.word_id JOIN total ON total.query_id ="
-            " t.query_id) AS bad JOIN ours ON ours.query_id = bad.query_id ORDER BY ours.query LIMIT 1",
+            "WITH rare AS (SELECT word_id FROM (SELECT DISTINCT t.word_id AS word_id, e.user_id AS user_id FROM tok t"
+            " JOIN (SELECT DISTINCT query_id, user_id FROM events) e ON e.query_id = t.query_id) GROUP BY word_id"
+            f" HAVING count(*) < {self.min_term_users}),"
+            f" behind AS (SELECT query_id, {count} AS n FROM (SELECT DISTINCT n.one AS query_id, p.user_id AS user_id,"
+            " p.new AS new FROM claim_near n JOIN claim_people p ON p.query_id = n.other) GROUP BY query_id),"
+            f" alone AS (SELECT p.query_id AS query_id, {count} AS n FROM claim_people p LEFT JOIN claim_total t"
+            " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id),"
+            " bad AS ("
+            f" SELECT query_id, n, 'users behind it' AS what FROM behind WHERE n < {self.users} UNION ALL"
+            f" SELECT query_id, n, 'users behind it' FROM alone WHERE n < {self.users} UNION ALL"
+            " SELECT query_id, count(*), 'users who issued it' FROM claim_people GROUP BY query_id"
+            f" HAVING count(*) < {self.min_query_users} UNION ALL"
+            f" SELECT t.query_id, {self.min_term_users - 1}, 'users or fewer who used one of its words' FROM tok t"
+            " JOIN rare ON rare.word_id = t.word_id JOIN claim_total ON claim_total.query_id = t.query_id)"
+            " SELECT o.query, bad.n, bad.what FROM bad JOIN claim_ours o ON o.query_id = bad.query_id"
+            " ORDER BY o.query, bad.n LIMIT 1",
         )
-        log.engine.drop("claim_vectors")
-        return None if found is None else f"the query '{found[0]}' has {found[1]} users behind it"
+        engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total", "claim_near")
+        return None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
+
+    def _people(self, log: QueryLog) -> None:
+        """Make `claim_people`: who issued each released query, and whether with a history of one or two queries."""
+        log.engine.materialize(
+            "WITH pairs AS (SELECT DISTINCT query_id, user_id FROM events),"
+            " history AS (SELECT user_id, count(*) <= 2 AS new FROM pairs GROUP BY user_id)"
+            " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM pairs p"
+            " JOIN claim_ours o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
+            "claim_people",
+        )
+
+    def _near(self, log: QueryLog) -> None:
+        """Make `claim_near`: the released queries affine to each one of a sample, itself among them.
+
+        A query affine to another lacks less than 1 - theta^2 of its weight. So it holds one of any concepts that weigh
+        more together, and only queries that hold one of the rarest such are compared.
+        """
+        square = f"{self.theta * self.theta!r}::DOUBLE"
+        log.engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
+        # Queries are numbered by a digest of their text, so the first ones are as good as drawn by lot.
+        log.engine.materialize(
+            f"WITH drawn AS (SELECT query_id, w FROM claim_total ORDER BY query_id LIMIT {self.SAMPLE}),"
+            " held AS (SELECT v.query_id AS one, v.concept AS concept, d.w AS total, coalesce(sum(v.w) OVER"
+            " (PARTITION BY v.query_id ORDER BY s.n, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
+            " AS rarer FROM claim_vectors v JOIN drawn d ON d.query_id = v.query_id JOIN (SELECT concept, count(*) AS n"
+            " FROM claim_vectors GROUP BY concept) s ON s.concept = v.concept),"
+            " pairs AS (SELECT DISTINCT h.one AS one, v.query_id AS other FROM held h JOIN claim_vectors v"
+            f" ON v.concept = h.concept WHERE h.rarer <= (1 - {square}) * h.total * 1.000001),"
+            " common AS (SELECT p.one AS one, p.other AS other, sum(a.w) AS w FROM pairs p JOIN claim_vectors a"
+            " ON a.query_id = p.one JOIN claim_vectors b ON b.query_id = p.other AND b.concept = a.concept"
+            " GROUP BY p.one, p.other)"
+            " SELECT c.one AS one, c.other AS other FROM common c JOIN claim_total x ON x.query_id = c.one"
+            " JOIN claim_total y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
+            f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))",
+            "claim_near",
+        )
 
     def _vectors(self, log: QueryLog) -> None:
         """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""
@@ -71,8 +112,8 @@ class AffineUsers(Claim):
         names = ["concept", "word_1", "word_2", "word_3", "w"]
         log.engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
         log.engine.materialize(
-            "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN queries q"
-            " ON q.query_id = t.query_id WHERE q.query IN (SELECT query FROM released)",
+            "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN claim_ours o"
+            " ON o.query_id = t.query_id",
             "claim_words",
         )
         following = "n{0}.query_id = t.query_id AND n{0}.position = t.position + {0} AND n{0}.word_id = c.word_{1}"
@@ -96,9 +137,7 @@ class AffineUsers(Claim):
         totals = {n: int((np.maximum(length - n + 1, 0) * events).sum()) for n in (1, 2, 3)}
         grams: dict[tuple[int, ...], tuple[int, int]] = {}
         for n in (1, 2, 3):
-            frequent_words = np.array([gram[0] for gram in grams if len(gram) == 1], np.int32)
-            counted = log.ngrams(n, among=frequent_words if n > 1 else None)
-            for row in counted.filter(pc.greater_equal(counted["users"], self.min_users)).to_pylist():
+            for row in log.ngrams(n, min_users=self.min_users).to_pylist():
                 gram = tuple(row[f"word_{i}"] for i in range(1, n + 1))
                 grams[gram] = (row["occurrences"], row["events"])
         share: dict[tuple[int, ...], float] = {gram: found[0] / totals[len(gram)] for gram, found in grams.items()}

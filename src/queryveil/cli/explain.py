@@ -34,4 +34,5 @@ def explain(
     where = f"is in the release ({found.rows:,} rows)" if found.released else "is not in the release"
     typer.echo(f"'{options.printable(found.query)}' {where}.")
     for reason in found.reasons:
-        typer.echo(f"  {'passes' if reason.passed else 'FAILS '}  {reason.rule}: {reason.found}")
+        mark = {True: "passes", False: "FAILS ", None: "      "}[reason.passed]
+        typer.echo(f"  {mark}  {reason.rule}: {options.printable(reason.found)}")

@@ -1,5 +1,7 @@
 """Generalized k-cores: which vertices keep k distinct users among themselves and their living neighbours."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,89 +9,138 @@ from queryveil.kernels._jit import kernel
 from queryveil.kernels.heavy import Groups, affine
 
 
+class Users(NamedTuple):
+    """The distinct users behind each vertex: those of v are user[start[v]:start[v + 1]].
+
+    A negative number is a user of whom only so many count for a vertex and its neighbours together.
+    """
+
+    start: NDArray[np.int64]
+    user: NDArray[np.int32]
+
+
+@kernel
+def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
+    """How many users each vertex has by itself, of the negative ones at most `most_new`."""
+    count = np.zeros(len(users.start) - 1, np.int64)
+    for v in range(len(count)):
+        new = 0
+        for u in range(users.start[v], users.start[v + 1]):
+            if users.user[u] < 0:
+                new += 1
+            else:
+                count[v] += 1
+        count[v] += min(new, most_new)
+    return count
+
+
+@kernel
+def _count_in(
+    users: Users, vertex: int, seen: NDArray[np.int32], count: int, new: int, k: int, most_new: int
+) -> tuple[int, int]:
+    # Add the users of a vertex to those seen so far, up to k of them.
+    for u in range(users.start[vertex], users.start[vertex + 1]):
+        if count == k:
+            break
+        who = users.user[u]
+        if who < 0 and new == most_new:
+            continue
+        fresh = True
+        for i in range(count):
+            if seen[i] == who:
+                fresh = False
+                break
+        if fresh:
+            seen[count] = who
+            count += 1
+            if who < 0:
+                new += 1
+    return count, new
+
+
 @kernel
 def find_witnesses(
-    vertices: NDArray[np.int64],
+    places: NDArray[np.int64],
+    vertices: NDArray[np.int32],
     k: int,
+    most_new: int,
     alive: NDArray[np.bool_],
-    user_start: NDArray[np.int64],
-    user: NDArray[np.int32],
+    users: Users,
     group_start: NDArray[np.int64],
     group: NDArray[np.int32],
     groups: Groups,
     total: NDArray[np.int64],
     theta2: float,
     witness: NDArray[np.int32],
+    next_group: NDArray[np.int64],
+    next_member: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Look for k distinct users behind each vertex and its living neighbours, and stop at the k-th.
+    """Look for k distinct users behind some vertices and their living neighbours, and stop at the k-th.
 
     Args:
-        vertices: Which to look at; each has fewer than k users of its own.
+        places: Which of `vertices` to look at.
+        vertices: Vertices with fewer than k users of their own.
         k: Users needed.
-        alive: Which vertices have not fallen.
-        user_start: Where the users of each vertex start.
-        user: The users of all vertices.
+        most_new: How many users with a negative number count.
+        alive: Which vertices of the graph have not fallen.
+        users: The users of each vertex of the graph.
         group_start: Where the groups of each vertex start.
         group: The groups of all vertices.
         groups: The groups.
         total: The weight of each vertex.
         theta2: The square of theta.
-        witness: One row a vertex; is filled with the neighbours whose users were counted, -1 behind the last.
+        witness: One row for each of `vertices`: the neighbours whose users were counted, -1 behind the last.
+        next_group: For each of `vertices`, where its search goes on; -1 to begin anew and forget the witnesses.
+        next_member: The same within the group.
 
     Returns:
-        For each vertex of `vertices` whether k users were found.
+        For each of `places` whether k users were found.
     """
-    found = np.zeros(len(vertices), np.bool_)
+    found = np.zeros(len(places), np.bool_)
     seen = np.empty(k, np.int32)
-    for place in range(len(vertices)):
+    for number in range(len(places)):
+        place = places[number]
         v = vertices[place]
-        count = user_start[v + 1] - user_start[v]
-        for i in range(count):
-            seen[i] = user[user_start[v] + i]
+        count, new = _count_in(users, v, seen, 0, 0, k, most_new)
         witnesses = 0
-        witness[v, :] = -1
-        for at in range(group_start[v], group_start[v + 1]):
+        at, m = next_group[place], next_member[place]
+        if at < 0:
+            witness[place, :] = -1
+            at, m = group_start[v], np.int64(-1)
+        while witnesses < witness.shape[1] and witness[place, witnesses] >= 0:
+            count, new = _count_in(users, witness[place, witnesses], seen, count, new, k, most_new)
+            witnesses += 1
+        while count < k and at < group_start[v + 1]:
             g = group[at]
-            for m in range(groups.start[g], groups.start[g + 1]):
+            m = max(m, groups.start[g])
+            # Members come lightest first: behind the first that is too heavy, all are.
+            while count < k and m < groups.start[g + 1]:
                 other = groups.member[m]
                 if not affine(groups.weight[g], total[v], total[other], theta2):
-                    break  # the rest of the group is heavier still
-                if other == v or not alive[other]:
-                    continue
-                before = count
-                for u in range(user_start[other], user_start[other + 1]):
-                    who = user[u]
-                    new = True
-                    for i in range(count):
-                        if seen[i] == who:
-                            new = False
-                            break
-                    if new:
-                        seen[count] = who
-                        count += 1
-                        if count == k:
-                            break
-                if count > before:
-                    witness[v, witnesses] = other
-                    witnesses += 1
-                if count == k:
+                    m = groups.start[g + 1]
                     break
-            if count == k:
-                break
-        found[place] = count == k
+                m += 1
+                if other != v and alive[other]:
+                    before = count
+                    count, new = _count_in(users, other, seen, count, new, k, most_new)
+                    if count > before:
+                        witness[place, witnesses] = other
+                        witnesses += 1
+            if count < k:
+                at += 1
+                m = np.int64(-1)
+        next_group[place], next_member[place] = at, m
+        found[number] = count == k
     return found
 
 
 @kernel
-def lost_a_witness(
-    vertices: NDArray[np.int64], alive: NDArray[np.bool_], witness: NDArray[np.int32]
-) -> NDArray[np.bool_]:
-    """Which of these vertices have a witness that fell."""
-    lost = np.zeros(len(vertices), np.bool_)
-    for place in range(len(vertices)):
-        v = vertices[place]
+def lost_a_witness(alive: NDArray[np.bool_], witness: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which rows name a witness that fell."""
+    lost = np.zeros(len(witness), np.bool_)
+    for place in range(len(witness)):
         for i in range(witness.shape[1]):
-            other = witness[v, i]
+            other = witness[place, i]
             if other < 0:
                 break
             if not alive[other]:

@@ -1,10 +1,13 @@
 """Heavy subsets of weighted sets, and the groups of sets that share one.
 
-Sets are rows of ascending elements, lightest first. An element weighs the same in every set, so with W(S) the sum over
-S, the cosine of sets A and B is W(A n B) / sqrt(W(A) W(B)). If it is at least theta, the common part keeps at least
-theta^2 of W(A) and of W(B): it is a heavy subset of both. So A and B are affine if and only if they share a heavy
-subset C with W(C)^2 >= theta^2 W(A) W(B). Within the group of all sets that share C, the sets affine to A through C are
-those of least weight, up to a bound.
+An element weighs the same in every set, so with W(S) the sum over S, the cosine of sets A and B is
+W(A n B) / sqrt(W(A) W(B)). If it is at least theta, the common part keeps at least theta^2 of W(A) and of W(B): it is a
+heavy subset of both. So A and B are affine if and only if they share a heavy subset C with W(C)^2 >= theta^2 W(A) W(B).
+Within the group of all sets that share C, the sets affine to A through C are those of least weight, up to a bound.
+
+Elements may have parts: a set that holds an element holds its parts too, as a query with `cell phone` holds `cell`.
+What two such sets have in common is closed in the same way, so only closed subsets are listed: an element is taken away
+only after all that it is part of.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -19,15 +22,35 @@ A = TypeVar("A", bound=NDArray[Any])
 _SLACK = 1 + 1e-9
 """Subsets a hair too light are listed too, so that rounding loses none; `affine` alone decides."""
 
+_LOOSE = 63
+"""How many elements of a set may be light enough to be taken away, so that a word of bits tells which are gone."""
+
 
 @inlined
-def affine(common: float, one: float, other: float, theta2: float) -> bool:
+def affine(common: int | np.int64, one: int | np.int64, other: int | np.int64, theta2: float) -> bool:
     """Whether two sets of these weights, with a common part of this weight, have a cosine of at least theta.
 
-    Weights are whole numbers, held exactly; the products round in the same way for everybody, so that the answer is the
-    same in every implementation that multiplies in this order.
+    Weights are whole numbers, which a float holds exactly; their products, too long for a word, round in the same way
+    for everybody, so that the answer is the same in every implementation that multiplies in this order.
     """
-    return common * common >= theta2 * (one * other)
+    shared = float(common)
+    return shared * shared >= theta2 * (float(one) * float(other))
+
+
+class Sets(NamedTuple):
+    """Weighted sets, the lightest first: set i has elements element[start[i]:start[i + 1]], ascending."""
+
+    start: NDArray[np.int64]
+    element: NDArray[np.int32]
+    total: NDArray[np.int64]
+    """The weight of each set."""
+    weight: NDArray[np.int64]
+    """The weight of each element."""
+    part: NDArray[np.int32]
+    """The parts of each element, one row an element, -1 behind the last; parts of parts are among them."""
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
+    """A digest of each element."""
 
 
 class Subsets(NamedTuple):
@@ -40,118 +63,156 @@ class Subsets(NamedTuple):
 
 
 @kernel
-def count_subsets(
-    start: NDArray[np.int64],
-    element: NDArray[np.int32],
-    weight: NDArray[np.int64],
-    total: NDArray[np.int64],
+def walk_subsets(
+    sets: Sets,
+    first: int,
+    last: int,
     theta2: float,
     most: int,
-) -> NDArray[np.int32]:
-    """How many heavy subsets each set has; counting stops behind `most`."""
-    sets = len(start) - 1
-    counts = np.empty(sets, np.int32)
-    path = np.empty(most + 2, np.int64)
-    for i in range(sets):
-        begin, end = start[i], start[i + 1]
-        budget = np.int64((1.0 - theta2) * total[i] * _SLACK)
-        count = 1
-        depth = 0
-        at = begin
-        while count <= most:
-            if at < end and weight[element[at]] <= budget:
-                budget -= weight[element[at]]
-                path[depth] = at
-                depth += 1
-                count += 1
-                at += 1
-            elif depth == 0:
-                break
-            else:
-                depth -= 1
-                at = path[depth]
-                budget += weight[element[at]]
-                at += 1
-        counts[i] = count
-    return counts
-
-
-@kernel
-def list_subsets(
-    start: NDArray[np.int64],
-    element: NDArray[np.int32],
-    weight: NDArray[np.int64],
-    low: NDArray[np.uint64],
-    high: NDArray[np.uint64],
-    total: NDArray[np.int64],
     counts: NDArray[np.int32],
-    theta2: float,
-    most: int,
-    part: int,
     bits: int,
+    once: NDArray[np.uint64],
+    twice: NDArray[np.uint64],
+    listing: bool,
 ) -> Subsets:
-    """The heavy subsets of all sets with at most `most` of them, as far as the top bits of their digest are `part`.
+    """Walk the heavy subsets of the sets from `first` up to `last`: first to mark them, then to list the shared ones.
 
-    The digest of a subset is the sum of its elements' digests, so that taking an element away is one subtraction.
+    Most subsets belong to one set alone and are of no use. So a first walk marks them in two filters by a few bits of
+    their digest, and a second lists those whose mark was met twice: all that are shared, and a few by chance. The
+    digest of a subset is the sum of its elements' digests, so that taking an element away is one subtraction.
+
+    Args:
+        sets: The sets.
+        first: The first set to walk.
+        last: The set behind the last one.
+        theta2: The square of theta.
+        most: Walking a set stops behind so many subsets.
+        counts: Filled by the first walk with the number of subsets of each set; the second leaves out sets with more
+            than `most`.
+        bits: How many bits of a digest tell its place in the filters.
+        once: The filter of digests met.
+        twice: The filter of digests met again.
+        listing: Whether this is the second walk.
     """
+    # Plain arrays, because a compiled loop cannot yet look through a tuple at each turn.
+    start, element, total, weight = sets.start, sets.element, sets.total, sets.weight
+    part, low, high = sets.part, sets.low, sets.high
+    one = np.uint64(1)
     shift = np.uint64(64 - bits)
-    sets = len(start) - 1
-    wanted = np.uint64(part)
-    path = np.empty(most + 2, np.int64)
-    room = 0
-    for i in range(sets):
-        if counts[i] <= most:
-            room += counts[i]
-    room = (room >> bits) + (room >> (bits + 2)) + 1024
+    room = 1024
     out_low, out_high = np.empty(room, np.uint64), np.empty(room, np.uint64)
     out_weight, out_owner = np.empty(room, np.int64), np.empty(room, np.int32)
     size = 0
-    for i in range(sets):
-        if counts[i] > most:
+    loose = np.empty(_LOOSE, np.int32)
+    needs = np.empty(_LOOSE, np.int64)
+    path = np.empty(_LOOSE + 1, np.int64)
+    for i in range(first, last):
+        if listing and counts[i] > most:
             continue
-        if size + counts[i] > room:
-            room = room * 3 // 2 + counts[i]
+        begin, end = start[i], start[i + 1]
+        left = total[i]
+        budget = np.int64((1.0 - theta2) * left * _SLACK)
+        a, b = np.uint64(0), np.uint64(0)
+        n = 0
+        for at in range(begin, end):
+            e = element[at]
+            a += low[e]
+            b += high[e]
+            if weight[e] <= budget:
+                if n < _LOOSE:
+                    # Into its place: what has more parts goes first, so that an element follows all it is part of.
+                    spot = n
+                    mine = _parts(part, e)
+                    while spot > 0 and _parts(part, loose[spot - 1]) < mine:
+                        loose[spot] = loose[spot - 1]
+                        spot -= 1
+                    loose[spot] = e
+                n += 1
+        if n > _LOOSE:
+            counts[i] = most + 1
+            continue
+        _find_needs(element[begin:end], part, loose[:n], needs)
+        if listing and size + counts[i] > room:
+            room = 2 * room + counts[i]
             out_low, out_high = _longer(out_low, room), _longer(out_high, room)
             out_weight, out_owner = _longer(out_weight, room), _longer(out_owner, room)
-        begin, end = start[i], start[i + 1]
-        budget = np.int64((1.0 - theta2) * total[i] * _SLACK)
-        left = total[i]
-        a, b = np.uint64(0), np.uint64(0)
-        for at in range(begin, end):
-            a += low[element[at]]
-            b += high[element[at]]
-        depth = 0
-        at = begin
+        count = depth = x = 0
+        gone = np.int64(0)
         fresh = True
         while True:
             if fresh:
-                if bits == 0 or a >> shift == wanted:
-                    out_low[size], out_high[size] = a, b
-                    out_weight[size], out_owner[size] = left, i
-                    size += 1
                 fresh = False
-            if at < end and weight[element[at]] <= budget:
-                lost = element[at]
+                count += 1
+                if count > most:
+                    break
+                bit = a >> shift
+                word, mask = np.int64(bit >> np.uint64(6)), one << (bit & np.uint64(63))
+                if listing:
+                    if twice[word] & mask:
+                        out_low[size], out_high[size] = a, b
+                        out_weight[size], out_owner[size] = left, i
+                        size += 1
+                elif once[word] & mask:
+                    twice[word] |= mask
+                else:
+                    once[word] |= mask
+            while x < n and (weight[loose[x]] > budget or needs[x] & ~gone):
+                x += 1
+            if x < n:
+                lost = loose[x]
                 budget -= weight[lost]
                 left -= weight[lost]
                 a -= low[lost]
                 b -= high[lost]
-                path[depth] = at
+                gone |= np.int64(1) << x
+                path[depth] = x
                 depth += 1
-                at += 1
                 fresh = True
             elif depth == 0:
                 break
             else:
                 depth -= 1
-                at = path[depth]
-                back = element[at]
+                x = path[depth]
+                back = loose[x]
                 budget += weight[back]
                 left += weight[back]
                 a += low[back]
                 b += high[back]
-                at += 1
-    return Subsets(out_low[:size], out_high[:size], out_weight[:size], out_owner[:size])
+                gone &= ~(np.int64(1) << x)
+            x += 1
+        counts[i] = count
+    return Subsets(out_low[:size].copy(), out_high[:size].copy(), out_weight[:size].copy(), out_owner[:size].copy())
+
+
+@inlined
+def _parts(part: NDArray[np.int32], e: int) -> int:
+    # How many parts an element has.
+    n = 0
+    while n < part.shape[1] and part[e, n] >= 0:
+        n += 1
+    return n
+
+
+@kernel
+def _find_needs(
+    elements: NDArray[np.int32], part: NDArray[np.int32], loose: NDArray[np.int32], needs: NDArray[np.int64]
+) -> None:
+    # Tell in bits which loose elements must be gone before each, that is, those it is part of; if one of these is not
+    # loose, all bits are set, and the element stays.
+    needs[: len(loose)] = 0
+    for e in elements:
+        for p in range(part.shape[1]):
+            inner = part[e, p]
+            if inner < 0:
+                break
+            for x in range(len(loose)):
+                if loose[x] == inner:
+                    outer = np.int64(-1)
+                    for y in range(x):
+                        if loose[y] == e:
+                            outer = np.int64(1) << y
+                    needs[x] |= outer
+                    break
 
 
 @kernel
@@ -171,117 +232,130 @@ class Groups(NamedTuple):
 
 
 @kernel
-def group_subsets(subsets: Subsets, order: NDArray[np.int64], total: NDArray[np.int64]) -> Groups:
-    """The groups of two or more sets, given the order of the subsets' digests."""
-    n = len(order)
-    groups = members = 0
-    i = 0
+def group_subsets(subsets: Subsets, packed: NDArray[np.uint64], bits: int) -> Groups:
+    """The groups of two or more sets.
+
+    Args:
+        subsets: Some subsets, those of a set together.
+        packed: For each subset its digest, with its position in place of the low bits; sorted.
+        bits: How many bits a position has.
+    """
+    low, high, n = subsets.low, subsets.high, len(packed)
+    shift = np.uint64(bits)
+    position = (np.uint64(1) << shift) - np.uint64(1)
+    start = np.zeros(n // 2 + 1, np.int64)
+    member = np.empty(n, np.int32)
+    weight = np.empty(n // 2, np.int64)
+    groups = members = i = 0
     while i < n:
         j = i + 1
-        first = order[i]
-        while j < n and subsets.low[order[j]] == subsets.low[first] and subsets.high[order[j]] == subsets.high[first]:
+        while j < n and packed[j] >> shift == packed[i] >> shift:
             j += 1
-        if j - i > 1:
-            groups += 1
-            members += j - i
+        # Nearly always all of a run are equal; where chance brought others in, they wait in their order.
+        end = j
+        while end - i > 1:
+            first = np.int64(packed[i] & position)
+            size = waiting = 0
+            for at in range(i, end):
+                this = np.int64(packed[at] & position)
+                if low[this] == low[first] and high[this] == high[first]:
+                    member[members + size] = subsets.owner[this]
+                    size += 1
+                else:
+                    packed[i + waiting] = packed[at]
+                    waiting += 1
+            if size > 1:
+                weight[groups] = subsets.weight[first]
+                groups += 1
+                members += size
+                start[groups] = members
+            end = i + waiting
         i = j
-    start = np.zeros(groups + 1, np.int64)
-    member = np.empty(members, np.int32)
-    weight = np.empty(groups, np.int64)
-    groups = members = 0
-    i = 0
-    while i < n:
-        j = i + 1
-        first = order[i]
-        while j < n and subsets.low[order[j]] == subsets.low[first] and subsets.high[order[j]] == subsets.high[first]:
-            j += 1
-        size = j - i
-        if size > 1:
-            # Equal digests are in the order of their owners, and both sorts are stable.
-            if size <= 24:
-                for at in range(size):
-                    owner = subsets.owner[order[i + at]]
-                    spot = members + at
-                    while spot > members and total[member[spot - 1]] > total[owner]:
-                        member[spot] = member[spot - 1]
-                        spot -= 1
-                    member[spot] = owner
-            else:
-                owners = np.empty(size, np.int32)
-                for at in range(size):
-                    owners[at] = subsets.owner[order[i + at]]
-                by_weight = np.argsort(total[owners], kind="mergesort")
-                for at in range(size):
-                    member[members + at] = owners[by_weight[at]]
-            weight[groups] = subsets.weight[first]
-            groups += 1
-            members += size
-            start[groups] = members
-        i = j
-    return Groups(start, member, weight)
+    return Groups(start[: groups + 1].copy(), member[:members].copy(), weight[:groups].copy())
 
 
 @kernel
-def groups_of_members(groups: Groups, sets: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The groups that each set is in: where those of a set start, and the groups."""
-    start = np.zeros(sets + 1, np.int64)
-    for at in range(len(groups.member)):
-        start[groups.member[at] + 1] += 1
-    for i in range(sets):
-        start[i + 1] += start[i]
-    group = np.empty(len(groups.member), np.int32)
-    next_ = start[:-1].copy()
-    for g in range(len(groups.start) - 1):
-        for at in range(groups.start[g], groups.start[g + 1]):
-            owner = groups.member[at]
-            group[next_[owner]] = g
-            next_[owner] += 1
-    return start, group
+def turned(
+    start: NDArray[np.int64], item: NDArray[np.int32], items: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """From the items of each row to the rows of each item: where those of an item start, and the rows, ascending."""
+    begin = np.zeros(items + 1, np.int64)
+    for at in range(len(item)):
+        begin[item[at] + 1] += 1
+    for i in range(items):
+        begin[i + 1] += begin[i]
+    row = np.empty(len(item), np.int32)
+    following = begin[:-1].copy()
+    for r in range(len(start) - 1):
+        for at in range(start[r], start[r + 1]):
+            i = item[at]
+            row[following[i]] = r
+            following[i] += 1
+    return begin, row
 
 
 @kernel
 def pairs_of(
-    long: NDArray[np.int64],
-    start: NDArray[np.int64],
-    element: NDArray[np.int32],
-    weight: NDArray[np.int64],
-    total: NDArray[np.int64],
+    some: NDArray[np.int64],
+    among: NDArray[np.bool_],
+    sets: Sets,
     posting_start: NDArray[np.int64],
     posting: NDArray[np.int32],
     theta2: float,
 ) -> Groups:
-    """The sets affine to some sets with too many subsets, by adding up common weights; a pair is a group of two."""
-    sets = len(start) - 1
-    common = np.zeros(sets, np.int64)
-    touched = np.empty(sets, np.int32)
-    is_long = np.zeros(sets, np.bool_)
-    for i in long:
-        is_long[i] = True
+    """The sets affine to some sets, found by what they must share; a pair is a group of two.
+
+    A set affine to A can lack elements of A of little weight together, so it holds at least one of any few elements
+    that weigh more. The rarest are taken, and the sets that hold one are compared with A.
+
+    Args:
+        some: The sets whose neighbours are wanted.
+        among: For all sets, whether their own neighbours are wanted too, here or elsewhere; of two such, the pair is
+            listed for the first.
+        sets: The sets.
+        posting_start: Where the sets that hold each element start.
+        posting: The sets that hold each element, ascending.
+        theta2: The square of theta.
+    """
+    start, element, total, weight = sets.start, sets.element, sets.total, sets.weight
+    looked_for = np.full(len(total), -1, np.int32)
     member = np.empty(1024, np.int32)
     shared = np.empty(512, np.int64)
     pairs = 0
-    for i in long:
-        seen = 0
-        for at in range(start[i], start[i + 1]):
-            e = element[at]
+    for i in some:
+        mine = element[start[i] : start[i + 1]]
+        rarest = np.argsort(posting_start[mine + 1] - posting_start[mine])
+        spare = (1.0 - theta2) * total[i] * _SLACK
+        lightest, heaviest = theta2 * total[i] / _SLACK, total[i] / theta2 * _SLACK
+        for at in rarest:
+            e = mine[at]
             for p in range(posting_start[e], posting_start[e + 1]):
                 other = posting[p]
-                if common[other] == 0:
-                    touched[seen] = other
-                    seen += 1
-                common[other] += weight[e]
-        for t in range(seen):
-            other = touched[t]
-            both = common[other]
-            common[other] = 0
-            # Two long sets meet twice; once is enough.
-            if other == i or (is_long[other] and other < i) or not affine(both, total[i], total[other], theta2):
-                continue
-            if pairs == len(shared):
-                member, shared = _longer(member, 4 * pairs), _longer(shared, 2 * pairs)
-            lighter = total[i] < total[other] or (total[i] == total[other] and i < other)
-            member[2 * pairs] = i if lighter else other
-            member[2 * pairs + 1] = other if lighter else i
-            shared[pairs] = both
-            pairs += 1
+                if looked_for[other] == i or other == i or (among[other] and other < i):
+                    continue
+                looked_for[other] = i
+                if not lightest <= total[other] <= heaviest:
+                    continue
+                both = np.int64(0)
+                x, y = start[i], start[other]
+                while x < start[i + 1] and y < start[other + 1]:
+                    if element[x] == element[y]:
+                        both += weight[element[x]]
+                        x += 1
+                        y += 1
+                    elif element[x] < element[y]:
+                        x += 1
+                    else:
+                        y += 1
+                if not affine(both, total[i], total[other], theta2):
+                    continue
+                if pairs == len(shared):
+                    member, shared = _longer(member, 4 * pairs), _longer(shared, 2 * pairs)
+                member[2 * pairs] = min(i, other)
+                member[2 * pairs + 1] = max(i, other)
+                shared[pairs] = both
+                pairs += 1
+            spare -= weight[e]
+            if spare < 0:
+                break
     return Groups(np.arange(pairs + 1) * 2, member[: 2 * pairs], shared[:pairs])

@@ -5,9 +5,9 @@ and Management 51, 2015. Exact, on the whole log: the graph of affine queries is
 heavy subsets that affine queries share (`kernels/heavy.py`).
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,14 @@ from pydantic import Field, model_validator
 
 from queryveil.claims import AffineUsers
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
+from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, rarest_word, release_queries
 from queryveil.release import Release
 
-if TYPE_CHECKING:
-    from queryveil.kernels.heavy import Groups
-
-MOST_SUBSETS = 4096
-"""A vertex with more heavy subsets, a very long query, meets its neighbours by adding up common weights instead."""
-
-_PARTITION = 16_000_000
+MOST_SHOWN = 10
+"""How many affine queries or concepts `explain` names."""
 
 
 class Affinity(Method):
@@ -55,6 +51,15 @@ class Affinity(Method):
     min_term_users: int = Field(
         2, ge=1, description="a query with a concept is released only if each of its words has so many distinct users"
     )
+    min_query_users: int = Field(
+        1, ge=1, description="a query is released only if so many users issued it, against who saw it typed"
+    )
+    max_new_users: int | None = Field(
+        None,
+        ge=0,
+        description="of the users behind a query, so many at most may be new accounts, whose whole history is one or "
+        "two distinct queries; against accounts made up to protect it",
+    )
     users: Literal["fresh", "drop"] = Field(
         "fresh", description="keep users apart under fresh random ids, or drop them"
     )
@@ -71,167 +76,146 @@ class Affinity(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release every query of anonymity degree at least k."""
         check_k(self, "k", self.k, log)
-        min_users = self.min_users if self.min_users is not None else default_min_users(log, self.k)
-        kept, concepts, alone = self._released(log, min_users)
-        notes = [f"{concepts:,} concepts of at least {min_users:,} users."]
-        if concepts == 0:
+        candidates = Candidates(self, log)
+        ((_, _, kept),) = candidates.released([self.k], [self.theta])
+        alone = int((log.users_per_query[kept] < self.k).sum())
+        notes = [f"{len(candidates.concepts):,} concepts of at least {candidates.min_users:,} users."]
+        if len(candidates.concepts) == 0:
             notes.append("No concept survives, so every query falls back to equality.")
         notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
-        claim = AffineUsers(users=self.k, theta=self.theta, min_users=min_users, min_term_users=self.min_term_users)
+        claim = AffineUsers(
+            users=self.k,
+            theta=self.theta,
+            min_users=candidates.min_users,
+            min_term_users=self.min_term_users,
+            min_query_users=self.min_query_users,
+            max_new_users=self.max_new_users,
+        )
         return release_queries(self, log, kept, claim, k=self.k, seed=seed, users=self.users, notes=notes)
 
+    def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
+        """The anonymity degree of every query: the largest k for which it would be released, at most `max_degree`.
+
+        Concepts, and all other parameters, are those of this method, whatever the k. The degree is 0 for a query that
+        is released for no k, because a word of it is too rare or too few users issued it.
+        """
+        degree = np.zeros(log.n_queries, np.int64)
+        for _, k, kept in Candidates(self, log).released(range(1, max_degree + 1), [self.theta]):
+            degree[kept] = k
+        return degree
+
     def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
-        """What the rules find for the query: its words, its concepts, and whether enough users stand behind it."""
-        min_users = self.min_users if self.min_users is not None else default_min_users(log, self.k)
-        concepts = mine_concepts(log, min_users)
-        start, _ = query_vectors(log, concepts)
-        held, users = int(start[query_id + 1] - start[query_id]), int(log.users_per_query[query_id])
-        if held == 0:
-            return [Reason(f"no concept, so at least {self.k} users issued the query", users >= self.k, f"{users} did")]
-        rarest = int(rarest_word(log)[query_id])
-        rule = f"at least {self.min_term_users} users used each of its words"
-        reasons = [Reason(rule, rarest >= self.min_term_users, f"{rarest} used the rarest")]
-        if rarest >= self.min_term_users:
-            kept = bool(self._released(log, min_users)[0][query_id])
-            rule = f"at least {self.k} users behind it and the released queries affine to it"
-            reasons.append(Reason(rule, kept, f"{users} issued it, it holds {held} concepts"))
+        """What the rules find for the query, and what stands behind it; other queries only if they are released."""
+        candidates = Candidates(self, log)
+        users = int(log.users_per_query[query_id])
+        reasons = [Reason("degree under equality", None, f"{users}, the users who issued it")]
+        if candidates.held[query_id]:
+            rarest = int(rarest_word(log)[query_id])
+            rule = f"at least {self.min_term_users} users used each of its words"
+            reasons.append(Reason(rule, rarest >= self.min_term_users, f"{rarest} used the rarest"))
+        if self.min_query_users > 1:
+            rule = f"at least {self.min_query_users} users issued it"
+            reasons.append(Reason(rule, users >= self.min_query_users, f"{users} did"))
+        if not candidates.held[query_id]:
+            counted = int(candidates.issued[query_id])
+            rule = f"no concept, so at least {self.k} users issued the query"
+            return [*reasons, Reason(rule, counted >= self.k, f"{counted} that count did")]
+        reasons.append(Reason("concepts it holds", None, candidates.concepts_of(query_id)))
+        if candidates.chosen[query_id]:
+            reasons += candidates.witnesses(query_id)
         return reasons
 
-    def _released(self, log: QueryLog, min_users: int) -> tuple[NDArray[np.bool_], int, int]:
-        """Which queries are released, how many concepts there are, and how many released queries lack k users."""
-        concepts = mine_concepts(log, min_users)
-        start, concept = query_vectors(log, concepts)
-        kept = log.users_per_query >= self.k
-        some = np.diff(start) > 0
-        kept[some] = False
-        eligible = some & (rarest_word(log) >= self.min_term_users)
-        if eligible.any():
-            vertices = _vertices(log, eligible, start, concept, concepts.squared)
-            with ThreadPoolExecutor(log.engine.threads) as pool:
-                alive = _survivors(vertices, self.k, self.theta * self.theta, pool, log.engine.threads)
-            kept[eligible] = alive[vertices.of_query]
-        return kept, len(concepts), int((log.users_per_query[kept] < self.k).sum())
 
+class Candidates:
+    """The queries of a log that affinity may release, before any k or theta: concepts, vectors, users that count.
 
-@dataclass(frozen=True)
-class _Vertices:
-    """Distinct concept vectors; queries with equal vectors have the same neighbours and are one vertex."""
-
-    of_query: NDArray[np.int32]
-    """The vertex of each eligible query."""
-    start: NDArray[np.int64]
-    concept: NDArray[np.int32]
-    squared: NDArray[np.int64]
-    """The squared weight of each concept, in fixed point."""
-    total: NDArray[np.int64]
-    """The sum of squared weights of each vertex."""
-    user_start: NDArray[np.int64]
-    user: NDArray[np.int32]
-
-
-def _vertices(
-    log: QueryLog,
-    eligible: NDArray[np.bool_],
-    start: NDArray[np.int64],
-    concept: NDArray[np.int32],
-    squared: NDArray[np.int64],
-) -> _Vertices:
-    """Merge equal vectors, and gather the users behind each."""
-    from queryveil.kernels.digest import digests
-    from queryveil.kernels.intern import Interner
-
-    queries = np.flatnonzero(eligible)
-    begin, end = start[:-1][queries], start[1:][queries]
-    of_query, fresh = Interner().add(*digests(concept.view(np.uint8), begin * 4, end * 4))
-    size = (end - begin)[fresh]
-    vertex_start = np.concatenate([[0], np.cumsum(size)])
-    at = np.repeat(begin[fresh] - vertex_start[:-1], size) + np.arange(vertex_start[-1])
-    elements = concept[at]
-    total = np.add.reduceat(squared[elements], vertex_start[:-1])
-    vertex_of = np.full(log.n_queries, -1, np.int64)
-    vertex_of[queries] = of_query
-    pairs = log.engine.table("SELECT query_id, user_id FROM events GROUP BY query_id, user_id")
-    vertex = vertex_of[pairs["query_id"].to_numpy()]
-    packed = vertex[vertex >= 0] << 32 | pairs["user_id"].to_numpy()[vertex >= 0]
-    packed.sort()
-    packed = packed[np.diff(packed, prepend=-1) > 0]
-    user_start = np.searchsorted(packed, np.arange(len(fresh) + 1) << 32)
-    return _Vertices(
-        of_query, vertex_start, elements, squared, total, user_start, (packed & 0xFFFFFFFF).astype(np.int32)
-    )
-
-
-def _survivors(vertices: _Vertices, k: int, theta2: float, pool: ThreadPoolExecutor, threads: int) -> NDArray[np.bool_]:
-    """The generalized core: peel vertices with fewer than k users in their closed neighbourhood until none is left.
-
-    A vertex with k users of its own never falls. Any other is looked at until k users are found; it is looked at again
-    only when one of the neighbours that vouched for it falls.
+    Attributes:
+        concepts: The concepts of the log.
+        min_users: The users that a concept has at least.
+        held: How many concepts each query holds.
+        issued: For each query the users who issued it, as far as they count.
+        chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
     """
-    from queryveil.kernels.cores import find_witnesses, lost_a_witness
-    from queryveil.kernels.heavy import groups_of_members
 
-    groups = _groups(vertices, theta2, pool)
-    group_start, group = groups_of_members(groups, len(vertices.total))
-    alive = np.ones(len(vertices.total), np.bool_)
-    open_ = np.flatnonzero(np.diff(vertices.user_start) < k)
-    witness = np.full((len(vertices.total), k - 1), -1, np.int32)
-    look = open_
-    while len(look):
-        # All of a round look at the same state, so that the number of threads changes nothing.
-        parts = np.array_split(look, max(1, min(4 * threads, len(look) // 1000)))
-        found = np.concatenate(
-            list(
-                pool.map(
-                    lambda part: find_witnesses(
-                        part, k, alive, vertices.user_start, vertices.user, group_start, group, groups,
-                        vertices.total, theta2, witness,
-                    ),
-                    parts,
-                )
-            )
-        )  # fmt: skip
-        alive[look[~found]] = False
-        open_ = open_[alive[open_]]
-        look = open_[lost_a_witness(open_, alive, witness)]
-    return alive
+    def __init__(self, method: Affinity, log: QueryLog) -> None:
+        self._method, self._log = method, log
+        self.min_users = method.min_users if method.min_users is not None else default_min_users(log, method.k)
+        self.concepts = mine_concepts(log, self.min_users)
+        self._start, self._concept = query_vectors(log, self.concepts)
+        self.held = np.diff(self._start)
+        self._enough = log.users_per_query >= method.min_query_users
+        self.chosen = (self.held > 0) & self._enough
+        if self.chosen.any():
+            self.chosen &= rarest_word(log) >= method.min_term_users
 
+    @cached_property
+    def vertices(self) -> Vertices:
+        """The vertices of the graph."""
+        return vertices_of(self._log, self.concepts, self._start, self._concept, self.chosen)
 
-def _groups(vertices: _Vertices, theta2: float, pool: ThreadPoolExecutor) -> "Groups":
-    """All groups of vertices that share a heavy subset."""
-    from queryveil.kernels.digest import digests
-    from queryveil.kernels.heavy import Groups, count_subsets, group_subsets, list_subsets, pairs_of
-    from queryveil.kernels.order import digest_order
+    @cached_property
+    def issued(self) -> NDArray[np.int64]:
+        """For each query the users who issued it, as far as they count."""
+        if self._method.max_new_users is None:
+            return self._log.users_per_query
+        pairs = self._log.searchers
+        new = new_accounts(self._log)[pairs["user_id"].to_numpy()]
+        count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
+        return self._log.users_per_query - count + np.minimum(count, self._method.max_new_users)
 
-    v = vertices
-    counts = count_subsets(v.start, v.concept, v.squared, v.total, theta2, MOST_SUBSETS)
-    short = counts <= MOST_SUBSETS
-    bits = max(0, int(counts[short].sum() // _PARTITION).bit_length())
-    ids = np.arange(len(v.squared), dtype=np.int64)
-    low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
+    def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[tuple[float, int, NDArray[np.bool_]]]:
+        """Which queries are released for each theta and k, both ascending; one graph serves all."""
+        ks, thetas = list(ks), list(thetas)
+        graph = None
+        if self.chosen.any():
+            graph = AffinityGraph(self.vertices, thetas[0], self._log.engine.threads)
+        # What a lower theta does not release, a higher one does not either.
+        below = {k: np.ones(len(self.vertices) if graph is not None else 0, np.bool_) for k in ks}
+        for theta in thetas:
+            new = self._method.max_new_users
+            cores = graph.cores(ks, theta=theta, most_new=new, within=below.__getitem__) if graph is not None else None
+            for k in ks:
+                kept = (self.held == 0) & self._enough & (self.issued >= k)
+                if cores is not None:
+                    below[k] = next(cores)
+                    kept[self.chosen] = below[k][self.vertices.of_query[self.chosen]]
+                yield theta, k, kept
 
-    def part(number: int) -> Groups:
-        subsets = list_subsets(
-            v.start, v.concept, v.squared, low, high, v.total, counts, theta2, MOST_SUBSETS, number, bits
-        )
-        return group_subsets(subsets, digest_order(subsets.low, subsets.high), v.total)
+    def concepts_of(self, query_id: int) -> str:
+        """The concepts of a query, the heaviest first, with their weights."""
+        mine = self._concept[self._start[query_id] : self._start[query_id + 1]][::-1]
+        named = [f"'{self.concepts.text(self._log, c)}' ({self.concepts.weight[c]:.2f})" for c in mine[:MOST_SHOWN]]
+        return ", ".join(named) + (f" and {len(mine) - MOST_SHOWN} more" if len(mine) > MOST_SHOWN else "")
 
-    parts = list(pool.map(part, range(1 << bits)))
-    if not short.all():
-        posting_start, posting = _postings(v)
-        long = np.flatnonzero(~short)
-        parts.append(pairs_of(long, v.start, v.concept, v.squared, v.total, posting_start, posting, theta2))
-    sizes = np.cumsum([0, *(len(p.member) for p in parts)])
-    start = np.concatenate([[0], *(p.start[1:] + size for p, size in zip(parts, sizes[:-1], strict=True))])
-    return Groups(
-        start.astype(np.int64),
-        np.concatenate([p.member for p in parts]),
-        np.concatenate([p.weight for p in parts]),
-    )
-
-
-def _postings(vertices: _Vertices) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The vertices that hold each concept."""
-    owner = np.repeat(np.arange(len(vertices.total), dtype=np.int32), np.diff(vertices.start))
-    order = np.argsort(vertices.concept, kind="stable")
-    start = np.searchsorted(vertices.concept[order], np.arange(len(vertices.squared) + 1))
-    return start, owner[order]
+    def witnesses(self, query_id: int) -> list[Reason]:
+        """The degree of a query under affinity, and the released queries that stand behind it."""
+        method, log = self._method, self._log
+        graph = AffinityGraph(self.vertices, method.theta, log.engine.threads)
+        most = max(2 * method.k, 30)
+        vertex = int(self.vertices.of_query[query_id])
+        degree = 0
+        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=method.max_new_users), 1):
+            if k == method.k:
+                released = core
+            degree = k if core[vertex] else degree
+            if k >= method.k and not core[vertex]:
+                break
+        rule = f"at least {method.k} users behind it and the released queries affine to it"
+        told = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
+        reasons = [Reason(rule, degree >= method.k, told)]
+        near = graph.neighbours(vertex)
+        near = near[released[near]]
+        same = np.flatnonzero(self.vertices.of_query == vertex)
+        others = np.flatnonzero(np.isin(self.vertices.of_query, near))
+        if released[vertex]:
+            others = np.concatenate([same[same != query_id], others])
+        if len(others) == 0:
+            return [*reasons, Reason("affine queries that are released", None, "none")]
+        pairs = log.searchers
+        behind = np.isin(pairs["query_id"].to_numpy(), others)
+        users = len(set(pairs["user_id"].to_numpy()[behind].tolist()))
+        shown = others[np.argsort(-log.users_per_query[others], kind="stable")][:MOST_SHOWN]
+        names = ", ".join(f"'{log.query_text[int(q)].as_py()}' ({log.users_per_query[q]:,})" for q in shown)
+        more = f" and {len(others) - MOST_SHOWN:,} more" if len(others) > MOST_SHOWN else ""
+        found = f"{len(others):,}, issued by {users:,} users: {names}{more}"
+        return [*reasons, Reason("affine queries that are released", None, found)]

@@ -20,7 +20,8 @@ class Reason:
     """One rule that a query met, or failed: what decided whether it is released."""
 
     rule: str
-    passed: bool
+    passed: bool | None
+    """None where nothing is decided, and something is told that helps to understand."""
     found: str
 
 
