@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from queryveil.ingest import read_log
     from queryveil.log import QueryLog
     from queryveil.methods import Affinity, Equality, Rules
+    from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
+    from queryveil.sweeps import sweep
     from queryveil.synth import generate
     from queryveil.verifier import verify
 
@@ -33,8 +35,10 @@ __all__ = [
     "Rules",
     "explain",
     "generate",
+    "neighbourhood",
     "profile",
     "read_log",
+    "sweep",
     "verify",
 ]
 
@@ -47,8 +51,10 @@ _HOMES = {
     "Rules": "methods",
     "explain": "explanation",
     "generate": "synth",
+    "neighbourhood": "neighbourhoods",
     "profile": "profiles",
     "read_log": "ingest",
+    "sweep": "sweeps",
     "verify": "verifier",
 }
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from queryveil.cli import anonymize, concepts, explain, profile, synth, verify
+from queryveil.cli import anonymize, concepts, explain, neighbours, profile, sweep, synth, verify
 from queryveil.errors import QueryveilError
 
 
@@ -28,6 +28,8 @@ def build(words: list[str]) -> typer.Typer:
     app.command("synth")(synth.synth)
     app.command("profile")(profile.profile)
     app.command("concepts")(concepts.concepts)
+    app.command("sweep")(sweep.sweep)
+    app.command("neighbours")(neighbours.neighbours)
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(verify.verify)
     app.command("explain")(explain.explain)

@@ -135,4 +135,6 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> tup
 
 def printable(text: str) -> str:
     """Text of a log without what could steer a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    from queryveil.text.show import printable as shown
+
+    return shown(text)

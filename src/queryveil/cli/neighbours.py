@@ -1,0 +1,66 @@
+"""queryveil neighbours: the affine queries around one."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def neighbours(
+    log: options.Logs,
+    query: Annotated[str, typer.Option("--query", "-q", help="The query, in any spelling.", show_default=False)],
+    theta: Annotated[float, typer.Option("--theta", help="Least cosine of affine queries.")] = 0.9,
+    max_vertices: Annotated[
+        int, typer.Option("--max-vertices", min=1, help="Queries the graph may have; V_max in the paper.")
+    ] = 2000,
+    min_users: Annotated[
+        int | None,
+        typer.Option("--min-users", help="Users a concept needs.", show_default="0.01 % of users, at least 5"),
+    ] = None,
+    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 2,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 30,
+    draw: Annotated[
+        str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph: .svg.", show_default=False)
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier drawing.")] = False,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show the affine queries around one query, and the anonymity degree of each.
+
+    The graph grows from the query to its neighbours and theirs, until it is whole or large enough. It shows queries of
+    the log as they were typed, released or not: it is for whoever may see the log.
+    """
+    from queryveil.files import check_file
+    from queryveil.methods import Affinity
+    from queryveil.neighbourhoods import neighbourhood
+
+    rest = {"min_users": min_users, "min_term_users": min_term_users}
+    Affinity(theta=theta, **rest)  # a wrong parameter must not wait for the log
+    if draw is not None:
+        check_file(draw, (".svg",), overwrite)
+    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    with options.working("Growing the graph"):
+        found = neighbourhood(read, query, theta=theta, max_vertices=max_vertices, **rest)
+    if draw is not None:
+        found.save_drawing(draw, overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    rows = [(options.printable(n.query), f"{n.users:,}", f"{n.degree:,}", f"{n.steps:,}") for n in found.queries[:top]]
+    whole = f"{len(found.queries):,} queries" + ("" if len(found.queries) <= top else f", the first {top}")
+    told = (
+        "This is the whole component, so the degrees are exact."
+        if found.whole
+        else "The graph was cut, so the degrees are lower bounds."
+    )
+    parts = [options.table(whole, ("query", "users", "degree", "steps"), rows), told]
+    if draw is not None:
+        parts.append(f"Drawn in {draw}, for whoever may see the log.")
+    options.tables(*parts)

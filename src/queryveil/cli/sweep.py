@@ -1,0 +1,94 @@
+"""queryveil sweep: what each k and theta would release."""
+
+import json
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+N = TypeVar("N", int, float)
+
+
+def sweep(
+    log: options.Logs,
+    k: Annotated[str, typer.Option("-k", metavar="K,...", help="Least distinct users, several.")] = "2,5,10,20,50",
+    theta: Annotated[str, typer.Option("--theta", metavar="T,...", help="Least cosines, several.")] = "0.9,0.8",
+    min_users: Annotated[
+        int | None,
+        typer.Option("--min-users", help="Users a concept needs.", show_default="0.01 % of users, at least k"),
+    ] = None,
+    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 2,
+    min_query_users: Annotated[int, typer.Option("--min-query-users", help="Users the query itself needs.")] = 1,
+    max_new_users: Annotated[
+        int | None,
+        typer.Option("--max-new-users", help="New accounts that count behind a query.", show_default="all"),
+    ] = None,
+    chart: Annotated[
+        str | None,
+        typer.Option("--chart", metavar="FILE", help="Draw it: .svg, .png or .html.", show_default=False),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier chart.")] = False,
+    format: options.InputFormat = None,
+    columns: options.Columns = None,
+    encoding: options.Encoding = None,
+    max_bad_rows: options.MaxBadRows = 0.01,
+    threads: options.Threads = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what equality and affinity would release for a list of k and theta, in one run.
+
+    The share of distinct queries, and of events, as a table and as a chart.
+    """
+    from queryveil.files import check_file
+    from queryveil.methods import Affinity
+    from queryveil.sweeps import CHARTS
+    from queryveil.sweeps import sweep as make
+
+    ks, thetas = _numbers("-k", k, int), _numbers("--theta", theta, float)
+    rest = {
+        "min_users": min_users,
+        "min_term_users": min_term_users,
+        "min_query_users": min_query_users,
+        "max_new_users": max_new_users,
+    }
+    for one in thetas:  # a wrong parameter must not wait for the log
+        Affinity(k=max(ks), theta=one, **rest)
+    if chart is not None:
+        check_file(chart, CHARTS, overwrite)
+    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    with options.working("Sweeping"):
+        found = make(read, ks=ks, thetas=thetas, **rest)
+    if chart is not None:
+        found.save_chart(chart, overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    methods = list(dict.fromkeys(point.method for point in found.points))
+    by = {(point.method, point.k): point for point in found.points}
+    parts: list[Any] = []
+    for title, whole, name in (
+        (f"Distinct queries released, of {found.queries:,}", found.queries, "queries"),
+        (f"Events released, of {found.events:,}", found.events, "events"),
+    ):
+        rows = [
+            (str(k), *(f"{getattr(by[m, k], name):,} ({getattr(by[m, k], name) / whole:.2%})" for m in methods))
+            for k in sorted(set(ks))
+        ]
+        parts.append(options.table(title, ("k", *methods), rows))
+    least = {point.k: point.min_users for point in found.points}
+    same = len(set(least.values())) == 1
+    told = f"{max(least.values()):,}" if same else ", ".join(f"{n:,} (k = {k})" for k, n in sorted(least.items()))
+    parts.append(f"Least users of a concept: {told}.")
+    if chart is not None:
+        parts.append(f"Drawn in {chart}.")
+    options.tables(*parts)
+
+
+def _numbers(option: str, given: str, kind: type[N]) -> list[N]:
+    try:
+        return [kind(part) for part in given.split(",")]
+    except ValueError:
+        noun = "whole numbers" if kind is int else "numbers"
+        raise QueryveilError(f"{option} takes {noun} with commas between them. Got '{given}' instead.") from None

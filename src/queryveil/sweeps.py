@@ -1,0 +1,136 @@
+"""How much affinity releases, for many k and theta at once.
+
+Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
+and Management 51, 2015, figure 5a: the share of released queries against k, for equality and for affinity.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+from queryveil.concepts import default_min_users
+from queryveil.errors import QueryveilError
+from queryveil.files import check_file, write_whole
+from queryveil.log import QueryLog
+from queryveil.methods.affinity import Affinity, Candidates
+from queryveil.methods.queries import check_k
+
+CHARTS = (".svg", ".png", ".html")
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one setting releases."""
+
+    theta: float | None
+    """None for equality."""
+    k: int
+    min_users: int
+    """Least users of a concept."""
+    queries: int
+    """Distinct queries released."""
+    events: int
+
+    @property
+    def method(self) -> str:
+        """The method as the paper writes it."""
+        return "EQ" if self.theta is None else f"AFF θ = {self.theta:g}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What equality and affinity release of a log, setting by setting."""
+
+    queries: int
+    """Distinct queries in the log."""
+    events: int
+    points: tuple[Point, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The sweep as plain values, for JSON."""
+        shares = [
+            asdict(p)
+            | {"method": p.method, "query_share": p.queries / self.queries, "event_share": p.events / self.events}
+            for p in self.points
+        ]
+        return asdict(self) | {"points": shares}
+
+    def save_chart(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Draw the released shares of distinct queries and of events against k, on a logarithmic axis.
+
+        Args:
+            path: Where to: .svg, .png, or .html, which needs no network.
+            overwrite: Whether a file at this place may be replaced.
+        """
+        place = check_file(path, CHARTS, overwrite)
+        chart = self._chart()
+        if place.suffix.lower() == ".png":
+            binary = BytesIO()
+            chart.save(binary, format="png", scale_factor=2)
+            write_whole(place, binary.getvalue())
+        else:
+            text = StringIO()
+            kind = place.suffix.lower()[1:]
+            # All that the page needs is in it, and no menu that would carry the figures to a site.
+            alone: dict[str, Any] = {"inline": True, "embed_options": {"actions": False}} if kind == "html" else {}
+            chart.save(text, format=kind, **alone)
+            write_whole(place, text.getvalue().encode())
+
+    def _chart(self) -> Any:
+        import altair as alt
+
+        order = list(dict.fromkeys(point.method for point in self.points))
+        parts = []
+        for name, title in (("query_share", "Distinct queries released"), ("event_share", "Events released")):
+            values = [{"method": p["method"], "k": p["k"], "share": p[name]} for p in self.as_dict()["points"]]
+            ks = sorted({point.k for point in self.points})
+            lines = alt.Chart({"values": values}, title=title, width=320, height=260).encode(
+                x=alt.X("k:Q", title="k, distinct users", scale=alt.Scale(type="log"), axis=alt.Axis(values=ks)),
+                y=alt.Y("share:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~%")),
+                color=alt.Color("method:N", title=None, sort=order),
+                shape=alt.Shape("method:N", sort=order, legend=None),
+                tooltip=["method:N", "k:Q", alt.Tooltip("share:Q", format=".2%")],
+            )
+            parts.append(lines.mark_line() + lines.mark_point(filled=True, size=60))
+        return alt.hconcat(*parts)
+
+
+def sweep(
+    log: QueryLog,
+    *,
+    ks: Sequence[int] = (2, 5, 10, 20, 50),
+    thetas: Sequence[float] = (0.9, 0.8),
+    **parameters: Any,
+) -> Sweep:
+    """Count what equality and affinity release for every k and theta, in one run.
+
+    Concepts, vectors and the graph are made once, and serve every k and theta. Only where the least users of a concept
+    must differ, because a k is above 0.01 % of the users and `min_users` is not given, they are made again: each number
+    is what `anonymize` with the same parameters releases.
+
+    Args:
+        log: The log.
+        ks: Least distinct users, several values.
+        thetas: Least cosines, several values.
+        **parameters: Further parameters of `Affinity`.
+    """
+    if not ks or not thetas:
+        raise QueryveilError("A sweep needs at least one k and one theta.")
+    ks, thetas = sorted(set(ks)), sorted(set(thetas))
+    users, events = log.users_per_query, log.events_per_query
+    found: dict[tuple[float | None, int], Point] = {}
+    alike: dict[int, list[Affinity]] = {}
+    for k in ks:
+        # Each setting is checked as the method checks it.
+        (method, *_) = [Affinity(k=k, theta=theta, **parameters) for theta in thetas]
+        check_k(method, "k", k, log)
+        least = method.min_users or default_min_users(log, k)
+        alike.setdefault(least, []).append(method)
+        found[None, k] = Point(None, k, least, int((users >= k).sum()), int(events[users >= k].sum()))
+    for least, methods in alike.items():
+        for theta, k, kept in Candidates(methods[-1], log).released([method.k for method in methods], thetas):
+            found[theta, k] = Point(theta, k, least, int(kept.sum()), int(events[kept].sum()))
+    lines = [None, *reversed(thetas)]
+    return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))
