@@ -20,6 +20,8 @@ class Cost:
 
     seconds: float
     peak_gib: float
+    told: str = ""
+    """The last line that the contender printed."""
 
 
 def run(contender: str, *arguments: str | int, times: int = 1) -> Cost:
@@ -30,9 +32,10 @@ def run(contender: str, *arguments: str | int, times: int = 1) -> Cost:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
         if done.returncode:
             raise RuntimeError(f"{contender} failed:\n{done.stderr}")
-        found.append(json.loads(done.stdout.splitlines()[-1]))
+        *told, cost = done.stdout.splitlines()
+        found.append(json.loads(cost) | {"told": told[-1] if told else ""})
     best = min(found, key=lambda cost: cost["seconds"])
-    return Cost(best["seconds"], max(cost["peak_gib"] for cost in found))
+    return Cost(best["seconds"], max(cost["peak_gib"] for cost in found), best["told"])
 
 
 def log_file(users: int) -> Path:

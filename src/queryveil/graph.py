@@ -255,37 +255,34 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     work = np.cumsum(np.diff(vertices.sets.start) ** 3)
     edges = np.searchsorted(work, np.linspace(0, work[-1], 8 * threads + 1))
     edges[-1] = n
-    # 64 to 128 places a vertex: subsets outnumber them only at a low theta, where the filters let more pass.
+    # 64 to 128 places a vertex: subsets outnumber them only at a low theta, where the filter lets more pass.
     bits = n.bit_length() + 6
-    filters = SimpleQueue[tuple[NDArray[np.uint64], NDArray[np.uint64]]]()
+    filters = SimpleQueue[NDArray[np.uint64]]()
     for _ in range(min(threads, 8)):
-        filters.put((np.zeros((1 << bits) // 64, np.uint64), np.zeros((1 << bits) // 64, np.uint64)))
+        filters.put(np.zeros((1 << bits) // 32, np.uint64))
 
-    def walk(part: int, once: NDArray[np.uint64], twice: NDArray[np.uint64], listing: bool) -> Subsets:
+    def walk(part: int, met: NDArray[np.uint64], listing: bool) -> Subsets:
         first, last = edges[part], edges[part + 1]
-        return walk_subsets(vertices.sets, first, last, theta2, MOST_SUBSETS, counts, bits, once, twice, listing)
+        return walk_subsets(vertices.sets, first, last, theta2, MOST_SUBSETS, counts, bits, met, listing)
 
     def mark(part: int) -> None:
-        marked = filters.get()
-        walk(part, *marked, False)
-        filters.put(marked)
+        met = filters.get()
+        walk(part, met, False)
+        filters.put(met)
 
     parts = range(8 * threads)
     _threaded(mark, parts, min(threads, 8))
-    once, twice = filters.get()
+    met = filters.get()
     while not filters.empty():
-        more, more_twice = filters.get()
-        twice |= more_twice
-        twice |= once & more
-        once |= more
-    listed = _threaded(lambda part: walk(part, once, twice, True), parts, threads)
+        more = filters.get()
+        met[1::2] |= more[1::2]
+        met[1::2] |= met[::2] & more[::2]
+        met[::2] |= more[::2]
+    listed = _threaded(lambda part: walk(part, met, True), parts, threads)
     subsets = Subsets(*(np.concatenate(column) for column in zip(*listed, strict=True)))
     del listed
-    bits = len(subsets.low).bit_length()
-    packed = subsets.low >> np.uint64(bits) << np.uint64(bits) | np.arange(len(subsets.low), dtype=np.uint64)
-    packed.sort()
-    found = [group_subsets(subsets, packed, bits)]
-    del subsets, packed
+    found = [group_subsets(subsets, len(subsets.low).bit_length())]
+    del subsets
     long = np.flatnonzero(counts > MOST_SUBSETS)
     if len(long):
         found.append(affine_pairs(vertices, long, theta, threads))

@@ -51,12 +51,10 @@ def test_groups_hold_exactly_the_affine_pairs(drawn, theta, most, bits):
     weights, parts, plain = drawn
     sets, theta2 = arrays(weights, parts, plain), theta * theta
     counts = np.zeros(len(plain), np.int32)
-    once, twice = (np.zeros((1 << bits) // 64, np.uint64) for _ in range(2))
-    walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, once, twice, False)
-    subsets = walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, once, twice, True)
-    room = len(subsets.low).bit_length()
-    packed = np.sort(subsets.low >> np.uint64(room) << np.uint64(room) | np.arange(len(subsets.low), dtype=np.uint64))
-    found = [group_subsets(subsets, packed, room)]
+    met = np.zeros((1 << bits) // 32, np.uint64)
+    walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, False)
+    subsets = walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, True)
+    found = [group_subsets(subsets, bits // 2)]
     long = np.flatnonzero(counts > most)
     postings = turned(sets.start, sets.element, len(weights))
     found.append(pairs_of(long, counts > most, sets, *postings, theta2))
@@ -77,8 +75,8 @@ def test_groups_hold_exactly_the_affine_pairs(drawn, theta, most, bits):
 def test_only_closed_heavy_subsets_are_counted(drawn, theta):
     weights, parts, plain = drawn
     counts = np.zeros(len(plain), np.int32)
-    once, twice = (np.zeros(1, np.uint64) for _ in range(2))
-    walk_subsets(arrays(weights, parts, plain), 0, len(plain), theta * theta, 1000, counts, 6, once, twice, False)
+    met = np.zeros(2, np.uint64)
+    walk_subsets(arrays(weights, parts, plain), 0, len(plain), theta * theta, 1000, counts, 6, met, False)
     for s, count in zip(plain, counts, strict=True):
         least = theta * theta * sum(weights[e] for e in s) * (1 - 1e-9)
         subsets = (set(kept) for n in range(len(s) + 1) for kept in combinations(s, n))
@@ -91,7 +89,7 @@ def test_digests_that_agree_in_their_top_bits_are_told_apart():
 
     high = np.array([1, 2, 1, 1, 3, 2], np.uint64)
     subsets = Subsets(np.zeros(6, np.uint64), high, np.array([10, 20, 10, 10, 30, 20]), np.arange(6, dtype=np.int32))
-    groups = group_subsets(subsets, np.arange(6, dtype=np.uint64), 3)
+    groups = group_subsets(subsets, 3)
     assert groups.member.tolist() == [0, 2, 3, 1, 5]
     assert (groups.start.tolist(), groups.weight.tolist()) == ([0, 3, 5], [10, 20])
 

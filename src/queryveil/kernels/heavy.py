@@ -71,13 +71,12 @@ def walk_subsets(
     most: int,
     counts: NDArray[np.int32],
     bits: int,
-    once: NDArray[np.uint64],
-    twice: NDArray[np.uint64],
+    met: NDArray[np.uint64],
     listing: bool,
 ) -> Subsets:
     """Walk the heavy subsets of the sets from `first` up to `last`: first to mark them, then to list the shared ones.
 
-    Most subsets belong to one set alone and are of no use. So a first walk marks them in two filters by a few bits of
+    Most subsets belong to one set alone and are of no use. So a first walk marks them in a filter by a few bits of
     their digest, and a second lists those whose mark was met twice: all that are shared, and a few by chance. The
     digest of a subset is the sum of its elements' digests, so that taking an element away is one subtraction.
 
@@ -89,9 +88,8 @@ def walk_subsets(
         most: Walking a set stops behind so many subsets.
         counts: Filled by the first walk with the number of subsets of each set; the second leaves out sets with more
             than `most`.
-        bits: How many bits of a digest tell its place in the filters.
-        once: The filter of digests met.
-        twice: The filter of digests met again.
+        bits: How many bits of a digest tell its place in the filter.
+        met: The filter: by turns 64 marks of digests met, and those of digests met again.
         listing: Whether this is the second walk.
     """
     # Plain arrays, because a compiled loop cannot yet look through a tuple at each turn.
@@ -103,15 +101,19 @@ def walk_subsets(
     out_low, out_high = np.empty(room, np.uint64), np.empty(room, np.uint64)
     out_weight, out_owner = np.empty(room, np.int64), np.empty(room, np.int32)
     size = 0
-    loose = np.empty(_LOOSE, np.int32)
-    needs = np.empty(_LOOSE, np.int64)
-    path = np.empty(_LOOSE + 1, np.int64)
+    loose, needs = np.empty(_LOOSE, np.int32), np.empty(_LOOSE, np.int64)
+    loose_weight = np.empty(_LOOSE, np.int64)
+    lightest = np.empty(_LOOSE + 1, np.int64)  # from each place on
+    # The subsets of one set. They meet the filter together, because looking them up one by one waits for the memory.
+    its_low, its_high = np.empty(most + 2, np.uint64), np.empty(most + 2, np.uint64)
+    its_weight, its_gone = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
+    its_next = np.empty(most + 2, np.int64)
     for i in range(first, last):
         if listing and counts[i] > most:
             continue
         begin, end = start[i], start[i + 1]
-        left = total[i]
-        budget = np.int64((1.0 - theta2) * left * _SLACK)
+        budget = np.int64((1.0 - theta2) * total[i] * _SLACK)
+        least = total[i] - budget
         a, b = np.uint64(0), np.uint64(0)
         n = 0
         for at in range(begin, end):
@@ -131,56 +133,48 @@ def walk_subsets(
         if n > _LOOSE:
             counts[i] = most + 1
             continue
-        _find_needs(element[begin:end], part, loose[:n], needs)
-        if listing and size + counts[i] > room:
-            room = 2 * room + counts[i]
+        lightest[n] = total[i] + 1
+        if n > 0:
+            _find_needs(element[begin:end], part, loose[:n], needs)
+            for x in range(n - 1, -1, -1):
+                loose_weight[x] = weight[loose[x]]
+                lightest[x] = min(loose_weight[x], lightest[x + 1])
+        its_low[0], its_high[0], its_weight[0], its_gone[0], its_next[0] = a, b, total[i], 0, 0
+        count, s = 1, 0
+        # From each subset take one more element away, behind the last that went, until none is light enough.
+        while s < count <= most:
+            spare = its_weight[s] - least
+            for x in range(its_next[s], n):
+                if lightest[x] > spare or count > most:
+                    break
+                if loose_weight[x] <= spare and not needs[x] & ~its_gone[s]:
+                    its_low[count], its_high[count] = its_low[s] - low[loose[x]], its_high[s] - high[loose[x]]
+                    its_weight[count] = its_weight[s] - loose_weight[x]
+                    its_gone[count], its_next[count] = its_gone[s] | np.int64(1) << x, x + 1
+                    count += 1
+            s += 1
+        counts[i] = count
+        if count > most:
+            continue
+        if not listing:
+            for s in range(count):
+                bit = its_low[s] >> shift
+                word, mask = np.int64(bit >> np.uint64(6)), one << (bit & np.uint64(63))
+                marks = met[2 * word]
+                met[2 * word] = marks | mask
+                met[2 * word + 1] |= marks & mask
+            continue
+        if size + count > room:
+            room = 2 * room + count
             out_low, out_high = _longer(out_low, room), _longer(out_high, room)
             out_weight, out_owner = _longer(out_weight, room), _longer(out_owner, room)
-        count = depth = x = 0
-        gone = np.int64(0)
-        fresh = True
-        while True:
-            if fresh:
-                fresh = False
-                count += 1
-                if count > most:
-                    break
-                bit = a >> shift
-                word, mask = np.int64(bit >> np.uint64(6)), one << (bit & np.uint64(63))
-                if listing:
-                    if twice[word] & mask:
-                        out_low[size], out_high[size] = a, b
-                        out_weight[size], out_owner[size] = left, i
-                        size += 1
-                elif once[word] & mask:
-                    twice[word] |= mask
-                else:
-                    once[word] |= mask
-            while x < n and (weight[loose[x]] > budget or needs[x] & ~gone):
-                x += 1
-            if x < n:
-                lost = loose[x]
-                budget -= weight[lost]
-                left -= weight[lost]
-                a -= low[lost]
-                b -= high[lost]
-                gone |= np.int64(1) << x
-                path[depth] = x
-                depth += 1
-                fresh = True
-            elif depth == 0:
-                break
-            else:
-                depth -= 1
-                x = path[depth]
-                back = loose[x]
-                budget += weight[back]
-                left += weight[back]
-                a += low[back]
-                b += high[back]
-                gone &= ~(np.int64(1) << x)
-            x += 1
-        counts[i] = count
+        for s in range(count):
+            bit = its_low[s] >> shift
+            word, mask = np.int64(bit >> np.uint64(6)), one << (bit & np.uint64(63))
+            if met[2 * word + 1] & mask:
+                out_low[size], out_high[size] = its_low[s], its_high[s]
+                out_weight[size], out_owner[size] = its_weight[s], i
+                size += 1
     return Subsets(out_low[:size].copy(), out_high[:size].copy(), out_weight[:size].copy(), out_owner[:size].copy())
 
 
@@ -232,45 +226,51 @@ class Groups(NamedTuple):
 
 
 @kernel
-def group_subsets(subsets: Subsets, packed: NDArray[np.uint64], bits: int) -> Groups:
+def group_subsets(subsets: Subsets, bits: int) -> Groups:
     """The groups of two or more sets.
 
     Args:
-        subsets: Some subsets, those of a set together.
-        packed: For each subset its digest, with its position in place of the low bits; sorted.
-        bits: How many bits a position has.
+        subsets: Some subsets, those of the first set first.
+        bits: By how many bits of their digests subsets are brought together before they are compared.
     """
-    low, high, n = subsets.low, subsets.high, len(packed)
-    shift = np.uint64(bits)
-    position = (np.uint64(1) << shift) - np.uint64(1)
+    low, high, n = subsets.low, subsets.high, len(subsets.low)
+    shift = np.uint64(64 - bits)
+    begin = np.zeros((1 << bits) + 1, np.int32)
+    for i in range(n):
+        begin[np.int64(low[i] >> shift) + 1] += 1
+    for bucket in range(1 << bits):
+        begin[bucket + 1] += begin[bucket]
+    order = np.empty(n, np.int32)
+    for i in range(n):
+        bucket = np.int64(low[i] >> shift)
+        order[begin[bucket]] = i
+        begin[bucket] += 1
     start = np.zeros(n // 2 + 1, np.int64)
     member = np.empty(n, np.int32)
     weight = np.empty(n // 2, np.int64)
-    groups = members = i = 0
-    while i < n:
-        j = i + 1
-        while j < n and packed[j] >> shift == packed[i] >> shift:
-            j += 1
-        # Nearly always all of a run are equal; where chance brought others in, they wait in their order.
-        end = j
-        while end - i > 1:
-            first = np.int64(packed[i] & position)
+    groups = members = 0
+    first = 0
+    for bucket in range(1 << bits):
+        # Each turn takes out those equal to the first; the others wait in their order.
+        end = last = begin[bucket]
+        while end - first > 1:
+            model = order[first]
             size = waiting = 0
-            for at in range(i, end):
-                this = np.int64(packed[at] & position)
-                if low[this] == low[first] and high[this] == high[first]:
+            for at in range(first, end):
+                this = order[at]
+                if low[this] == low[model] and high[this] == high[model]:
                     member[members + size] = subsets.owner[this]
                     size += 1
                 else:
-                    packed[i + waiting] = packed[at]
+                    order[first + waiting] = this
                     waiting += 1
             if size > 1:
-                weight[groups] = subsets.weight[first]
+                weight[groups] = subsets.weight[model]
                 groups += 1
                 members += size
                 start[groups] = members
-            end = i + waiting
-        i = j
+            end = first + waiting
+        first = last
     return Groups(start[: groups + 1].copy(), member[:members].copy(), weight[:groups].copy())
 
 
