@@ -1,8 +1,8 @@
-"""k-theta-affinity: the graph against sparse matrix products, the whole method as the log grows, what protection costs."""
+"""k-theta-affinity: the graph against sparse matrix products, the method as the log grows, what protection costs."""
 
 import json
 import math
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -182,3 +182,162 @@ def edges_scikit_learn(number: str, theta: str) -> None:
         found = near.fit(matrix).radius_neighbors_graph(matrix)
     found = found.tocoo()
     _tell(_exact(found.row, found.col, sets, float(theta)))
+
+
+def whole_queryveil(path: str, theta: str) -> None:
+    """The method on the ingested log, part by part."""
+    import time
+
+    import queryveil as qv
+    from queryveil.graph import AffinityGraph
+    from queryveil.methods.affinity import Candidates
+
+    parts = {}
+    start = time.perf_counter()
+
+    def part(name: str) -> None:
+        nonlocal start
+        parts[name] = time.perf_counter() - start
+        start = time.perf_counter()
+
+    # On a small log first, so that no kernel is compiled or loaded within the time.
+    small = qv.read_log(log_file(200))
+    qv.Affinity(k=K, theta=float(theta)).anonymize(small)
+    start = time.perf_counter()
+    log = qv.read_log(path)
+    part("ingest")
+    with timed():
+        method = qv.Affinity(k=K, theta=float(theta))
+        assert log.users_per_word is not None
+        part("users of words and queries")
+        candidates = Candidates(method, log)
+        part("concepts and vectors")
+        assert candidates.vertices is not None
+        part("vertices")
+        graph = AffinityGraph(candidates.vertices, method.theta, log.engine.threads)
+        part("graph")
+        (core,) = graph.cores([K])
+        part("core")
+    kept = log.users_per_query >= K
+    kept[candidates.held > 0] = False
+    kept[candidates.chosen] = core[candidates.vertices.of_query[candidates.chosen]]
+    told = {"rows": log.rows, "events": len(log.events), "queries": log.n_queries, "released": int(kept.sum())}
+    told |= {"equality": int((log.users_per_query >= K).sum()), "vertices": len(candidates.vertices)}
+    print(json.dumps({**told, "concepts": len(candidates.concepts), "parts": parts}))
+
+
+def release_queryveil(path: str, theta: str) -> None:
+    """Everything `queryveil anonymize` does: read, anonymize, write, check every claim, publish."""
+    import shutil
+
+    import queryveil as qv
+
+    with timed():
+        log = qv.read_log(path)
+        qv.Affinity(k=K, theta=float(theta)).anonymize(log, seed=1).save(DATA / "release", overwrite=True)
+    shutil.rmtree(DATA / "release")
+
+
+def protection(path: str) -> None:
+    """How many queries each protection releases."""
+    import queryveil as qv
+
+    log = qv.read_log(path)
+    found = {}
+    with timed():
+        for given in PROTECTIONS:
+            found[json.dumps(given)] = [
+                [point.queries, point.events] for point in qv.sweep(log, ks=[K], **given).points
+            ]
+    print(json.dumps({"queries": log.n_queries, "events": len(log.events), "found": found}))
+
+
+PROTECTIONS: tuple[dict[str, int], ...] = (
+    {},
+    {"min_term_users": 6},
+    {"min_term_users": 20},
+    {"min_query_users": 2},
+    {"min_query_users": 3},
+    {"max_new_users": 2},
+    {"max_new_users": 0},
+)
+
+
+def _graphs(sizes: list[int], times: int) -> list[str]:
+    """The graph against its peers, which must find the same edges."""
+    run(f"{HERE}:make_vectors")
+    peers = ("sparse_dot_topn", "scikit_learn")
+    head = (
+        "| vectors | edges | graph | with edges written out | sparse_dot_topn | scikit-learn | times faster | memory |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|---|"]
+    for size in sizes:
+        graph = run(f"{HERE}:graph_queryveil", size, 0.9, times=times)
+        ours = run(f"{HERE}:edges_queryveil", size, 0.9, times=times)
+        found = {peer: run(f"{HERE}:edges_{peer}", size, 0.9, times=times if size <= 50_000 else 1) for peer in peers}
+        if {ours.told, graph.told} != {peer.told for peer in found.values()} | {ours.told}:
+            raise RuntimeError(f"not the same edges: {ours} {found}")
+        best = min(peer.seconds for peer in found.values())
+        seconds = [f"{cost.seconds:.3f} s" for cost in (graph, ours, *found.values())]
+        memory = " / ".join(f"{cost.peak_gib:.2f}" for cost in (graph, *found.values()))
+        lines.append(
+            f"| {size:,} | {json.loads(ours.told)['edges']:,} | {' | '.join(seconds)} | **{best / graph.seconds:.0f}**"
+            f" ({best / ours.seconds:.0f} with edges) | {memory} GiB |"
+        )
+    return lines
+
+
+def _whole(users: list[int], times: int) -> list[str]:
+    lines = [
+        "| log | theta | ingest | method | of it: users of words, concepts and vectors, vertices, graph, core"
+        " | peak memory | vertices | released | equality releases |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    seconds: dict[tuple[str, int], tuple[float, float]] = {}
+    for theta in ("0.9", "0.8"):
+        for size in users:
+            cost = run(f"{HERE}:whole_queryveil", log_file(size), theta, times=times)
+            told = json.loads(cost.told)
+            ingest, *parts = told["parts"].values()
+            seconds[theta, size] = (cost.seconds, ingest)
+            shares = ", ".join(f"{part:.1f}" for part in parts)
+            released = f"{told['released']:,} ({told['released'] / told['queries']:.1%})"
+            lines.append(
+                f"| {told['rows'] / 1e6:.1f} M rows | {theta} | {ingest:.1f} s | {cost.seconds:.1f} s | {shares} s"
+                f" | {cost.peak_gib:.1f} GiB | {told['vertices']:,} | {released} | {told['equality']:,} |"
+            )
+    small, large = users[0], users[-1]
+    for theta in ("0.9", "0.8"):
+        steps = [
+            f"{math.log(seconds[theta, b][0] / seconds[theta, a][0]) / math.log(b / a):.2f}" for a, b in pairwise(users)
+        ]
+        over = math.log(seconds[theta, large][0] / seconds[theta, small][0]) / math.log(large / small)
+        lines += [
+            "",
+            f"Growth exponent of the method at theta {theta}: {over:.2f} overall, step by step {', '.join(steps)}.",
+        ]
+    return lines
+
+
+def _protections(users: int) -> list[str]:
+    told = json.loads(run(f"{HERE}:protection", log_file(users)).told)
+    lines = ["| protection | released at theta 0.9 | cost | released at theta 0.8 | cost |", "|---|---|---|---|---|"]
+    plain = told["found"]["{}"]
+    for given, points in told["found"].items():
+        cells = [", ".join(f"`{name}` = {value}" for name, value in json.loads(given).items()) or "none"]
+        for place in (1, 2):
+            cells += [f"{points[place][0]:,}", f"{1 - points[place][0] / plain[place][0]:.1%}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"Of {told['queries']:,} distinct queries; equality releases {plain[0][0]:,}. A sweep for each line."]
+    return lines
+
+
+def report(users: list[int], times: int) -> list[str]:
+    """The results as Markdown."""
+    lines = ["### The graph against its peers", "", *_graphs([25_000, 50_000, 100_000, 200_000], times), ""]
+    lines += ["### The whole method", "", *_whole(users, times), ""]
+    lines += ["### From the log to a checked release", "", "| log | theta | time | peak memory |", "|---|---|---|---|"]
+    for theta in ("0.9", "0.8"):
+        cost = run(f"{HERE}:release_queryveil", log_file(users[-1]), theta)
+        lines.append(f"| {users[-1]:,} users | {theta} | {cost.seconds:.0f} s | {cost.peak_gib:.1f} GiB |")
+    return [*lines, "", "### What protection costs", "", *_protections(users[min(1, len(users) - 1)])]

@@ -1,20 +1,24 @@
-"""Run the benchmarks: `python -m benchmarks.run [--users 65000,650000] [--times 2]`; prints Markdown."""
+"""Run the benchmarks and print Markdown: `python -m benchmarks.run foundations --users 65000,650000 --times 2`."""
 
 import argparse
 import os
 import platform
 
-from benchmarks import foundations
+from benchmarks import affinity, foundations
+
+REPORTS = {"foundations": foundations.report, "affinity": affinity.report}
 
 
 def main() -> None:
     """Measure, and print what goes into README.md."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=list(REPORTS), help=f"which: {', '.join(REPORTS)}")
     parser.add_argument("--users", default="65000", help="sizes of the synthetic log, in users")
     parser.add_argument("--times", type=int, default=2, help="runs of each contender; the best counts")
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}\n")
-    print("\n".join(foundations.report([int(users) for users in options.users.split(",")], options.times)))
+    for what in options.what:
+        print("\n".join(REPORTS[what]([int(users) for users in options.users.split(",")], options.times)))
 
 
 if __name__ == "__main__":

@@ -25,18 +25,24 @@ def kernel(function: F) -> F:
     return _compiled(function)
 
 
+def helper(function: F) -> F:
+    """Compile `function` for other kernels alone: a way in from Python would take as long to compile as the loop."""
+    return _compiled(function, no_cpython_wrapper=True)
+
+
 def inlined(function: F) -> F:
     """Compile a helper that is called once per byte or row inside a kernel."""
     return _compiled(function, inline="always")
 
 
-def _compiled(function: F, **options: str) -> F:
+def _compiled(function: F, **options: str | bool) -> F:
     config: Any = numba.config
     njit: Any = numba.njit
     before = config.CACHE_DIR
     config.CACHE_DIR = _cache_folder()
     try:
-        dispatcher = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        # A way in from C, which nobody takes, is left out: it would have to be compiled too.
+        dispatcher = njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     finally:
         config.CACHE_DIR = before
     resolve = dispatcher.get_call_template

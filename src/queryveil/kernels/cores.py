@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.heavy import Groups, affine
 
 
@@ -34,7 +34,7 @@ def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
     return count
 
 
-@kernel
+@helper
 def _count_in(
     users: Users, vertex: int, seen: NDArray[np.int32], count: int, new: int, k: int, most_new: int
 ) -> tuple[int, int]:
@@ -105,7 +105,8 @@ def find_witnesses(
         witnesses = 0
         at, m = next_group[place], next_member[place]
         if at < 0:
-            witness[place, :] = -1
+            for i in range(witness.shape[1]):
+                witness[place, i] = -1
             at, m = group_start[v], np.int64(-1)
         while witnesses < witness.shape[1] and witness[place, witnesses] >= 0:
             count, new = _count_in(users, witness[place, witnesses], seen, count, new, k, most_new)

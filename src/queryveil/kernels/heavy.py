@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import inlined, kernel
+from queryveil.kernels._jit import helper, inlined, kernel
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -187,13 +187,14 @@ def _parts(part: NDArray[np.int32], e: int) -> int:
     return n
 
 
-@kernel
+@helper
 def _find_needs(
     elements: NDArray[np.int32], part: NDArray[np.int32], loose: NDArray[np.int32], needs: NDArray[np.int64]
 ) -> None:
     # Tell in bits which loose elements must be gone before each, that is, those it is part of; if one of these is not
     # loose, all bits are set, and the element stays.
-    needs[: len(loose)] = 0
+    for x in range(len(loose)):
+        needs[x] = 0
     for e in elements:
         for p in range(part.shape[1]):
             inner = part[e, p]
@@ -201,18 +202,19 @@ def _find_needs(
                 break
             for x in range(len(loose)):
                 if loose[x] == inner:
-                    outer = np.int64(-1)
+                    before = np.int64(-1)
                     for y in range(x):
                         if loose[y] == e:
-                            outer = np.int64(1) << y
-                    needs[x] |= outer
+                            before = np.int64(1) << y
+                    needs[x] |= before
                     break
 
 
-@kernel
+@helper
 def _longer(array: A, room: int) -> A:
     out = np.empty(room, array.dtype)
-    out[: len(array)] = array
+    for at in range(len(array)):  # an assignment to a slice would compile messages for errors that cannot happen
+        out[at] = array[at]
     return out  # type: ignore[return-value]  # of the same type, as NumPy's stubs do not know
 
 
@@ -242,9 +244,9 @@ def group_subsets(subsets: Subsets, bits: int) -> Groups:
         begin[bucket + 1] += begin[bucket]
     order = np.empty(n, np.int32)
     for i in range(n):
-        bucket = np.int64(low[i] >> shift)
-        order[begin[bucket]] = i
-        begin[bucket] += 1
+        its = np.int64(low[i] >> shift)
+        order[begin[its]] = i
+        begin[its] += 1
     start = np.zeros(n // 2 + 1, np.int64)
     member = np.empty(n, np.int32)
     weight = np.empty(n // 2, np.int64)
@@ -294,6 +296,12 @@ def turned(
     return begin, row
 
 
+@inlined
+def _held_by(posting_start: NDArray[np.int64], e: int) -> int:
+    # How many sets hold an element.
+    return int(posting_start[e + 1] - posting_start[e])
+
+
 @kernel
 def pairs_of(
     some: NDArray[np.int64],
@@ -319,16 +327,23 @@ def pairs_of(
     """
     start, element, total, weight = sets.start, sets.element, sets.total, sets.weight
     looked_for = np.full(len(total), -1, np.int32)
+    rarest = np.empty(len(weight), np.int32)
     member = np.empty(1024, np.int32)
     shared = np.empty(512, np.int64)
     pairs = 0
     for i in some:
-        mine = element[start[i] : start[i + 1]]
-        rarest = np.argsort(posting_start[mine + 1] - posting_start[mine])
+        # In order of how many sets hold them.
+        n = 0
+        for at in range(start[i], start[i + 1]):
+            spot = n
+            while spot > 0 and _held_by(posting_start, rarest[spot - 1]) > _held_by(posting_start, element[at]):
+                rarest[spot] = rarest[spot - 1]
+                spot -= 1
+            rarest[spot] = element[at]
+            n += 1
         spare = (1.0 - theta2) * total[i] * _SLACK
         lightest, heaviest = theta2 * total[i] / _SLACK, total[i] / theta2 * _SLACK
-        for at in rarest:
-            e = mine[at]
+        for e in rarest[:n]:
             for p in range(posting_start[e], posting_start[e + 1]):
                 other = posting[p]
                 if looked_for[other] == i or other == i or (among[other] and other < i):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 
 _NEWLINE, _RETURN, _QUOTE = np.uint8(10), np.uint8(13), np.uint8(34)
 _SPACE, _TAB = np.uint8(32), np.uint8(9)
@@ -32,7 +32,7 @@ MOST_LINES, MOST_BYTES = 16, 1 << 16
 """A quoted field that runs on for longer was opened by a stray quote: the quote is data, the field a plain one."""
 
 
-@kernel
+@helper
 def _closing_quote(data: NDArray[np.uint8], at: int) -> int:
     """Where the field that opens at `at` has its closing quote; -1 if nowhere near, -2 if not in this block."""
     lines = 0
@@ -79,7 +79,7 @@ def last_row_end(data: NDArray[np.uint8], delimiter: int, quoted: bool) -> int:
     return end
 
 
-@kernel
+@helper
 def _is_utf8(data: NDArray[np.uint8], start: int, end: int) -> bool:
     at = start
     while at < end:

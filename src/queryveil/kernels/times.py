@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 
 MISSING = np.iinfo(np.int64).min
 BAD = MISSING + 1
 
 
-@kernel
+@helper
 def _days(year: int, month: int, day: int) -> int:
     # Days since 1970-01-01 in the proleptic Gregorian calendar, with the year starting in March.
     if month <= 2:
@@ -21,7 +21,7 @@ def _days(year: int, month: int, day: int) -> int:
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
 
 
-@kernel
+@helper
 def _number(data: NDArray[np.uint8], start: int, end: int) -> int:
     value = 0
     for at in range(start, end):
@@ -31,7 +31,7 @@ def _number(data: NDArray[np.uint8], start: int, end: int) -> int:
     return value
 
 
-@kernel
+@helper
 def _micros(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
     if year < 1 or month < 1 or month > 12 or day < 1 or hour < 0 or minute < 0 or second < 0:
         return BAD
@@ -46,7 +46,7 @@ def _micros(year: int, month: int, day: int, hour: int, minute: int, second: int
     return (((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000
 
 
-@kernel
+@helper
 def _clock(data: NDArray[np.uint8], start: int, end: int, midnight: int) -> int:
     # hh:mm[:ss[.f...]] and then nothing, Z, or +hh:mm; `midnight` is the day it belongs to.
     if end - start < 5 or data[start + 2] != 58:
@@ -99,7 +99,7 @@ def _clock(data: NDArray[np.uint8], start: int, end: int, midnight: int) -> int:
     return midnight + ((hour * 60 + minute - shift) * 60 + second) * 1_000_000 + micros
 
 
-@kernel
+@helper
 def _parse(data: NDArray[np.uint8], start: int, end: int, today: int) -> int:
     length = end - start
     if length == 0:

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 
 
-@kernel
+@helper
 def _find(keys: NDArray[np.int64], key: np.int64) -> int:
     # The place of a key among sorted keys, -1 if it is not there.
     low, high = 0, len(keys)

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 
 _SPACE = np.uint8(32)
 
 
-@kernel
+@helper
 def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     # The code point that starts at `at`, and its length in bytes.
     c = np.int64(data[at])

@@ -8,7 +8,7 @@ when it is asked, so that the same seed gives the same bytes whatever the chunks
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 
 Stream = NDArray[np.uint64]
 
@@ -16,7 +16,7 @@ Stream = NDArray[np.uint64]
 Whole = int | np.int64 | np.uint64
 
 
-@kernel
+@helper
 def mix(x: np.uint64) -> np.uint64:
     """Scramble 64 bits (the finalizer of SplitMix64): a bijection without visible pattern."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -24,7 +24,7 @@ def mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@kernel
+@helper
 def key(a: Whole, b: Whole) -> np.uint64:
     """Name a stream, or a page of results, by two numbers."""
     return mix(mix(np.uint64(a) + np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(b))
@@ -45,19 +45,19 @@ def bits(rng: Stream) -> np.uint64:
     return mix(rng[0])
 
 
-@kernel
+@helper
 def uniform(rng: Stream) -> float:
     """Draw a number in [0, 1)."""
     return float(bits(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@helper
 def below(rng: Stream, n: int) -> int:
     """Draw a whole number in [0, n)."""
     return int(uniform(rng) * n)
 
 
-@kernel
+@helper
 def normal(rng: Stream) -> float:
     """Draw from the standard normal distribution (Box and Muller)."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniform(rng)))
@@ -78,7 +78,7 @@ def zipf(rng: Stream, n: int, slope: float, shift: float) -> int:
     return min(max(rank, 0), n - 1)
 
 
-@kernel
+@helper
 def pick(rng: Stream, cumulative: NDArray[np.float64]) -> int:
     """Draw an index from cumulative weights that end in 1."""
     return min(int(np.searchsorted(cumulative, uniform(rng), side="right")), len(cumulative) - 1)

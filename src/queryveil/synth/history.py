@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 from queryveil.synth.draws import Stream, below, bits, key, normal, pick, stream, uniform, zipf
 from queryveil.synth.queries import (
     KIND,
@@ -73,7 +73,7 @@ def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.in
     return events
 
 
-@kernel
+@helper
 def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float64]) -> int:
     """Choose a user's topics; the weights are cumulative and come from breaking a stick."""
     n = 2 + below(rng, _MOST_INTERESTS - 1)
@@ -86,7 +86,7 @@ def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float
     return n
 
 
-@kernel
+@helper
 def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
     """Draw when sessions begin: days of the time the user is about, hours of the user's own rhythm."""
     # Busy users are about all the time: their sessions would not fit into a few days.
@@ -96,11 +96,16 @@ def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
     starts = np.empty(sessions, np.int64)
     for place in range(sessions):
         hour = (pick(rng, _HOURS) + habit) % 24
-        starts[place] = BEGIN + 86400 * (first + below(rng, span)) + 3600 * hour + below(rng, 3600)
-    return np.sort(starts)
+        start = BEGIN + 86400 * (first + below(rng, span)) + 3600 * hour + below(rng, 3600)
+        spot = place
+        while spot > 0 and starts[spot - 1] > start:
+            starts[spot] = starts[spot - 1]
+            spot -= 1
+        starts[spot] = start
+    return starts
 
 
-@kernel
+@helper
 def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, label: Row) -> int:
     """Change the query in place: add, drop or replace a word."""
     lot = uniform(rng)
@@ -110,13 +115,14 @@ def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, la
         return put_topic_word(world, tuning, rng, row, n, label[LEAF])
     if lot < 0.65:
         if uniform(rng) < 0.4:
-            row[: n - 1] = row[1:n].copy()
+            for place in range(n - 1):
+                row[place] = row[place + 1]
         return n - 1
     row[below(rng, n)] = topic_word(world, tuning, rng, label[LEAF])
     return n
 
 
-@kernel
+@helper
 def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -> None:
     """Click on results: their list is fixed by the query, and they are sites of its topic."""
     label = events.label[at]
@@ -143,7 +149,7 @@ def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -
     events.clicks[at] = clicks
 
 
-@kernel
+@helper
 def _recall(tuning: Tuning, rng: Stream, events: Events, begin: int, at: int) -> int:
     """Choose an earlier own event to repeat: a site if one is soon found, for people return to sites."""
     earlier = begin + below(rng, at - begin)
@@ -154,7 +160,7 @@ def _recall(tuning: Tuning, rng: Stream, events: Events, begin: int, at: int) ->
     return earlier
 
 
-@kernel
+@helper
 def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
     events.words[at] = events.words[earlier]
     events.length[at] = events.length[earlier]
@@ -163,7 +169,7 @@ def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
     events.fresh[at] = False
 
 
-@kernel
+@helper
 def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events, begin: int, end: int) -> None:
     """Write one user's events to events[begin:end]."""
     rng = stream(key(seed, _HISTORY_STREAM), user)

@@ -7,7 +7,7 @@ meet in popular queries; the further down the list, the fewer they are.
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper
 from queryveil.synth.draws import Stream, Whole, below, bits, key, stream, uniform, zipf
 from queryveil.synth.tuning import Tuning
 from queryveil.synth.words import (
@@ -63,7 +63,7 @@ LEAF, KIND, SENSITIVITY, TARGET, RESULTS, LABELS = 0, 1, 2, 3, 4, 5
 _PERSON_STREAM, _PLACE_STREAM, _PERSONA_STREAM, _BASE_STREAM, _COMMON_STREAM = 1, 2, 3, 10_000, 20_000
 
 
-@kernel
+@helper
 def _put(row: Row, n: int, word: int) -> int:
     if n < MOST_WORDS:
         row[n] = word
@@ -71,12 +71,12 @@ def _put(row: Row, n: int, word: int) -> int:
     return n
 
 
-@kernel
+@helper
 def _size(world: World, group: int) -> int:
     return int(world.group_start[group + 1] - world.group_start[group])
 
 
-@kernel
+@helper
 def _put_phrase(world: World, row: Row, n: int, group: int, index: int) -> int:
     phrase = world.group_start[group] + index
     for place in range(world.phrase_start[phrase], world.phrase_start[phrase + 1]):
@@ -84,7 +84,7 @@ def _put_phrase(world: World, row: Row, n: int, group: int, index: int) -> int:
     return n
 
 
-@kernel
+@helper
 def topic_word(world: World, tuning: Tuning, rng: Stream, leaf: int) -> int:
     """Draw a word of a topic: from its list, or a coined one such as a brand."""
     if uniform(rng) < tuning.listed:
@@ -94,12 +94,12 @@ def topic_word(world: World, tuning: Tuning, rng: Stream, leaf: int) -> int:
     return word_of(COINED, rank * len(world.leaf_weight) + leaf)
 
 
-@kernel
+@helper
 def _holds(row: Row, n: int, word: int) -> bool:
     return bool(np.any(row[:n] == word))
 
 
-@kernel
+@helper
 def put_topic_word(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, leaf: int) -> int:
     """Put a word of a topic, one that is not there yet if it can soon be found."""
     word = topic_word(world, tuning, rng, leaf)
@@ -110,7 +110,7 @@ def put_topic_word(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, 
     return _put(row, n, word)
 
 
-@kernel
+@helper
 def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: int) -> int:
     """Put base query number `rank` of a topic: an item of its list, or words of the topic."""
     items = _size(world, LEAVES + leaf)
@@ -123,19 +123,19 @@ def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: i
     return n
 
 
-@kernel
+@helper
 def _put_surname(world: World, rng: Stream, row: Row, n: int) -> int:
     if uniform(rng) < 0.55:
         return _put_phrase(world, row, n, SURNAMES, zipf(rng, _size(world, SURNAMES), 0.7, 3.0))
     return _put(row, n, word_of(SURNAME, zipf(rng, 1 << 19, 0.9, 50.0)))
 
 
-@kernel
+@helper
 def _put_first_name(world: World, rng: Stream, row: Row, n: int) -> int:
     return _put_phrase(world, row, n, FIRST_NAMES, zipf(rng, _size(world, FIRST_NAMES), 0.7, 3.0))
 
 
-@kernel
+@helper
 def _put_place(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room: int) -> int:
     """Put a place: the town, or the town and its state; towns beyond the list have coined names."""
     rank = zipf(rng, tuning.places.n, tuning.places.slope, tuning.places.shift)
@@ -151,7 +151,7 @@ def _put_place(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room
     return min(end, n + room)
 
 
-@kernel
+@helper
 def _put_addition(
     world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room: int, leaf: int, before: bool
 ) -> int:
@@ -178,13 +178,13 @@ def _put_addition(
     return put_topic_word(world, tuning, rng, row, n, leaf)
 
 
-@kernel
+@helper
 def _shift_right(row: Row, n: int, by: int) -> None:
     for place in range(n - 1, -1, -1):
         row[place + by] = row[place]
 
 
-@kernel
+@helper
 def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: int, label: Row) -> int:
     """Put a base query of the wanted length, or refine a shorter, popular one (Q+R, R+Q, R+Q+R)."""
     leaf = label[LEAF]
@@ -214,14 +214,15 @@ def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: in
         some = room if lot < 0.22 else max(1, room // 2)
         added = _put_addition(world, tuning, rng, ahead, 0, some, leaf, True)
         _shift_right(row, n, added)
-        row[:added] = ahead[:added]
+        for place in range(added):
+            row[place] = ahead[place]
         n += added
     while n < length:
         n = _put_addition(world, tuning, rng, row, n, length - n, leaf, False)
     return n
 
 
-@kernel
+@helper
 def _put_site(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, known: bool) -> int:
     """Put the name or address of a site: a well-known one, or one of the topic."""
     leaf = label[LEAF]
@@ -246,7 +247,7 @@ def _put_site(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, k
     return _put(row, 0, word)
 
 
-@kernel
+@helper
 def _put_name(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row) -> int:
     """Put the name of a person, famous or private, sometimes with a place."""
     person = zipf(rng, tuning.people.n, tuning.people.slope, tuning.people.shift)
@@ -259,7 +260,7 @@ def _put_name(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row) -
     return n
 
 
-@kernel
+@helper
 def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, kind: int, persona: Whole) -> int:
     """Put personal data of one kind: the user's own (a persona is a user's number in the world), or another's."""
     own = stream(_PERSONA_STREAM, persona)
@@ -286,7 +287,7 @@ def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row
     return _put(row, 0, word_of(MAIL_ADDRESS, secret))
 
 
-@kernel
+@helper
 def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, persona: Whole) -> int:
     """Put a new query about topic `label[LEAF]`; return its number of words and fill the label."""
     label[SENSITIVITY], label[TARGET] = NONE, -1

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 from queryveil.synth.draws import key
 from queryveil.synth.history import BEGIN, Events
 from queryveil.synth.queries import MOST_WORDS
@@ -33,12 +33,13 @@ def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
     return ids
 
 
-@kernel
+@helper
 def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
     if used + need <= len(buffer):
         return buffer
     longer = np.empty(2 * len(buffer) + need, np.uint8)
-    longer[:used] = buffer[:used]
+    for at in range(used):  # an assignment to a slice would compile messages for errors that cannot happen
+        longer[at] = buffer[at]
     return longer
 
 
@@ -60,7 +61,7 @@ def spell_queries(world: World, events: Events) -> tuple[Bytes, NDArray[np.int32
     return text[:at].copy(), starts
 
 
-@kernel
+@helper
 def _write(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     for place in range(begin, end):
         out[at] = text[place]
@@ -68,7 +69,7 @@ def _write(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     return at
 
 
-@kernel
+@helper
 def _number(out: Bytes, at: int, number: int, least: int) -> int:
     width = least
     while 10**width <= number:
@@ -79,7 +80,7 @@ def _number(out: Bytes, at: int, number: int, least: int) -> int:
     return at + width
 
 
-@kernel
+@helper
 def _time(out: Bytes, at: int, seconds: int) -> int:
     day, second = (seconds - BEGIN) // 86400, seconds % 86400
     at = _write(out, at, _DATES, 10 * day, 10 * day + 10)

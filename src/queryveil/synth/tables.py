@@ -36,7 +36,8 @@ def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
     traits = np.empty((3, len(users)), np.int8)
     for place in range(len(users)):
         if place > 0 and users[place] == users[place - 1]:
-            traits[:, place] = traits[:, place - 1]
+            for trait in range(3):
+                traits[trait, place] = traits[trait, place - 1]
             continue
         rng = stream(key(seed, _TRAITS_STREAM), users[place])
         lot = uniform(rng)

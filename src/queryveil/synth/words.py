@@ -10,7 +10,7 @@ security numbers of areas that are never issued, e-mail at example.com.
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import kernel
+from queryveil.kernels._jit import helper, kernel
 from queryveil.synth.draws import below, stream
 from queryveil.synth.world import FIRST_NAMES, MAIL_HOSTS, SURNAMES, World
 
@@ -57,7 +57,7 @@ def slipped(word: int, slip: int) -> int:
     return word | ((1 + slip % 255) << _SLIP)
 
 
-@kernel
+@helper
 def _copy(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     for place in range(begin, end):
         if text[place] != 32:
@@ -66,7 +66,7 @@ def _copy(out: Bytes, at: int, text: Bytes, begin: int, end: int) -> int:
     return at
 
 
-@kernel
+@helper
 def _digits(out: Bytes, at: int, number: int, width: int) -> int:
     for place in range(width - 1, -1, -1):
         out[at + place] = 48 + number % 10
@@ -74,7 +74,7 @@ def _digits(out: Bytes, at: int, number: int, width: int) -> int:
     return at + width
 
 
-@kernel
+@helper
 def _decimal(out: Bytes, at: int, number: int) -> int:
     width = 1
     while 10**width <= number:
@@ -82,7 +82,7 @@ def _decimal(out: Bytes, at: int, number: int) -> int:
     return _digits(out, at, number, width)
 
 
-@kernel
+@helper
 def _coined(out: Bytes, at: int, number: int) -> int:
     """Spell a number in syllables, the more the larger it is; no two numbers are spelled alike."""
     syllables = 2
@@ -99,7 +99,7 @@ def _coined(out: Bytes, at: int, number: int) -> int:
     return _copy(out, at, _CODAS, 2 * number, 2 * number + 2)
 
 
-@kernel
+@helper
 def _model(out: Bytes, at: int, number: int) -> int:
     """Spell a model number: 2651, v3, sd400."""
     letters = number % 3
@@ -111,7 +111,7 @@ def _model(out: Bytes, at: int, number: int) -> int:
     return _decimal(out, at, 1 + number % 9999)
 
 
-@kernel
+@helper
 def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: int, dashes: bool) -> int:
     for place in range(len(digits)):
         if dashes and (place in (first, second) or (first == 4 and place == 12)):
@@ -122,17 +122,17 @@ def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: 
     return at
 
 
-@kernel
+@helper
 def _phone(out: Bytes, at: int, number: int) -> int:
     rng = stream(PHONE_NUMBER, number)
     digits = np.zeros(10, np.int64)
     digits[0], digits[1], digits[2] = 2 + below(rng, 8), below(rng, 9), below(rng, 10)
-    digits[3:6] = 5
+    digits[3], digits[4], digits[5] = 5, 5, 5
     digits[7], digits[8], digits[9] = 1, below(rng, 10), below(rng, 10)
     return _dashed(out, at, digits, 3, 6, below(rng, 2) == 0)
 
 
-@kernel
+@helper
 def _card(out: Bytes, at: int, number: int) -> int:
     """Spell a card number with the check digit of Luhn."""
     rng = stream(CARD_NUMBER, number)
@@ -147,7 +147,7 @@ def _card(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 4, 8, below(rng, 2) == 0)
 
 
-@kernel
+@helper
 def _social_security(out: Bytes, at: int, number: int) -> int:
     """Spell a number in the form of the USA's, area 9xx and group below 50: neither issued as SSN nor as ITIN."""
     rng = stream(SOCIAL_SECURITY, number)
@@ -159,7 +159,7 @@ def _social_security(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 3, 5, below(rng, 4) > 0)
 
 
-@kernel
+@helper
 def _nhs(out: Bytes, at: int, number: int) -> int:
     """Spell a number of the British health service's test range, with its check digit (modulus 11)."""
     rng = stream(NHS_NUMBER, number)
@@ -175,12 +175,12 @@ def _nhs(out: Bytes, at: int, number: int) -> int:
     return _dashed(out, at, digits, 3, 6, below(rng, 2) == 0)
 
 
-@kernel
+@helper
 def _listed(world: World, out: Bytes, at: int, word: int) -> int:
     return _copy(out, at, world.text, world.text_start[word], world.text_start[word + 1])
 
 
-@kernel
+@helper
 def _mail(world: World, out: Bytes, at: int, number: int) -> int:
     rng = stream(MAIL_ADDRESS, number)
     for group in (FIRST_NAMES, SURNAMES, MAIL_HOSTS):
@@ -197,7 +197,7 @@ def _mail(world: World, out: Bytes, at: int, number: int) -> int:
     return at
 
 
-@kernel
+@helper
 def _slip(out: Bytes, begin: int, end: int, slip: int) -> int:
     """Misspell what stands in out[begin:end]: drop, double or swap a letter, never the first."""
     if end - begin < 4:
