@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("synth", "profile", "concepts", "anonymize", "verify", "explain")
+VERBS = ("synth", "profile", "concepts", "sweep", "neighbours", "anonymize", "verify", "explain")
 
 
 def test_the_tour_of_the_readme(run, tmp_path):
@@ -62,6 +62,53 @@ def test_concepts_are_listed_heaviest_first(run, tmp_path):
     assert code == 0
     assert "1 concepts of at least 3 users" in out
     assert "red tea" in out
+
+
+@pytest.fixture
+def cases(tmp_path):
+    """Six users ask for a case, one of them and another in other words; one query holds a word of its own."""
+    rows = [(f"u{i}", "cell phone case") for i in range(6)]
+    rows += [("u7", "the cell phone case"), ("u1", "the"), ("u8", "cell phone case \x1b[31m zzz")]
+    path = tmp_path / "cases.csv"
+    path.write_text("user,query\n" + "".join(f"{user},{query}\n" for user, query in rows))
+    return path
+
+
+def test_sweep_shows_every_setting_and_draws_them(run, cases, tmp_path):
+    code, out, err = run("sweep", cases, "-k", "2,6", "--theta", "0.9", "--chart", tmp_path / "sweep.svg")
+    assert (code, err) == (0, "")
+    assert "Distinct queries released, of 4" in out
+    assert "AFF θ = 0.9" in out
+    assert (tmp_path / "sweep.svg").stat().st_size > 0
+    code, out, _ = run("sweep", cases, "-k", "2,6", "--theta", "0.9", "--min-query-users", 2, "--json")
+    assert [point["queries"] for point in json.loads(out)["points"]] == [1, 1, 1, 1]
+    code, _, err = run("sweep", cases, "--chart", tmp_path / "sweep.svg")
+    assert (code, "exists already" in err) == (2, True)
+
+
+def test_neighbours_are_listed_and_drawn_without_what_steers_a_terminal(run, cases, tmp_path):
+    words = ("neighbours", cases, "-q", "Cell phone  case", "--theta", 0.5, "--min-term-users", 1)
+    code, out, err = run(*words, "--draw", tmp_path / "around.svg")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "This is the whole component" in out
+    assert "the cell phone case" in (tmp_path / "around.svg").read_text()
+    code, out, _ = run(*words, "--max-vertices", 1, "--json")
+    assert (code, json.loads(out)["whole"], len(json.loads(out)["queries"])) == (0, False, 1)
+
+
+def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases, tmp_path):
+    code, *_ = run("anonymize", cases, "--method", "affinity", "-k", 5, "-o", tmp_path / "r")
+    assert code == 0
+    code, out, _ = run("explain", tmp_path / "r", "--original", cases, "the cell phone case")
+    assert code == 0
+    assert "        degree under equality: 1, the users who issued it" in out
+    assert (
+        "passes  at least 5 users behind it and the released queries affine to it: its degree under affinity is 7"
+        in out
+    )
+    assert "affine queries that are released: 1, issued by 6 users: 'cell phone case' (6)" in out
+    assert "zzz" not in out
 
 
 def test_a_recipe_and_options_that_override_it(run, log, tmp_path):
@@ -164,6 +211,10 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "equality", "--columns", "user"], "--columns takes NAME=COLUMN pairs"),
         (["--method", "equality", "--format", "doc"], "There is no format 'doc'"),
         (["--method", "rules"], "Rules needs at least one rule"),
+        (["--method", "affinity", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2. Got 1"),
+        (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
+        (["--method", "affinity", "--min-users", "3"], "'min_users' is 3, fewer than the 5 of 'k'"),
+        (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
         (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
     ],
 )
@@ -174,6 +225,27 @@ def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, lo
     assert sentence in err
     assert err.count("\n") == 1
     assert err.startswith("queryveil: ")
+    assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["sweep", "-k", "5,x"], "-k takes whole numbers with commas between them. Got '5,x' instead."),
+        (["sweep", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2"),
+        (["sweep", "-k", "2,9"], "but the log has only 3 users"),
+        (["sweep", "--theta", "0"], "The 'theta' parameter of Affinity must be a number in (0, 1]"),
+        (["sweep", "--chart", "a.pdf"], "a.pdf must end with .svg or .png or .html"),
+        (["neighbours", "-q", "tea", "--draw", "a.pdf"], "a.pdf must end with .svg"),
+        (["neighbours", "-q", "no such thing"], "Nobody issued this query"),
+        (["neighbours", "-q", "my secret"], "holds no concept"),
+    ],
+)
+def test_bad_questions_are_one_sentence_too(run, log, tmp_path, words, sentence):
+    code, out, err = run(words[0], log, *words[1:])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert "secret" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
 
