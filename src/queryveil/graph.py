@@ -174,7 +174,8 @@ class AffinityGraph:
         """
         from queryveil.kernels.cores import lost_a_witness, own_users
 
-        theta2 = (self.theta if theta is None else theta) ** 2
+        theta = self.theta if theta is None else theta
+        theta2 = theta * theta
         users = self.vertices.users
         most_new = len(users.user) if most_new is None else most_new
         own = own_users(users, most_new)
@@ -218,7 +219,7 @@ class AffinityGraph:
         """The vertices affine to one, ascending, without itself."""
         from queryveil.kernels.heavy import affine
 
-        total, theta2 = self.vertices.sets.total, self.theta**2
+        total, theta2 = self.vertices.sets.total, self.theta * self.theta
         found = {
             int(other)
             for g in self._group[self._group_start[vertex] : self._group_start[vertex + 1]]

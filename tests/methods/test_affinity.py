@@ -167,7 +167,7 @@ def test_explain_tells_the_rule_that_decided():
     assert told(method, log, "unheard of thing")[-1] == (
         False,
         "no concept, so at least 5 users issued the query",
-        "1 that count did",
+        "1 did",
     )
 
 

@@ -119,7 +119,8 @@ class Affinity(Method):
         if not candidates.held[query_id]:
             counted = int(candidates.issued[query_id])
             rule = f"no concept, so at least {self.k} users issued the query"
-            return [*reasons, Reason(rule, counted >= self.k, f"{counted} that count did")]
+            found = f"{users} did" + ("" if counted == users else f", of whom {counted} count")
+            return [*reasons, Reason(rule, counted >= self.k, found)]
         reasons.append(Reason("concepts it holds", None, candidates.concepts_of(query_id)))
         if candidates.chosen[query_id]:
             reasons += candidates.witnesses(query_id)
@@ -133,7 +134,6 @@ class Candidates:
         concepts: The concepts of the log.
         min_users: The users that a concept has at least.
         held: How many concepts each query holds.
-        issued: For each query the users who issued it, as far as they count.
         chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
     """
 
