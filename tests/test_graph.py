@@ -45,6 +45,21 @@ def test_the_three_nested_cores_of_twelve_vertices_in_three_classes(monkeypatch)
     assert found == [3] * 6 + [2, 2, 2] + [1, 1, 1]
 
 
+def test_sharing_a_heavy_subset_is_not_enough():
+    # What the two share weighs 85 of 100 in each, more than theta^2 = 0.81; but their cosine is 0.85, less than 0.9.
+    digest = np.array([3, 5, 7], np.uint64) << np.uint64(40)
+    sets = Sets(
+        np.array([0, 2, 4]), np.array([0, 2, 1, 2], np.int32), np.array([100, 100]), np.array([15, 15, 85]),
+        np.full((3, 5), -1, np.int32), digest, digest,
+    )  # fmt: skip
+    vertices = Vertices(np.arange(2, dtype=np.int32), sets, Users(np.arange(3), np.arange(2, dtype=np.int32)))
+    for theta, together in ((0.9, False), (0.85, True)):
+        graph = AffinityGraph(vertices, theta, 1)
+        assert graph.groups.member.tolist() == [0, 1]
+        (core,) = graph.cores([2])
+        assert core.tolist() == [together, together]
+
+
 EDGES = st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)).filter(lambda e: e[0] < e[1]), max_size=25)
 CLASSES = st.lists(st.sets(st.integers(0, 6), min_size=1, max_size=3), min_size=9, max_size=9)
 

@@ -1,0 +1,50 @@
+"""The rules that make affinity private, each taken out of a copy of the package: a test must notice."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+MUTATIONS = {
+    "the weight test inside a group": (
+        "kernels/cores.py",
+        "if not affine(groups.weight[g], total[v], total[other], theta2):",
+        "if False:",
+        "tests/test_graph.py::test_sharing_a_heavy_subset_is_not_enough",
+    ),
+    "the unique-word rule": (
+        "methods/affinity.py",
+        "self.chosen &= rarest_word(log) >= method.min_term_users",
+        "self.chosen &= rarest_word(log) >= 0",
+        "tests/methods/test_affinity.py::test_private_data_joined_to_a_frequent_query_is_not_released",
+    ),
+    "the distinct-user rule": (
+        "kernels/cores.py",
+        "if seen[i] == who:",
+        "if False:",
+        "tests/test_graph.py::test_the_three_nested_cores_of_twelve_vertices_in_three_classes",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", MUTATIONS)
+def test_a_rule_that_is_missing_is_noticed(rule, tmp_path):
+    file, old, new, test = MUTATIONS[rule]
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    source = tmp_path / "src" / "queryveil" / file
+    assert source.read_text("utf-8").count(old) == 1
+    source.write_text(source.read_text("utf-8").replace(old, new), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "1 failed" in done.stdout) == (1, True), done.stdout
