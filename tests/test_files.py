@@ -30,6 +30,12 @@ def test_nothing_is_drawn_into_a_release(tmp_path):
 
 def test_a_write_that_fails_leaves_nothing(tmp_path):
     (tmp_path / "a.svg").mkdir()
-    with pytest.raises(OSError, match=r"a\.svg"):
-        write_whole(tmp_path / "a.svg", b"x")
+    for place in (tmp_path / "a.svg", tmp_path / "no" / "b.svg"):
+        with pytest.raises(QueryveilError, match=r"svg cannot be written: .*; name another place"):
+            write_whole(place, b"x")
     assert [p.name for p in tmp_path.iterdir()] == ["a.svg"]
+
+
+def test_a_private_file_is_for_its_owner_alone(tmp_path):
+    write_whole(tmp_path / "a.svg", b"x", private=True)
+    assert (tmp_path / "a.svg").stat().st_mode & 0o777 == 0o600

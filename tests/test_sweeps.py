@@ -47,6 +47,8 @@ def small():
         ({"thetas": [0.8, 1.5]}, r"The 'theta' parameter of Affinity must be a number in \(0, 1\]"),
         ({"ks": [2, 6], "min_users": 5}, "'min_users' is 5, fewer than the 6 of 'k'"),
         ({"colour": 5}, "Affinity has no parameter 'colour'"),
+        ({"ks": ["x"]}, "The 'k' parameter of Affinity must be an integer"),
+        ({"k": 5}, "A sweep takes lists"),
     ],
 )
 def test_a_wrong_setting_is_told_in_a_sentence(given, sentence):
@@ -66,6 +68,10 @@ def test_the_chart_is_drawn_in_three_formats(tmp_path):
     found.save_chart(tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["sweep.html", "sweep.png", "sweep.svg"]
+
+
+def test_default_values_of_k_stop_at_the_users_of_the_log():
+    assert {point.k for point in qv.sweep(small()).points} == {2, 5}
 
 
 def test_a_sweep_is_plain_values_too():

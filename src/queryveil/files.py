@@ -22,16 +22,29 @@ def check_file(path: str | Path, endings: Sequence[str], overwrite: bool) -> Pat
     return place
 
 
-def write_whole(place: Path, content: bytes) -> None:
-    """Write a file under another name, then rename it."""
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+def write_whole(place: Path, content: bytes, *, private: bool = False) -> None:
+    """Write a file under another name, then rename it.
+
+    Args:
+        place: What `check_file` gave.
+        content: All of the file.
+        private: Whether only its owner may read it.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+    except OSError as error:
+        raise QueryveilError(f"{place} cannot be written: {error.strerror}; name another place.") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
+        if not private:
+            mask = os.umask(0)
+            os.umask(mask)
+            Path(name).chmod(0o666 & ~mask)
         Path(name).replace(place)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise QueryveilError(f"{place} cannot be written: {error.strerror}; name another place.") from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise

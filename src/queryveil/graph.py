@@ -8,6 +8,7 @@ how affine ones meet without a comparison of pairs.
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -40,6 +41,13 @@ class Vertices:
     sets: "Sets"
     users: "Users"
     """The users behind each vertex; new accounts are negative."""
+
+    @cached_property
+    def postings(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the vertices that hold each concept start, and these vertices."""
+        from queryveil.kernels.heavy import turned
+
+        return turned(self.sets.start, self.sets.element, len(self.sets.weight))
 
     def __len__(self) -> int:
         return len(self.sets.total)
@@ -141,6 +149,7 @@ class AffinityGraph:
     """
 
     def __init__(self, vertices: Vertices, theta: float, threads: int) -> None:
+        from queryveil.kernels.cores import users_of_groups
         from queryveil.kernels.heavy import turned
 
         self.vertices = vertices
@@ -148,6 +157,7 @@ class AffinityGraph:
         self._threads = threads
         self.groups = _groups(vertices, theta, threads)
         self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
+        self._group_users = users_of_groups(self.groups, vertices.users)
 
     def cores(
         self,
@@ -181,8 +191,8 @@ class AffinityGraph:
         own = own_users(users, most_new)
         alive = np.ones(len(own), np.bool_)
         search = _Search.of(np.empty(0, np.int32), 0)
-        for k in ks:
-            if within is not None:
+        for k, wanted in _with_steps(ks):
+            if within is not None and wanted:
                 alive &= within(k)
             search = search.carried_on(np.flatnonzero(alive & (own < k)).astype(np.int32), k, alive)
             look = np.arange(len(search.vertices))
@@ -192,7 +202,8 @@ class AffinityGraph:
                 lost = lost_a_witness(alive, search.witness) & alive[search.vertices]
                 search.next_group[lost] = -1
                 look = np.flatnonzero(lost)
-            yield alive.copy()
+            if wanted:
+                yield alive.copy()
 
     def _look(
         self,
@@ -209,7 +220,8 @@ class AffinityGraph:
         def look(part: NDArray[np.int64]) -> NDArray[np.bool_]:
             return find_witnesses(
                 part, search.vertices, k, most_new, alive, self.vertices.users, self._group_start, self._group,
-                self.groups, self.vertices.sets.total, theta2, search.witness, search.next_group, search.next_member,
+                self.groups, self._group_users, self.vertices.sets.total, theta2, search.witness, search.next_group,
+                search.next_member,
             )  # fmt: skip
 
         parts = np.array_split(places, max(1, min(4 * self._threads, len(places) // 1000)))
@@ -229,17 +241,26 @@ class AffinityGraph:
         return np.array(sorted(found - {vertex}), np.int32)
 
 
+def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
+    """Each k that is wanted, and before a large one some smaller, so that few vertices are left to need many users."""
+    done = 16
+    for k in ks:
+        while done * 2 <= k:
+            yield done, False
+            done *= 4
+        yield k, True
+        done = max(done, k)
+
+
 def affine_pairs(vertices: Vertices, some: NDArray[np.int64], theta: float, threads: int = 1) -> "Groups":
     """Some vertices with each of their neighbours, by comparison with all that hold one of their rarest concepts."""
-    from queryveil.kernels.heavy import pairs_of, turned
+    from queryveil.kernels.heavy import pairs_of
 
-    sets = vertices.sets
-    posting_start, posting = turned(sets.start, sets.element, len(sets.weight))
     among = np.zeros(len(vertices), np.bool_)
     among[some] = True
     return _joined(
         _threaded(
-            lambda part: pairs_of(part, among, sets, posting_start, posting, theta * theta),
+            lambda part: pairs_of(part, among, vertices.sets, *vertices.postings, theta * theta),
             np.array_split(some, max(1, min(4 * threads, len(some) // 100))),
             threads,
         )
@@ -268,8 +289,10 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
 
     def mark(part: int) -> None:
         met = filters.get()
-        walk(part, met, False)
-        filters.put(met)
+        try:
+            walk(part, met, False)
+        finally:
+            filters.put(met)
 
     parts = range(8 * threads)
     _threaded(mark, parts, min(threads, 8))

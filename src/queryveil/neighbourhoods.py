@@ -20,7 +20,9 @@ from queryveil.graph import AffinityGraph, Vertices, affine_pairs
 from queryveil.log import QueryLog
 from queryveil.methods.affinity import Affinity, Candidates
 
-MOST_DEGREE = 100
+MOST_DEGREE = 1000
+"""Higher degrees are not told apart."""
+
 MOST_DRAWN = 200
 """More vertices than this are a ball of wool; those found first are drawn."""
 
@@ -33,7 +35,7 @@ class Neighbour:
     users: int
     """Who issued it."""
     degree: int
-    """Its anonymity degree within the graph."""
+    """Its anonymity degree within the graph; 1,000 stands for any higher one."""
     steps: int
     """How far it is from the query that was asked for."""
 
@@ -51,7 +53,7 @@ class Neighbourhood:
 
     @property
     def degree(self) -> int:
-        """The anonymity degree of the query that was asked for, or its lower bound; at most 100 is looked for."""
+        """The anonymity degree of the query that was asked for, or its lower bound; 1,000 stands for any higher one."""
         return self.queries[0].degree
 
     def as_dict(self) -> dict[str, Any]:
@@ -67,7 +69,8 @@ class Neighbourhood:
     def save_drawing(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Draw the graph as the paper's figure 4: the darker a vertex, the higher its degree.
 
-        The drawing names queries as they were typed. It is for whoever may see the log, and no release.
+        The drawing names queries as they were typed. It is for whoever may see the log, and no release; only its owner
+        may read the file.
 
         Args:
             path: Where to; ends with .svg.
@@ -83,7 +86,7 @@ class Neighbourhood:
             degrees=[n.degree for n in shown],
             edges=[edge for edge in self.edges if edge[1] < MOST_DRAWN],
         )
-        write_whole(place, svg.encode())
+        write_whole(place, svg.encode(), private=True)
 
 
 def neighbourhood(
@@ -142,7 +145,8 @@ def _grown(log: QueryLog, vertices: Vertices, query_id: int, method: Affinity, m
     few = _only(vertices, inside)
     graph = AffinityGraph(few, method.theta, 1)
     degree = np.zeros(len(inside), np.int64)
-    for k, core in enumerate(graph.cores(range(1, MOST_DEGREE + 1), most_new=method.max_new_users), 1):
+    most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
+    for k, core in enumerate(graph.cores(range(1, MOST_DEGREE + 1), most_new=most_new), 1):
         if not core.any():
             break
         degree[core] = k

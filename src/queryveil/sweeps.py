@@ -7,6 +7,7 @@ and Management 51, 2015, figure 5a: the share of released queries against k, for
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO, StringIO
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from queryveil.log import QueryLog
 from queryveil.methods.affinity import Affinity, Candidates
 from queryveil.methods.queries import check_k
 
+KS = (2, 5, 10, 20, 50)
 CHARTS = (".svg", ".png", ".html")
 
 
@@ -29,6 +31,8 @@ class Point:
     k: int
     min_users: int
     """Least users of a concept."""
+    concepts: int
+    """Concepts of so many users."""
     queries: int
     """Distinct queries released."""
     events: int
@@ -100,7 +104,7 @@ class Sweep:
 def sweep(
     log: QueryLog,
     *,
-    ks: Sequence[int] = (2, 5, 10, 20, 50),
+    ks: Sequence[int] | None = None,
     thetas: Sequence[float] = (0.9, 0.8),
     **parameters: Any,
 ) -> Sweep:
@@ -112,25 +116,32 @@ def sweep(
 
     Args:
         log: The log.
-        ks: Least distinct users, several values.
+        ks: Least distinct users, several values; by default 2, 5, 10, 20 and 50, as far as the log has so many users.
         thetas: Least cosines, several values.
         **parameters: Further parameters of `Affinity`.
     """
+    if ks is None:
+        ks = [k for k in KS if k <= log.n_users]
     if not ks or not thetas:
         raise QueryveilError("A sweep needs at least one k and one theta.")
+    if {"k", "theta"} & set(parameters):
+        raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', in place of 'k' and 'theta'.")
+    for setting in product(ks, thetas):
+        Affinity(k=setting[0], theta=setting[1], **parameters)  # each setting is checked as the method checks it
     ks, thetas = sorted(set(ks)), sorted(set(thetas))
     users, events = log.users_per_query, log.events_per_query
     found: dict[tuple[float | None, int], Point] = {}
     alike: dict[int, list[Affinity]] = {}
     for k in ks:
-        # Each setting is checked as the method checks it.
-        (method, *_) = [Affinity(k=k, theta=theta, **parameters) for theta in thetas]
+        method = Affinity(k=k, **parameters)
         check_k(method, "k", k, log)
-        least = method.min_users or default_min_users(log, k)
-        alike.setdefault(least, []).append(method)
-        found[None, k] = Point(None, k, least, int((users >= k).sum()), int(events[users >= k].sum()))
+        alike.setdefault(method.min_users or default_min_users(log, k), []).append(method)
     for least, methods in alike.items():
-        for theta, k, kept in Candidates(methods[-1], log).released([method.k for method in methods], thetas):
-            found[theta, k] = Point(theta, k, least, int(kept.sum()), int(events[kept].sum()))
+        candidates = Candidates(methods[-1], log)
+        each = [method.k for method in methods]
+        equality = ((None, k, users >= k) for k in each)
+        for theta, k, kept in chain(equality, candidates.released(each, thetas)):
+            concepts = len(candidates.concepts)
+            found[theta, k] = Point(theta, k, least, concepts, int(kept.sum()), int(events[kept].sum()))
     lines = [None, *reversed(thetas)]
     return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,9 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil import graph
+from queryveil.claims import AffineUsers
+from queryveil.kernels.cores import Users
+from queryveil.kernels.heavy import Sets
 from queryveil.methods.affinity import Candidates
 from tests.oracles.affinity import affinity_degrees, are_affine, degrees
 from tests.oracles.log import Row
@@ -104,6 +108,21 @@ def test_the_worked_example_of_the_paper():
     assert cosine == pytest.approx(0.926, abs=0.0005)
     assert are_affine(short, long, 0.92)
     assert not are_affine(short, long, 0.93)
+    # The same through the graph: elements by ascending weight, the parts of `cell phone` and `phone case` among them.
+    names = sorted(weight, key=weight.__getitem__)
+    squared = np.rint(np.array([weight[name] for name in names]) ** 2 * 2**20).astype(np.int64)
+    part = np.full((len(names), 5), -1, np.int32)
+    for name in ("cell phone", "phone case"):
+        part[names.index(name), :2] = [names.index(word) for word in name.split()]
+    members = [[i for i, name in enumerate(names) if name != "nokia"], list(range(len(names)))]
+    sets = Sets(
+        np.array([0, 5, 11]), np.array([*members[0], *members[1]], np.int32),
+        np.array([squared[m].sum() for m in members]), squared, part,
+        np.arange(1, 7, dtype=np.uint64) << np.uint64(50), np.arange(1, 7, dtype=np.uint64),
+    )  # fmt: skip
+    vertices = graph.Vertices(np.arange(2, dtype=np.int32), sets, Users(np.arange(3), np.arange(2, dtype=np.int32)))
+    for theta, near in ((0.92, [1]), (0.925, [1]), (0.93, [])):
+        assert graph.AffinityGraph(vertices, theta, 1).neighbours(0).tolist() == near
 
 
 def test_a_vertex_linked_to_two_classes_can_still_be_of_order_one():
@@ -234,7 +253,7 @@ def test_the_manifest_must_claim_the_protection_that_its_parameters_promise():
     parameters = release.manifest.parameters | {"min_query_users": 3}
     boast = qv.Release(release.manifest.model_copy(update={"parameters": parameters}), release.schema, release.batches)
     (wrong,) = (verdict for verdict in qv.verify(boast, log).verdicts if not verdict.holds)
-    assert "3 of them issued it" in str(wrong.counterexample)
+    assert "at least 3 users issued each released query" in str(wrong.counterexample)
 
 
 def test_the_claim_refutes_a_release_that_keeps_too_much():
@@ -258,3 +277,46 @@ def test_vertices_of_equal_vectors_share_their_users():
     ]
     log = qv.read_log(table(rows))
     assert {"red case", "the red case", "red case the"} <= queries_of(qv.Affinity(k=3, theta=1.0).anonymize(log))
+
+
+def test_a_large_release_is_checked_by_lot(monkeypatch):
+    rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [Row(f"v{i}", f"cell {i} phone {i}") for i in range(9)]
+    rows += [Row(f"w{i}", str(i)) for i in range(9)]
+    log = qv.read_log(table(rows))
+    honest = qv.Affinity(k=5).anonymize(log)
+    everything = qv.Rules(max_terms=9).anonymize(log)
+    boast = everything.manifest.model_copy(update={"claims": honest.manifest.claims[1:]})
+    release = qv.Release(boast, everything.schema, everything.batches)
+    monkeypatch.setattr(AffineUsers, "SAMPLE", 3)
+    found = {verdict.counterexample for _ in range(30) for verdict in qv.verify(release, log).verdicts}
+    # Queries of single digits have no concept, and are all looked at; of the nine others, three at a time.
+    assert any("has 1 users behind it" in str(text) for text in found)
+    monkeypatch.setattr(AffineUsers, "SAMPLE", 0)
+    assert "drawn by lot" in honest.manifest.claims[1].statement
+
+
+def test_many_queries_of_one_user_protect_none():
+    words = ["red", "blue", "new", "old", "the", "of", "in", "for"]
+    rows = [Row("bot", f"cell phone case {word}") for word in words]
+    rows += [Row(f"u{i}", word) for i in range(3) for word in ["cell", "phone", "case", *words]]
+    released = queries_of(qv.Affinity(k=3, theta=0.6).anonymize(qv.read_log(table(rows))))
+    assert not any(query.startswith("cell phone case") for query in released)
+
+
+@pytest.mark.parametrize("k", [40, 70])
+def test_a_large_k_goes_through_smaller_ones(k):
+    rows = [Row(f"u{i}", f"{'the ' * (i % 3)}cell phone") for i in range(69)] + [Row("u1", "the")]
+    log = qv.read_log(table(rows))
+    released = queries_of(qv.Affinity(k=k).anonymize(log)) if k <= log.n_users else set()
+    assert released == ({"cell phone", "the cell phone", "the the cell phone"} if k == 40 else set())
+
+
+def test_a_degree_of_none_is_refused():
+    with pytest.raises(qv.QueryveilError, match="'max_degree' must be an integer of at least 1"):
+        qv.Affinity().degrees(qv.read_log(table([Row("a", "x")])), max_degree=0)
+
+
+@pytest.mark.parametrize("wrong", [{"theta": float("nan")}, {"min_term_users": -1}, {"users": 0}, {"theta": 1.5}])
+def test_a_claim_that_promises_nothing_is_no_claim(wrong):
+    with pytest.raises(ValueError, match="AffineUsers"):
+        AffineUsers(**({"users": 5, "theta": 0.9, "min_users": 5, "min_term_users": 2} | wrong))

@@ -1,9 +1,11 @@
 """The claim of k-theta-affinity, checked without the method: concepts mined anew, queries compared one by one."""
 
+import random
 from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from queryveil.claims.base import Claim, Columns, first
 from queryveil.log import QueryLog
@@ -14,23 +16,27 @@ class AffineUsers(Claim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
-    users: int
-    theta: float
-    min_users: int
-    min_term_users: int
-    min_query_users: int = 1
-    max_new_users: int | None = None
-    SAMPLE: ClassVar[int] = 2000
-    """How many released queries with a concept are compared with all others; a log of this size is checked whole."""
+    users: int = Field(ge=2)
+    theta: float = Field(gt=0, le=1)
+    min_users: int = Field(ge=2)
+    min_term_users: int = Field(ge=1)
+    min_query_users: int = Field(1, ge=1)
+    max_new_users: int | None = Field(None, ge=0)
+    SAMPLE: ClassVar[int] = 10_000
+    """How many of the released queries that need others are compared with all others; up to here, all of them are."""
 
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
-        more = f", and {self.min_query_users} of them issued it" if self.min_query_users > 1 else ""
-        new = f", counting at most {self.max_new_users} new accounts" if self.max_new_users is not None else ""
+        new = ""
+        if self.max_new_users is not None:
+            new = f", counting at most {self.max_new_users} accounts whose history is one or two queries"
+        own = f"; at least {self.min_query_users} users issued each released query" if self.min_query_users > 1 else ""
         return (
             f"Behind every released query and the released queries affine to it (cosine of concepts at least"
-            f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}{more}."
+            f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}; each word of"
+            f" a released query with a concept has at least {self.min_term_users} users{own} (users behind a query are"
+            f" counted for up to {self.SAMPLE:,} queries that need others, drawn by lot)."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
@@ -44,8 +50,7 @@ class AffineUsers(Claim):
         self._people(log)
         self._vectors(log)
         self._near(log)
-        new = f"least(count(*) FILTER (WHERE new), {self.max_new_users})"
-        count = "count(*)" if self.max_new_users is None else f"count(*) FILTER (WHERE NOT new) + {new}"
+        count = self._count
         found = first(
             log,
             "WITH rare AS (SELECT word_id FROM (SELECT DISTINCT t.word_id AS word_id, e.user_id AS user_id FROM tok t"
@@ -68,6 +73,13 @@ class AffineUsers(Claim):
         engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total", "claim_near")
         return None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
 
+    @property
+    def _count(self) -> str:
+        """SQL that counts users, of new accounts only so many."""
+        if self.max_new_users is None:
+            return "count(*)"
+        return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {self.max_new_users})"
+
     def _people(self, log: QueryLog) -> None:
         """Make `claim_people`: who issued each released query, and whether with a history of one or two queries."""
         log.engine.materialize(
@@ -86,9 +98,17 @@ class AffineUsers(Claim):
         """
         square = f"{self.theta * self.theta!r}::DOUBLE"
         log.engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
-        # Queries are numbered by a digest of their text, so the first ones are as good as drawn by lot.
+        needy = log.engine.table(
+            f"SELECT t.query_id AS query_id FROM claim_total t JOIN (SELECT query_id, {self._count} AS n"
+            f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}"
+        )
+        if len(needy) > self.SAMPLE:
+            # By a lot that nobody knows beforehand, so that nothing can be hidden where no check looks.
+            needy = needy.take(random.SystemRandom().sample(range(len(needy)), self.SAMPLE))
+        log.engine.read("claim_needy", needy)
         log.engine.materialize(
-            f"WITH drawn AS (SELECT query_id, w FROM claim_total ORDER BY query_id LIMIT {self.SAMPLE}),"
+            "WITH drawn AS (SELECT t.query_id AS query_id, t.w AS w FROM claim_total t JOIN claim_needy n"
+            " ON n.query_id = t.query_id),"
             " held AS (SELECT v.query_id AS one, v.concept AS concept, d.w AS total, coalesce(sum(v.w) OVER"
             " (PARTITION BY v.query_id ORDER BY s.n, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
             " AS rarer FROM claim_vectors v JOIN drawn d ON d.query_id = v.query_id JOIN (SELECT concept, count(*) AS n"
@@ -103,6 +123,7 @@ class AffineUsers(Claim):
             f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))",
             "claim_near",
         )
+        log.engine.forget("claim_needy")
 
     def _vectors(self, log: QueryLog) -> None:
         """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""

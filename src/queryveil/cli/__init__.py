@@ -66,6 +66,7 @@ def main() -> None:
     # A polite kill must still remove what is half done.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
+    signal.signal(signal.SIGINT, _interrupt)
     words = sys.argv[1:] or _completed_words()
     try:
         build(words)()
@@ -80,6 +81,8 @@ def main() -> None:
         _fail("There is not enough memory for this log.", 2)
     except Exception as error:
         if _stopped:  # DuckDB turns an interrupt into an error of its own
+            if _stopped[0] == signal.SIGINT:
+                _fail("Stopped.", 130)
             sys.exit(128 + _stopped[0])
         # Messages of other packages may quote the log, so they are shown only to who asks for them.
         if os.environ.get("QUERYVEIL_DEBUG"):
@@ -93,6 +96,11 @@ _stopped: list[int] = []
 def _stop(number: int, frame: FrameType | None) -> None:
     _stopped.append(number)
     sys.exit(128 + number)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _stopped.append(number)
+    raise KeyboardInterrupt
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -115,6 +115,7 @@ def _show(release: "Release", target: Path, as_json: bool) -> None:
             ("queries of", "distinct", "kept", "events", "kept"),
             band_rows(manifest),
         ),
+        *(f"Note: {options.printable(note)}" for note in manifest.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
         f"Written to {target}; its report.md says what is promised and what is not.",
     )

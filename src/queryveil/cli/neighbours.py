@@ -53,7 +53,9 @@ def neighbours(
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
-    rows = [(options.printable(n.query), f"{n.users:,}", f"{n.degree:,}", f"{n.steps:,}") for n in found.queries[:top]]
+    rows = [
+        (options.printable(n.query), f"{n.users:,}", _degree(n.degree), f"{n.steps:,}") for n in found.queries[:top]
+    ]
     whole = f"{len(found.queries):,} queries" + ("" if len(found.queries) <= top else f", the first {top}")
     told = (
         "This is the whole component, so the degrees are exact."
@@ -64,3 +66,9 @@ def neighbours(
     if draw is not None:
         parts.append(f"Drawn in {draw}, for whoever may see the log.")
     options.tables(*parts)
+
+
+def _degree(degree: int) -> str:
+    from queryveil.neighbourhoods import MOST_DEGREE
+
+    return f"{degree:,}" + (" or more" if degree == MOST_DEGREE else "")

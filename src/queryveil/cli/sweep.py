@@ -1,6 +1,7 @@
 """queryveil sweep: what each k and theta would release."""
 
 import json
+from itertools import product
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -13,7 +14,15 @@ N = TypeVar("N", int, float)
 
 def sweep(
     log: options.Logs,
-    k: Annotated[str, typer.Option("-k", metavar="K,...", help="Least distinct users, several.")] = "2,5,10,20,50",
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="K,...",
+            help="Least distinct users, several.",
+            show_default="2,5,10,20,50, up to the users of the log",
+        ),
+    ] = None,
     theta: Annotated[str, typer.Option("--theta", metavar="T,...", help="Least cosines, several.")] = "0.9,0.8",
     min_users: Annotated[
         int | None,
@@ -46,15 +55,16 @@ def sweep(
     from queryveil.sweeps import CHARTS
     from queryveil.sweeps import sweep as make
 
-    ks, thetas = _numbers("-k", k, int), _numbers("--theta", theta, float)
+    ks = None if k is None else _numbers("-k", k, int)
+    thetas = _numbers("--theta", theta, float)
     rest = {
         "min_users": min_users,
         "min_term_users": min_term_users,
         "min_query_users": min_query_users,
         "max_new_users": max_new_users,
     }
-    for one in thetas:  # a wrong parameter must not wait for the log
-        Affinity(k=max(ks), theta=one, **rest)
+    for one_k, one_theta in product(ks or [2], thetas):  # a wrong parameter must not wait for the log
+        Affinity(k=one_k, theta=one_theta, **rest)
     if chart is not None:
         check_file(chart, CHARTS, overwrite)
     read = options.read(log, format, columns, encoding, max_bad_rows, threads)
@@ -74,13 +84,15 @@ def sweep(
     ):
         rows = [
             (str(k), *(f"{getattr(by[m, k], name):,} ({getattr(by[m, k], name) / whole:.2%})" for m in methods))
-            for k in sorted(set(ks))
+            for k in dict.fromkeys(point.k for point in found.points)
         ]
         parts.append(options.table(title, ("k", *methods), rows))
     least = {point.k: point.min_users for point in found.points}
     same = len(set(least.values())) == 1
     told = f"{max(least.values()):,}" if same else ", ".join(f"{n:,} (k = {k})" for k, n in sorted(least.items()))
     parts.append(f"Least users of a concept: {told}.")
+    if bare := sorted({str(point.k) for point in found.points if point.concepts == 0}):
+        parts.append(f"No concept survives for k = {', '.join(bare)}, so every query falls back to equality.")
     if chart is not None:
         parts.append(f"Drawn in {chart}.")
     options.tables(*parts)

@@ -5,8 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.heavy import Groups, affine
+
+MANY = np.iinfo(np.int32).min
+"""Stands for more than two users; no user has this number."""
 
 
 class Users(NamedTuple):
@@ -59,6 +62,34 @@ def _count_in(
 
 
 @kernel
+def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
+    """The users of each group, if they are one (told twice) or two; else `MANY` twice."""
+    found = np.full((len(groups.weight), 2), MANY, np.int32)
+    for g in range(len(groups.weight)):
+        one = two = users.user[users.start[groups.member[groups.start[g]]]]
+        for m in range(groups.start[g], groups.start[g + 1]):
+            for u in range(users.start[groups.member[m]], users.start[groups.member[m] + 1]):
+                who = users.user[u]
+                if who != one and two == one:
+                    two = who
+                elif who != one and who != two:
+                    one = two = MANY
+                    break
+            if one == MANY:
+                break
+        found[g, 0], found[g, 1] = one, two
+    return found
+
+
+@inlined
+def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
+    for i in range(count):  # noqa: SIM110  # a generator does not compile
+        if seen[i] == who:
+            return True
+    return False
+
+
+@kernel
 def find_witnesses(
     places: NDArray[np.int64],
     vertices: NDArray[np.int32],
@@ -69,6 +100,7 @@ def find_witnesses(
     group_start: NDArray[np.int64],
     group: NDArray[np.int32],
     groups: Groups,
+    group_users: NDArray[np.int32],
     total: NDArray[np.int64],
     theta2: float,
     witness: NDArray[np.int32],
@@ -87,6 +119,7 @@ def find_witnesses(
         group_start: Where the groups of each vertex start.
         group: The groups of all vertices.
         groups: The groups.
+        group_users: What `users_of_groups` tells of them.
         total: The weight of each vertex.
         theta2: The square of theta.
         witness: One row for each of `vertices`: the neighbours whose users were counted, -1 behind the last.
@@ -113,6 +146,10 @@ def find_witnesses(
             witnesses += 1
         while count < k and at < group_start[v + 1]:
             g = group[at]
+            # A group of one or two users who are counted already adds nobody, however many queries they have in it.
+            if m < 0 and _holds(seen, count, group_users[g, 0]) and _holds(seen, count, group_users[g, 1]):
+                at += 1
+                continue
             m = max(m, groups.start[g])
             # Members come lightest first: behind the first that is too heavy, all are.
             while count < k and m < groups.start[g + 1]:

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from queryveil.claims import AffineUsers
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
+from queryveil.errors import QueryveilError
 from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method, Reason
@@ -41,6 +42,7 @@ class Affinity(Method):
         "The set of queries of one fresh user id can still be that of one person. Where that matters, drop the users "
         "(`--users drop`).",
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
+        "In a large release the users behind a query are counted anew for a sample alone, drawn by lot at each check.",
     )
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query and those affine to it")
@@ -58,7 +60,7 @@ class Affinity(Method):
         None,
         ge=0,
         description="of the users behind a query, so many at most may be new accounts, whose whole history is one or "
-        "two distinct queries; against accounts made up to protect it",
+        "two distinct queries; against accounts made up to protect it (clicks count all users)",
     )
     users: Literal["fresh", "drop"] = Field(
         "fresh", description="keep users apart under fresh random ids, or drop them"
@@ -66,6 +68,8 @@ class Affinity(Method):
 
     @model_validator(mode="after")
     def _concepts_are_shared(self) -> Self:
+        if self.theta * self.theta < 1e-9:
+            raise ValueError(f"'theta' is {self.theta}, so low that everything is affine to everything; raise it.")
         if self.min_users is not None and self.min_users < self.k:
             raise ValueError(
                 f"'min_users' is {self.min_users}, fewer than the {self.k} of 'k', so that a concept could have fewer "
@@ -94,14 +98,19 @@ class Affinity(Method):
         return release_queries(self, log, kept, claim, k=self.k, seed=seed, users=self.users, notes=notes)
 
     def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
-        """The anonymity degree of every query: the largest k for which it would be released, at most `max_degree`.
+        """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
 
-        Concepts, and all other parameters, are those of this method, whatever the k. The degree is 0 for a query that
-        is released for no k, because a word of it is too rare or too few users issued it.
+        Concepts, and all other parameters, are those of this method, whatever the k; where `min_users` is not given, a
+        method with another k may have other concepts. The degree is 0 for a query that is released for no k, because a
+        word of it is too rare or too few users issued it.
         """
+        if max_degree < 1:
+            raise QueryveilError(f"The 'max_degree' must be an integer of at least 1. Got {max_degree!r} instead.")
         degree = np.zeros(log.n_queries, np.int64)
         for _, k, kept in Candidates(self, log).released(range(1, max_degree + 1), [self.theta]):
             degree[kept] = k
+            if not kept.any():
+                break
         return degree
 
     def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
@@ -143,6 +152,7 @@ class Candidates:
         self.concepts = mine_concepts(log, self.min_users)
         self._start, self._concept = query_vectors(log, self.concepts)
         self.held = np.diff(self._start)
+        self._most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
         self._enough = log.users_per_query >= method.min_query_users
         self.chosen = (self.held > 0) & self._enough
         if self.chosen.any():
@@ -156,12 +166,12 @@ class Candidates:
     @cached_property
     def issued(self) -> NDArray[np.int64]:
         """For each query the users who issued it, as far as they count."""
-        if self._method.max_new_users is None:
+        if self._most_new is None:
             return self._log.users_per_query
         pairs = self._log.searchers
         new = new_accounts(self._log)[pairs["user_id"].to_numpy()]
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
-        return self._log.users_per_query - count + np.minimum(count, self._method.max_new_users)
+        return self._log.users_per_query - count + np.minimum(count, self._most_new)
 
     def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[tuple[float, int, NDArray[np.bool_]]]:
         """Which queries are released for each theta and k, both ascending; one graph serves all."""
@@ -172,8 +182,9 @@ class Candidates:
         # What a lower theta does not release, a higher one does not either.
         below = {k: np.ones(len(self.vertices) if graph is not None else 0, np.bool_) for k in ks}
         for theta in thetas:
-            new = self._method.max_new_users
-            cores = graph.cores(ks, theta=theta, most_new=new, within=below.__getitem__) if graph is not None else None
+            cores = None
+            if graph is not None:
+                cores = graph.cores(ks, theta=theta, most_new=self._most_new, within=below.__getitem__)
             for k in ks:
                 kept = (self.held == 0) & self._enough & (self.issued >= k)
                 if cores is not None:
@@ -194,7 +205,7 @@ class Candidates:
         most = max(2 * method.k, 30)
         vertex = int(self.vertices.of_query[query_id])
         degree = 0
-        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=method.max_new_users), 1):
+        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=self._most_new), 1):
             if k == method.k:
                 released = core
             degree = k if core[vertex] else degree
