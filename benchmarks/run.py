@@ -18,7 +18,8 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}\n")
     for what in options.what:
-        print("\n".join(REPORTS[what]([int(users) for users in options.users.split(",")], options.times)))
+        for line in REPORTS[what]([int(users) for users in options.users.split(",")], options.times):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -143,14 +143,16 @@ def walk_subsets(
         count, s = 1, 0
         # From each subset take one more element away, behind the last that went, until none is light enough.
         while s < count <= most:
-            spare = its_weight[s] - least
+            spare, gone = its_weight[s] - least, its_gone[s]
             for x in range(its_next[s], n):
-                if lightest[x] > spare or count > most:
+                if lightest[x] > spare:
                     break
-                if loose_weight[x] <= spare and not needs[x] & ~its_gone[s]:
+                if loose_weight[x] <= spare and needs[x] & gone == needs[x]:
+                    if count > most:
+                        break
                     its_low[count], its_high[count] = its_low[s] - low[loose[x]], its_high[s] - high[loose[x]]
                     its_weight[count] = its_weight[s] - loose_weight[x]
-                    its_gone[count], its_next[count] = its_gone[s] | np.int64(1) << x, x + 1
+                    its_gone[count], its_next[count] = gone | np.int64(1) << x, x + 1
                     count += 1
             s += 1
         counts[i] = count
