@@ -149,7 +149,6 @@ class AffinityGraph:
     """
 
     def __init__(self, vertices: Vertices, theta: float, threads: int) -> None:
-        from queryveil.kernels.cores import users_of_groups
         from queryveil.kernels.heavy import turned
 
         self.vertices = vertices
@@ -157,7 +156,12 @@ class AffinityGraph:
         self._threads = threads
         self.groups = _groups(vertices, theta, threads)
         self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
-        self._group_users = users_of_groups(self.groups, vertices.users)
+
+    @cached_property
+    def _group_users(self) -> NDArray[np.int32]:
+        from queryveil.kernels.cores import users_of_groups
+
+        return users_of_groups(self.groups, self.vertices.users)
 
     def cores(
         self,
@@ -294,7 +298,8 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
         finally:
             filters.put(met)
 
-    parts = range(8 * threads)
+    # The heaviest first, so that none is left to the end.
+    parts = range(8 * threads)[::-1]
     _threaded(mark, parts, min(threads, 8))
     met = filters.get()
     while not filters.empty():
@@ -303,7 +308,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
         met[1::2] |= met[::2] & more[::2]
         met[::2] |= more[::2]
     listed = _threaded(lambda part: walk(part, met, True), parts, threads)
-    subsets = Subsets(*(np.concatenate(column) for column in zip(*listed, strict=True)))
+    subsets = Subsets(*(np.concatenate(column) for column in zip(*listed[::-1], strict=True)))
     del listed
     found = [group_subsets(subsets, len(subsets.low).bit_length())]
     del subsets
