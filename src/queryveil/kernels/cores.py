@@ -37,6 +37,14 @@ def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
     return count
 
 
+@inlined
+def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
+    for i in range(count):  # noqa: SIM110  # a generator does not compile
+        if seen[i] == who:
+            return True
+    return False
+
+
 @helper
 def _count_in(
     users: Users, vertex: int, seen: NDArray[np.int32], count: int, new: int, k: int, most_new: int
@@ -48,12 +56,7 @@ def _count_in(
         who = users.user[u]
         if who < 0 and new == most_new:
             continue
-        fresh = True
-        for i in range(count):
-            if seen[i] == who:
-                fresh = False
-                break
-        if fresh:
+        if not _holds(seen, count, who):
             seen[count] = who
             count += 1
             if who < 0:
@@ -79,14 +82,6 @@ def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
                 break
         found[g, 0], found[g, 1] = one, two
     return found
-
-
-@inlined
-def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
-    for i in range(count):  # noqa: SIM110  # a generator does not compile
-        if seen[i] == who:
-            return True
-    return False
 
 
 @kernel
