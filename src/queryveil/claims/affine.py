@@ -25,6 +25,9 @@ class AffineUsers(Claim):
     SAMPLE: ClassVar[int] = 10_000
     """How many of the released queries that need others are compared with all others; up to here, all of them are."""
 
+    TOGETHER: ClassVar[int] = 500
+    """How many are compared at a time, so that the comparison fits into memory."""
+
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
@@ -49,20 +52,15 @@ class AffineUsers(Claim):
         )
         self._people(log)
         self._vectors(log)
-        self._near(log)
-        count = self._count
-        found = first(
+        found = self._badly_protected(log) or first(
             log,
             "WITH rare AS (SELECT word_id FROM (SELECT DISTINCT t.word_id AS word_id, e.user_id AS user_id FROM tok t"
             " JOIN (SELECT DISTINCT query_id, user_id FROM events) e ON e.query_id = t.query_id) GROUP BY word_id"
             f" HAVING count(*) < {self.min_term_users}),"
-            f" behind AS (SELECT query_id, {count} AS n FROM (SELECT DISTINCT n.one AS query_id, p.user_id AS user_id,"
-            " p.new AS new FROM claim_near n JOIN claim_people p ON p.query_id = n.other) GROUP BY query_id),"
-            f" alone AS (SELECT p.query_id AS query_id, {count} AS n FROM claim_people p LEFT JOIN claim_total t"
+            f" alone AS (SELECT p.query_id AS query_id, {self._count} AS n FROM claim_people p LEFT JOIN claim_total t"
             " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id),"
             " bad AS ("
-            f" SELECT query_id, n, 'users behind it' AS what FROM behind WHERE n < {self.users} UNION ALL"
-            f" SELECT query_id, n, 'users behind it' FROM alone WHERE n < {self.users} UNION ALL"
+            f" SELECT query_id, n, 'users behind it' AS what FROM alone WHERE n < {self.users} UNION ALL"
             " SELECT query_id, count(*), 'users who issued it' FROM claim_people GROUP BY query_id"
             f" HAVING count(*) < {self.min_query_users} UNION ALL"
             f" SELECT t.query_id, {self.min_term_users - 1}, 'users or fewer who used one of its words' FROM tok t"
@@ -70,7 +68,7 @@ class AffineUsers(Claim):
             " SELECT o.query, bad.n, bad.what FROM bad JOIN claim_ours o ON o.query_id = bad.query_id"
             " ORDER BY o.query, bad.n LIMIT 1",
         )
-        engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total", "claim_near")
+        engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total")
         return None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
 
     @property
@@ -90,40 +88,51 @@ class AffineUsers(Claim):
             "claim_people",
         )
 
-    def _near(self, log: QueryLog) -> None:
-        """Make `claim_near`: the released queries affine to each one of a sample, itself among them.
+    def _badly_protected(self, log: QueryLog) -> tuple[object, ...] | None:
+        """The first query of a sample that lacks users behind it and the released queries affine to it.
 
         A query affine to another lacks less than 1 - theta^2 of its weight. So it holds one of any concepts that weigh
         more together, and only queries that hold one of the rarest such are compared.
         """
         square = f"{self.theta * self.theta!r}::DOUBLE"
         log.engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
+        log.engine.materialize("SELECT concept, count(*) AS n FROM claim_vectors GROUP BY concept", "claim_sizes")
         needy = log.engine.table(
             f"SELECT t.query_id AS query_id FROM claim_total t JOIN (SELECT query_id, {self._count} AS n"
             f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}"
+            " ORDER BY t.query_id"
         )
         if len(needy) > self.SAMPLE:
             # By a lot that nobody knows beforehand, so that nothing can be hidden where no check looks.
             needy = needy.take(random.SystemRandom().sample(range(len(needy)), self.SAMPLE))
-        log.engine.read("claim_needy", needy)
-        log.engine.materialize(
-            "WITH drawn AS (SELECT t.query_id AS query_id, t.w AS w FROM claim_total t JOIN claim_needy n"
-            " ON n.query_id = t.query_id),"
-            " held AS (SELECT v.query_id AS one, v.concept AS concept, d.w AS total, coalesce(sum(v.w) OVER"
-            " (PARTITION BY v.query_id ORDER BY s.n, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
-            " AS rarer FROM claim_vectors v JOIN drawn d ON d.query_id = v.query_id JOIN (SELECT concept, count(*) AS n"
-            " FROM claim_vectors GROUP BY concept) s ON s.concept = v.concept),"
-            " pairs AS (SELECT DISTINCT h.one AS one, v.query_id AS other FROM held h JOIN claim_vectors v"
-            f" ON v.concept = h.concept WHERE h.rarer <= (1 - {square}) * h.total * 1.000001),"
-            " common AS (SELECT p.one AS one, p.other AS other, sum(a.w) AS w FROM pairs p JOIN claim_vectors a"
-            " ON a.query_id = p.one JOIN claim_vectors b ON b.query_id = p.other AND b.concept = a.concept"
-            " GROUP BY p.one, p.other)"
-            " SELECT c.one AS one, c.other AS other FROM common c JOIN claim_total x ON x.query_id = c.one"
-            " JOIN claim_total y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
-            f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))",
-            "claim_near",
-        )
-        log.engine.forget("claim_needy")
+        found = None
+        for start in range(0, len(needy), self.TOGETHER):
+            log.engine.read("claim_needy", needy.slice(start, self.TOGETHER))
+            found = found or first(
+                log,
+                "WITH drawn AS (SELECT t.query_id AS query_id, t.w AS w FROM claim_total t JOIN claim_needy n"
+                " ON n.query_id = t.query_id),"
+                " held AS (SELECT v.query_id AS one, v.concept AS concept, d.w AS total, coalesce(sum(v.w) OVER"
+                " (PARTITION BY v.query_id ORDER BY s.n, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),"
+                " 0) AS rarer FROM claim_vectors v JOIN drawn d ON d.query_id = v.query_id"
+                " JOIN claim_sizes s ON s.concept = v.concept),"
+                " pairs AS (SELECT DISTINCT h.one AS one, v.query_id AS other FROM held h JOIN claim_vectors v"
+                f" ON v.concept = h.concept WHERE h.rarer <= (1 - {square}) * h.total * 1.000001),"
+                " common AS (SELECT p.one AS one, p.other AS other, sum(a.w) AS w FROM pairs p JOIN claim_vectors a"
+                " ON a.query_id = p.one JOIN claim_vectors b ON b.query_id = p.other AND b.concept = a.concept"
+                " GROUP BY p.one, p.other),"
+                " near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN claim_total x ON x.query_id = c.one"
+                " JOIN claim_total y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
+                f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
+                f" behind AS (SELECT query_id, {self._count} AS n FROM (SELECT DISTINCT n.one AS query_id,"
+                " p.user_id AS user_id, p.new AS new FROM near n JOIN claim_people p ON p.query_id = n.other)"
+                " GROUP BY query_id)"
+                " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_ours o"
+                f" ON o.query_id = behind.query_id WHERE behind.n < {self.users} ORDER BY o.query LIMIT 1",
+            )
+            log.engine.forget("claim_needy")
+        log.engine.drop("claim_sizes")
+        return found
 
     def _vectors(self, log: QueryLog) -> None:
         """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""
