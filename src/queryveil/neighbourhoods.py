@@ -122,10 +122,11 @@ def neighbourhood(
             "The query is released for no k, so there is no graph around it: one of its words, or the query itself, has"
             " too few users."
         )
-    return _grown(log, candidates.vertices, query_id, method, max_vertices)
+    return _grown(log, candidates, query_id, theta, max_vertices)
 
 
-def _grown(log: QueryLog, vertices: Vertices, query_id: int, method: Affinity, most: int) -> Neighbourhood:
+def _grown(log: QueryLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
+    vertices = candidates.vertices
     size = np.bincount(vertices.of_query[vertices.of_query >= 0], minlength=len(vertices))
     steps = np.full(len(vertices), -1, np.int64)
     frontier = vertices.of_query[[query_id]].astype(np.int64)
@@ -133,7 +134,7 @@ def _grown(log: QueryLog, vertices: Vertices, query_id: int, method: Affinity, m
     room = most - int(size[frontier].sum())
     whole = room >= 0
     while len(frontier) and whole:
-        pairs = affine_pairs(vertices, frontier, method.theta, log.engine.threads)
+        pairs = affine_pairs(vertices, frontier, theta, log.engine.threads)
         met = np.unique(pairs.member)
         met = met[steps[met] < 0]
         fits = np.cumsum(size[met]) <= room
@@ -143,10 +144,9 @@ def _grown(log: QueryLog, vertices: Vertices, query_id: int, method: Affinity, m
         frontier = met[fits].astype(np.int64)
     inside = np.flatnonzero(steps >= 0)
     few = _only(vertices, inside)
-    graph = AffinityGraph(few, method.theta, 1)
+    graph = AffinityGraph(few, theta, 1)
     degree = np.zeros(len(inside), np.int64)
-    most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
-    for k, core in enumerate(graph.cores(range(1, MOST_DEGREE + 1), most_new=most_new), 1):
+    for k, core in enumerate(graph.cores(range(1, MOST_DEGREE + 1), most_new=candidates.most_new), 1):
         if not core.any():
             break
         degree[core] = k
@@ -164,13 +164,12 @@ def _grown(log: QueryLog, vertices: Vertices, query_id: int, method: Affinity, m
         )
         for q in queries
     )
-    return Neighbourhood(method.theta, whole, found, _edges(graph, few.of_query[queries]))
+    return Neighbourhood(theta, whole, found, _edges(graph, few.of_query[queries]))
 
 
 def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
     """Some of the vertices, as a graph of their own."""
     from queryveil.kernels.cores import Users
-    from queryveil.kernels.heavy import Sets
 
     sets, users = vertices.sets, vertices.users
     number = np.full(len(vertices) + 1, -1, np.int32)
@@ -183,7 +182,7 @@ def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
     start, element = rows(sets.start, sets.element)
     return Vertices(
         number[vertices.of_query],
-        Sets(start, element, sets.total[inside], sets.weight, sets.part, sets.low, sets.high),
+        sets._replace(start=start, element=element, total=sets.total[inside]),
         Users(*rows(users.start, users.user)),
     )
 

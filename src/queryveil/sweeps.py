@@ -126,8 +126,8 @@ def sweep(
         raise QueryveilError("A sweep needs at least one k and one theta.")
     if {"k", "theta"} & set(parameters):
         raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', in place of 'k' and 'theta'.")
-    for setting in product(ks, thetas):
-        Affinity(k=setting[0], theta=setting[1], **parameters)  # each setting is checked as the method checks it
+    for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
+        Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))
     users, events = log.users_per_query, log.events_per_query
     found: dict[tuple[float | None, int], Point] = {}

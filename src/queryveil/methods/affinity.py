@@ -143,6 +143,7 @@ class Candidates:
         concepts: The concepts of the log.
         min_users: The users that a concept has at least.
         held: How many concepts each query holds.
+        most_new: How many new accounts count behind a query, None for all.
         chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
     """
 
@@ -152,7 +153,7 @@ class Candidates:
         self.concepts = mine_concepts(log, self.min_users)
         self._start, self._concept = query_vectors(log, self.concepts)
         self.held = np.diff(self._start)
-        self._most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
+        self.most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
         self._enough = log.users_per_query >= method.min_query_users
         self.chosen = (self.held > 0) & self._enough
         if self.chosen.any():
@@ -166,12 +167,12 @@ class Candidates:
     @cached_property
     def issued(self) -> NDArray[np.int64]:
         """For each query the users who issued it, as far as they count."""
-        if self._most_new is None:
+        if self.most_new is None:
             return self._log.users_per_query
         pairs = self._log.searchers
         new = new_accounts(self._log)[pairs["user_id"].to_numpy()]
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
-        return self._log.users_per_query - count + np.minimum(count, self._most_new)
+        return self._log.users_per_query - count + np.minimum(count, self.most_new)
 
     def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[tuple[float, int, NDArray[np.bool_]]]:
         """Which queries are released for each theta and k, both ascending; one graph serves all."""
@@ -184,7 +185,7 @@ class Candidates:
         for theta in thetas:
             cores = None
             if graph is not None:
-                cores = graph.cores(ks, theta=theta, most_new=self._most_new, within=below.__getitem__)
+                cores = graph.cores(ks, theta=theta, most_new=self.most_new, within=below.__getitem__)
             for k in ks:
                 kept = (self.held == 0) & self._enough & (self.issued >= k)
                 if cores is not None:
@@ -205,7 +206,7 @@ class Candidates:
         most = max(2 * method.k, 30)
         vertex = int(self.vertices.of_query[query_id])
         degree = 0
-        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=self._most_new), 1):
+        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=self.most_new), 1):
             if k == method.k:
                 released = core
             degree = k if core[vertex] else degree
