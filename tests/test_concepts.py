@@ -20,11 +20,11 @@ def test_concepts_and_weights_are_those_of_the_paper(rows, min_users):
     log = qv.read_log(table(rows))
     found = mine_concepts(log, min_users)
     expected = concepts(rows, min_users)
-    weights = {tuple(found.text(log, i).split()): found.weight[i] for i in range(len(found))}
+    weights = {tuple(found.text(i).split()): found.weight[i] for i in range(len(found))}
     assert weights == pytest.approx(expected)
     counts = {gram: oracle.ngrams(rows, len(gram))[gram] for gram in expected}
     for i in range(len(found)):
-        gram = tuple(found.text(log, i).split())
+        gram = tuple(found.text(i).split())
         assert (found.events[i], found.users[i]) == counts[gram][1:]
         assert found.order[i] == len(gram)
 
@@ -39,7 +39,7 @@ def test_a_vector_holds_every_concept_of_the_query_once_lightest_first(rows, min
         parts = query.split()
         held = {tuple(parts[a : a + n]) for n in (1, 2, 3) for a in range(len(parts) - n + 1)} & set(expected)
         mine = concept[start[i] : start[i + 1]]
-        assert {tuple(found.text(log, c).split()) for c in mine} == held
+        assert {tuple(found.text(c).split()) for c in mine} == held
         assert len(mine) == len(held)
         assert (np.diff(found.weight[mine]) >= 0).all()
 
@@ -48,7 +48,7 @@ def test_word_order_matters():
     rows = pa.table({"user": list("abcd"), "query": ["book bar", "book bar", "bar book", "bar"]})
     log = qv.read_log(rows)
     found = mine_concepts(log, 2)
-    assert {found.text(log, i) for i in range(len(found))} == {"book", "bar", "book bar"}
+    assert {found.text(i) for i in range(len(found))} == {"book", "bar", "book bar"}
 
 
 def test_a_log_without_a_frequent_word_has_no_concepts():
@@ -69,7 +69,7 @@ def test_the_threshold_follows_the_users_and_never_falls_below_k():
 def test_a_concept_names_the_concepts_inside_it(rows, min_users):
     log = qv.read_log(table(rows))
     found = mine_concepts(log, min_users)
-    gram = [tuple(found.text(log, i).split()) for i in range(len(found))]
+    gram = [tuple(found.text(i).split()) for i in range(len(found))]
     for i, parts in enumerate(found.parts):
         inside = {gram[i][a : a + n] for n in range(1, len(gram[i])) for a in range(len(gram[i]) - n + 1)}
         inner = [int(p) for p in parts if p >= 0]

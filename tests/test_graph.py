@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.concepts import Concepts
+from queryveil.concepts import Concepts, Vocabulary
 from queryveil.graph import AffinityGraph, Vertices, affine_pairs, vertices_of
 from queryveil.kernels.cores import Users
 from queryveil.kernels.heavy import Groups, Sets
@@ -81,7 +81,8 @@ def test_with_vectors_told_apart_by_the_full_text_theta_one_is_equality(pairs):
     ids = np.arange(n, dtype=np.int32)
     word = np.full((n, 3), -1, np.int32)
     word[:, 0] = ids
-    one_each = Concepts(np.ones(n, np.int8), word, np.ones(n, np.int64), np.ones(n, np.int64), np.ones(n))
+    vocabulary = Vocabulary(ids, log.query_text)
+    one_each = Concepts(vocabulary, np.ones(n, np.int8), word, np.ones(n, np.int64), np.ones(n, np.int64), np.ones(n))
     vertices = vertices_of(log, one_each, np.arange(n + 1), ids, np.ones(n, np.bool_))
     for k, core in enumerate(AffinityGraph(vertices, 1.0, 2).cores([2, 3, 4]), 2):
         assert (core[vertices.of_query] == (log.users_per_query >= k)).all()

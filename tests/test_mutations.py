@@ -19,8 +19,8 @@ MUTATIONS = {
     ),
     "the unique-word rule": (
         "methods/affinity.py",
-        "self.chosen &= rarest_word(log) >= method.min_term_users",
-        "self.chosen &= rarest_word(log) >= 0",
+        "self.chosen &= log.rarest_word >= method.min_term_users",
+        "self.chosen &= log.rarest_word >= 0",
         "tests/methods/test_affinity.py::test_private_data_joined_to_a_frequent_query_is_not_released",
     ),
     "the distinct-user rule": (

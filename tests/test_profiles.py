@@ -42,7 +42,9 @@ def test_a_log_without_times_or_clicks_is_fine():
 @given(st.lists(st.tuples(st.integers(1, 150), st.integers(1, 9), st.booleans()), max_size=30))
 def test_bands_add_up(queries):
     users, events, kept = (np.array([q[i] for q in queries], np.int64) for i in range(3))
-    found = bands(users, events, events * kept)
+    columns = {"users": users, "queries": np.ones_like(users), "events": events}
+    columns |= {"kept_queries": kept.astype(np.int64), "kept_events": events * kept}
+    found = bands(pa.table(columns))
     assert sum(band.queries for band in found) == len(queries)
     assert sum(band.events for band in found) == events.sum()
     assert sum(band.kept_events for band in found) == (events * kept).sum()

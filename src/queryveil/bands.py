@@ -1,7 +1,6 @@
 """Frequency bands: queries by how many users issued them. The long tail is the point, so it is always shown."""
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 _EDGES = (1, 2, 5, 10, 30, 100)
@@ -26,30 +25,20 @@ class Band(BaseModel):
         return f"{self.least} user" if self.most == 1 else f"{self.least}-{self.most} users"
 
 
-def bands(
-    users: NDArray[np.int64],
-    events: NDArray[np.int64],
-    kept_events: NDArray[np.int64] | None = None,
-) -> tuple[Band, ...]:
+def bands(frequencies: pa.Table) -> tuple[Band, ...]:
     """Band by band, how many queries and events there are, and how many are kept.
 
     Args:
-        users: Distinct users of each query.
-        events: Events of each query.
-        kept_events: Released events of each query; a query with none is not kept.
+        frequencies: For each number of `users`, how many `queries` so many users issued, their `events`, and how many
+            `kept_queries` and `kept_events` there are of them.
     """
-    kept = np.zeros_like(events) if kept_events is None else kept_events
+    users = frequencies["users"].to_numpy()
     result = []
     for least, after in zip(_EDGES, (*_EDGES[1:], None), strict=True):
         inside = users >= least if after is None else (users >= least) & (users < after)
-        result.append(
-            Band(
-                least=least,
-                most=None if after is None else after - 1,
-                queries=int(inside.sum()),
-                events=int(events[inside].sum()),
-                kept_queries=int((kept[inside] > 0).sum()),
-                kept_events=int(kept[inside].sum()),
-            )
-        )
+        sums = {
+            name: int(frequencies[name].to_numpy()[inside].sum())
+            for name in ("queries", "events", "kept_queries", "kept_events")
+        }
+        result.append(Band(least=least, most=None if after is None else after - 1, **sums))
     return tuple(result)

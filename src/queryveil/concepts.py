@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
 
 LONGEST = 3
@@ -21,17 +22,36 @@ SHARE = 0.0001
 
 
 @dataclass(frozen=True)
+class Vocabulary:
+    """The words that enough users type, in the order of their ids."""
+
+    id: NDArray[Any]
+    """The log's id of each word."""
+    text: pa.Array
+
+    def places(self, ids: NDArray[Any]) -> NDArray[np.int32]:
+        """The place of each word here, -1 for any other word."""
+        at = np.searchsorted(self.id, ids)
+        # Behind the last there is no word to compare with.
+        at[at == len(self.id)] = 0
+        found = self.id[at] == ids if len(self.id) else np.zeros(len(ids), np.bool_)
+        return np.where(found, at, -1).astype(np.int32)
+
+
+@dataclass(frozen=True)
 class Concepts:
-    """The concepts of a log, the lightest first; equal weights by number of words and word ids.
+    """The concepts of a log, the lightest first; equal weights by number of words and the words.
 
     Attributes:
+        vocabulary: The words of concepts.
         order: How many words each concept has.
-        word: Its word ids, one row a concept, -1 behind the last word.
+        word: Its words, as places in the vocabulary; one row a concept, -1 behind the last word.
         users: Distinct users who used it.
         events: Events that hold it.
         weight: log2(events + 1) for one word, mutual information for two and three.
     """
 
+    vocabulary: "Vocabulary"
     order: NDArray[np.int8]
     word: NDArray[np.int32]
     users: NDArray[np.int64]
@@ -61,10 +81,9 @@ class Concepts:
     def __len__(self) -> int:
         return len(self.order)
 
-    def text(self, log: QueryLog, concept: int) -> str:
+    def text(self, concept: int) -> str:
         """A concept in words."""
-        ids = [int(word) for word in self.word[concept] if word >= 0]
-        return " ".join(log.tokens.text[word].as_py() for word in ids)
+        return " ".join(self.vocabulary.text[int(word)].as_py() for word in self.word[concept] if word >= 0)
 
 
 def default_min_users(log: QueryLog, k: int) -> int:
@@ -75,30 +94,59 @@ def default_min_users(log: QueryLog, k: int) -> int:
 def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
     """Find the n-grams of at least `min_users` users that are not made of stop words alone, and weigh them."""
     counted = [log.ngrams(n, min_users=min_users) for n in range(1, LONGEST + 1)]
-    weights = _weights(log, counted)
-    stop = _stop_words(log)
+    vocabulary = _vocabulary(log, counted[0])
+    grams = [
+        np.stack([vocabulary.places(found[f"word_{i}"].to_numpy()) for i in range(1, n + 1)], axis=1)
+        for n, found in enumerate(counted, 1)
+    ]
+    weights = _weights(log, grams, counted)
+    stop = pc.is_in(vocabulary.text, pa.array(sorted(STOP_WORDS))).to_numpy(zero_copy_only=False)
     order, word, users, events, weight = [], [], [], [], []
-    for n, (grams, weighed) in enumerate(zip(counted, weights, strict=True), 1):
-        ids = np.full((len(grams), LONGEST), -1, np.int32)
-        for i in range(n):
-            ids[:, i] = grams[f"word_{i + 1}"].to_numpy()
-        meant = ~stop[ids[:, :n]].all(axis=1)
+    for n, (places, found, weighed) in enumerate(zip(grams, counted, weights, strict=True), 1):
+        meant = ~stop[places].all(axis=1)
         order.append(np.full(int(meant.sum()), n, np.int8))
-        word.append(ids[meant])
-        users.append(grams["users"].to_numpy()[meant])
-        events.append(grams["events"].to_numpy()[meant])
+        word.append(np.pad(places[meant], ((0, 0), (0, LONGEST - n)), constant_values=-1))
+        users.append(found["users"].to_numpy()[meant])
+        events.append(found["events"].to_numpy()[meant])
         weight.append(weighed[meant])
     columns = [np.concatenate(parts) for parts in (order, word, users, events, weight)]
     by_weight = np.lexsort((*columns[1].T[::-1], columns[0], columns[4]))
-    return Concepts(*(column[by_weight] for column in columns))
+    return Concepts(vocabulary, *(column[by_weight] for column in columns))
 
 
-def query_vectors(log: QueryLog, concepts: Concepts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _vocabulary(log: QueryLog, single: pa.Table) -> Vocabulary:
+    log.engine.read("vocabulary", single.select(["word_1"]))
+    found = log.engine.table(
+        "SELECT w.word_id AS word_id, w.word AS word FROM words w JOIN vocabulary v ON v.word_1 = w.word_id"
+        " ORDER BY w.word_id"
+    )
+    log.engine.drop("vocabulary")
+    return Vocabulary(found["word_id"].to_numpy(), found["word"].combine_chunks().cast(pa.string()))
+
+
+def query_vectors(log: LocalLog, concepts: Concepts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The concepts that each query holds, each once, lightest first: where those of a query start, and the concepts."""
+    place = concepts.vocabulary.places(np.arange(log.facts.words))
+    return vectors(concepts, log.tokens.start, place[log.tokens.word])
+
+
+def vectors(
+    concepts: Concepts, start: NDArray[np.int64], place: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The concepts of some queries, each once, lightest first.
+
+    Args:
+        concepts: The concepts.
+        start: Where the words of each query start.
+        place: The place of each word in the vocabulary, -1 for one that is not there.
+
+    Returns:
+        Where the concepts of each query start, and the concepts.
+    """
     from queryveil.kernels.vectors import concept_vectors
 
     ids = np.arange(len(concepts), dtype=np.int32)
-    single = np.full(len(log.tokens.text), -1, np.int32)
+    single = np.full(len(concepts.vocabulary.id) + 1, -1, np.int32)  # the last is for words at place -1
     one, two, three = (concepts.order == n for n in (1, 2, 3))
     single[concepts.word[one, 0]] = ids[one]
     pair_key = _packed(concepts.word[two, 0], concepts.word[two, 1])
@@ -108,8 +156,8 @@ def query_vectors(log: QueryLog, concepts: Concepts) -> tuple[NDArray[np.int64],
     triple_key = _packed(np.searchsorted(prefix_key, opening), concepts.word[three, 2])
     by_triple = np.argsort(triple_key)
     return concept_vectors(
-        log.tokens.start,
-        log.tokens.word,
+        start,
+        place,
         single,
         pair_key[by_pair],
         ids[two][by_pair],
@@ -119,16 +167,15 @@ def query_vectors(log: QueryLog, concepts: Concepts) -> tuple[NDArray[np.int64],
     )
 
 
-def _weights(log: QueryLog, counted: list[pa.Table]) -> list[NDArray[np.float64]]:
+def _weights(log: QueryLog, grams: list[NDArray[np.int32]], counted: list[pa.Table]) -> list[NDArray[np.float64]]:
     """The weights of frequent n-grams: frequency for one word, mutual information for more."""
-    per_query, events = log.tokens.per_query, log.events_per_query
-    total = [int((np.maximum(per_query - n + 1, 0) * events).sum()) for n in range(1, LONGEST + 1)]
-    share = [grams["occurrences"].to_numpy() / max(whole, 1) for grams, whole in zip(counted, total, strict=True)]
-    one = np.zeros(len(log.tokens.text))
-    one[counted[0]["word_1"].to_numpy()] = share[0]
-    x, y = (counted[1][f"word_{i}"].to_numpy() for i in (1, 2))
+    words, events = (log.lengths[name].to_numpy() for name in ("words", "events"))
+    total = [int((np.maximum(words - n + 1, 0) * events).sum()) for n in range(1, LONGEST + 1)]
+    share = [found["occurrences"].to_numpy() / max(whole, 1) for found, whole in zip(counted, total, strict=True)]
+    one = share[0]
+    x, y = grams[1].T
     two = _Lookup(_packed(x, y), share[1], 0)
-    a, b, c = (counted[2][f"word_{i}"].to_numpy() for i in (1, 2, 3))
+    a, b, c = grams[2].T
     apart = one[a] * one[b] * one[c] + one[a] * two[_packed(b, c)] + two[_packed(a, b)] * one[c]
     return [
         np.log2(counted[0]["events"].to_numpy() + 1.0),
@@ -153,11 +200,3 @@ class _Lookup:
 
 def _packed(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.int64]:
     return first.astype(np.int64) << 32 | second.astype(np.int64)
-
-
-def _stop_words(log: QueryLog) -> NDArray[np.bool_]:
-    """Which word ids are stop words."""
-    import pyarrow.compute as pc
-
-    found = pc.is_in(log.tokens.text, pa.array(sorted(STOP_WORDS), pa.large_string()))
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog
 from queryveil.methods import METHODS, Reason
 from queryveil.release import Release
 from queryveil.text import normal_form
@@ -29,7 +29,7 @@ class Explanation:
         return self.rows > 0
 
 
-def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explanation:
+def explain(release: str | Path | Release, log: LocalLog, query: str) -> Explanation:
     """Say why a query is in a release, or not.
 
     Raises:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.concepts import Concepts
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog
 
 if TYPE_CHECKING:
     from queryveil.kernels.cores import Users
@@ -54,7 +54,7 @@ class Vertices:
 
 
 def vertices_of(
-    log: QueryLog, concepts: Concepts, start: NDArray[np.int64], concept: NDArray[np.int32], chosen: NDArray[np.bool_]
+    log: LocalLog, concepts: Concepts, start: NDArray[np.int64], concept: NDArray[np.int32], chosen: NDArray[np.bool_]
 ) -> Vertices:
     """Merge the equal vectors of chosen queries, and gather the users behind each.
 
@@ -89,7 +89,7 @@ def vertices_of(
     return Vertices(of_query, sets, _users(log, of_query, len(lightest)))
 
 
-def _users(log: QueryLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
+def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
     from queryveil.kernels.cores import Users
 
     query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
@@ -103,7 +103,7 @@ def _users(log: QueryLog, of_query: NDArray[np.int32], vertices: int) -> "Users"
     return Users(start, np.where(new[found], ~found, found))
 
 
-def new_accounts(log: QueryLog) -> NDArray[np.bool_]:
+def new_accounts(log: LocalLog) -> NDArray[np.bool_]:
     """Which users have a history of one or two distinct queries."""
     return np.bincount(log.searchers["user_id"].to_numpy(), minlength=log.n_users) <= NEW_ACCOUNT
 

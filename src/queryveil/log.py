@@ -1,41 +1,72 @@
 """QueryLog: who searched for what, when, and what they clicked, as integer tables.
 
-Ids are dense integers in the order of the texts' digests, so that they follow from the content and not from the
-order of rows or files. An event is a distinct (user, query, time); clicks hang on events. A row without a time
-cannot be told from another search for the same words, so it is an event of its own.
+Ids are whole numbers in the order of the texts' digests, so that they follow from the content and not from the order of
+rows or files. An event is a distinct (user, query, time); clicks hang on events. A row without a time cannot be told
+from another search for the same words, so it is an event of its own.
 """
 
 import hashlib
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.engines import DuckDB
-from queryveil.formats import BadRows
+from queryveil.engines import Batches, DuckDB, Engine
+from queryveil.formats import BadRows, writers
 from queryveil.text import normal_form
+
+_DERIVED = {
+    "searchers": ((), "SELECT query_id, user_id, count(*) AS events FROM events GROUP BY query_id, user_id"),
+    "per_query": (
+        ("searchers",),
+        "SELECT query_id, count(*) AS users, CAST(sum(events) AS BIGINT) AS events FROM searchers GROUP BY query_id",
+    ),
+    "word_users": (
+        ("searchers",),
+        "SELECT word_id, count(*) AS users FROM (SELECT tok.word_id AS word_id, searchers.user_id AS user_id"
+        " FROM searchers JOIN tok ON tok.query_id = searchers.query_id GROUP BY tok.word_id, searchers.user_id)"
+        " AS pairs GROUP BY word_id",
+    ),
+    "rarest": (
+        ("word_users",),
+        "SELECT tok.query_id AS query_id, min(word_users.users) AS users FROM tok JOIN word_users"
+        " ON word_users.word_id = tok.word_id GROUP BY tok.query_id",
+    ),
+}
+"""Tables that are made when they are first needed: which others each needs, and its SQL."""
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
+class Facts:
+    """What is known of a log as a whole."""
 
-    start: NDArray[np.int64]
-    word: NDArray[np.int32]
-    text: pa.Array
-    """The word of each word id."""
+    rows: int
+    """Rows that were read and kept."""
+    events: int
+    users: int
+    queries: int
+    words: int
+    """Distinct words."""
+    clicks: int
+    timed: int
+    """Events that have a time."""
+    extras: tuple[str, ...]
+    """The names of the extra columns."""
+    empty_rows: int
+    """Rows whose query was empty, which are no events."""
+    bad_rows: BadRows
+    """Rows that were left out, by kind."""
+    content: bytes
+    """A digest of all rows, whatever their order."""
 
-    @property
-    def per_query(self) -> NDArray[np.int64]:
-        """How many words each query has."""
-        return np.diff(self.start)
 
-
-class QueryLog:
+class QueryLog(ABC):
     """A query log, made by `read_log`; immutable.
 
     The tables, as the engine knows them:
@@ -44,84 +75,63 @@ class QueryLog:
     |---------|-----------------------------------------------------------------------------|
     | events  | event_id, user_id, query_id, time, and one `NAME id` for each extra column  |
     | clicks  | event_id, user_id, query_id, rank, url_id                                   |
+    | users   | user_id, user, digest                                                       |
     | queries | query_id, query                                                             |
     | urls    | url_id, url                                                                 |
     | tok     | query_id, position, word_id                                                 |
-    | searchers | query_id, user_id: who issued what, each once; made when it is first needed |
     | words   | word_id, word                                                               |
     | extra NAME | id, value                                                                |
 
+    and, once `need` has asked for them:
+
+    | table      | columns                                                                 |
+    |------------|-------------------------------------------------------------------------|
+    | searchers  | query_id, user_id, events: who issued what, and how often               |
+    | per_query  | query_id, users, events                                                 |
+    | word_users | word_id, users                                                          |
+    | rarest     | query_id, users: the users of its rarest word; no row without a word    |
+
     Attributes:
         engine: Where the tables live.
-        events: The events as an Arrow table, ordered by user, time and query.
-        clicks: The clicks as an Arrow table.
-        query_text: The query of each query id, in normal form.
-        url_text: The address of each url id.
-        extras: For each extra column the values of its ids; id -1 means no value.
-        tokens: The words of each query.
-        has_times: Whether any event has a time.
-        bad_rows: Rows that were left out, by kind.
-        empty_rows: Rows whose query was empty, which are no events.
-        rows: Rows that were read and kept.
+        facts: How many of everything there are.
+        id_type: The type of ids.
     """
 
-    def __init__(
-        self,
-        *,
-        engine: DuckDB,
-        events: pa.Table,
-        clicks: pa.Table,
-        query_text: pa.Array,
-        url_text: pa.Array,
-        user_text: pa.Array,
-        user_digest: NDArray[np.uint64],
-        extras: Mapping[str, pa.Array],
-        tokens: Tokens,
-        content: bytes,
-        rows: int,
-        bad_rows: BadRows,
-        empty_rows: int,
-    ) -> None:
+    id_type: pa.DataType
+
+    def __init__(self, engine: Engine, facts: Facts) -> None:
         self.engine = engine
-        self.events = events
-        self.clicks = clicks
-        self.query_text = query_text
-        self.url_text = url_text
-        self.user_text = user_text
-        self.user_digest = user_digest
-        self.extras = dict(extras)
-        self.tokens = tokens
-        self.rows = rows
-        self.bad_rows = bad_rows
-        self.empty_rows = empty_rows
-        self._content = content
-        self.has_times = events["time"].null_count < len(events)
-        engine.read("events", events)
-        engine.read("clicks", clicks)
-        engine.read("queries", _dictionary("query", query_text))
-        engine.read("urls", _dictionary("url", url_text))
-        engine.read("words", _dictionary("word", tokens.text))
-        engine.read("tok", _tok(tokens))
-        for name, values in self.extras.items():
-            engine.read(f"extra {name}", pa.table({"id": np.arange(len(values), dtype=np.int32), "value": values}))
+        self.facts = facts
+        self._made: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<QueryLog: {len(self.events):,} events, {self.n_users:,} users, {self.n_queries:,} distinct queries>"
+        facts = self.facts
+        return f"<QueryLog: {facts.events:,} events, {facts.users:,} users, {facts.queries:,} distinct queries>"
 
     @property
     def n_users(self) -> int:
         """How many users the log has."""
-        return len(self.user_text)
+        return self.facts.users
 
     @property
     def n_queries(self) -> int:
         """How many distinct queries the log has."""
-        return len(self.query_text)
+        return self.facts.queries
+
+    @property
+    def has_times(self) -> bool:
+        """Whether any event has a time."""
+        return self.facts.timed > 0
+
+    @property
+    def has_clicks(self) -> bool:
+        """Whether there is any click."""
+        return self.facts.clicks > 0
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the content that does not depend on the order of rows, nor on files and formats."""
-        return hashlib.sha256(b"fingerprint" + self._content).hexdigest()
+        return hashlib.sha256(b"fingerprint" + self.facts.content).hexdigest()
 
     def secret(self, seed: int, *purpose: str) -> bytes:
         """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
@@ -130,38 +140,58 @@ class QueryLog:
         fresh user ids, are therefore keyed by the log as well, which the reader does not have.
         """
         return hashlib.sha256(
-            b"|".join([*(part.encode() for part in purpose), str(seed).encode(), self._content])
+            b"|".join([*(part.encode() for part in purpose), str(seed).encode(), self.facts.content])
         ).digest()[:16]
 
-    @cached_property
-    def searchers(self) -> pa.Table:
-        """Who issued what: each (query_id, user_id) once, in no order; the engine knows it as `searchers`."""
-        found = self.engine.table("SELECT query_id, user_id FROM events GROUP BY query_id, user_id")
-        self.engine.read("searchers", found)
-        return found
+    def need(self, *names: str) -> None:
+        """Have some of the tables that are made on demand."""
+        for name in names:
+            if name not in self._made:
+                needs, query = _DERIVED[name]
+                self.need(*needs)
+                self._make(name, query)
+                self._made.add(name)
+
+    def _make(self, name: str, query: str) -> None:
+        self.engine.materialize(query, name)
+
+    @abstractmethod
+    def texts(self, rows: str, schema: pa.Schema) -> Batches:
+        """Rows that `Engine.number` kept, with the texts of their query_id and url_id.
+
+        Args:
+            rows: What they are called.
+            schema: The columns wanted: `query`, `url` and any that the rows have.
+        """
+
+    @abstractmethod
+    def write(self, path: Path, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table."""
 
     @cached_property
-    def users_per_query(self) -> NDArray[np.int64]:
-        """How many distinct users issued each query."""
-        return np.bincount(self.searchers["query_id"].to_numpy(), minlength=self.n_queries)
-
-    @cached_property
-    def events_per_query(self) -> NDArray[np.int64]:
-        """How many events each query has."""
-        return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
-
-    @cached_property
-    def users_per_word(self) -> NDArray[np.int64]:
-        """How many distinct users used each word."""
-        _ = self.searchers  # makes the table known
-        found = self.engine.table(
-            "SELECT word_id, count(*) AS n FROM (SELECT tok.word_id AS word_id, searchers.user_id AS user_id"
-            " FROM searchers JOIN tok ON tok.query_id = searchers.query_id GROUP BY tok.word_id, searchers.user_id)"
-            " AS word_users GROUP BY word_id"
+    def lengths(self) -> pa.Table:
+        """How many distinct `queries` and how many `events` have so many `words`."""
+        self.need("per_query")
+        return self.engine.table(
+            "SELECT words, count(*) AS queries, CAST(sum(events) AS BIGINT) AS events FROM"
+            " (SELECT p.events AS events, coalesce(t.words, 0) AS words FROM per_query p LEFT JOIN"
+            " (SELECT query_id, count(*) AS words FROM tok GROUP BY query_id) AS t ON t.query_id = p.query_id) AS long"
+            " GROUP BY words ORDER BY words"
         )
-        users = np.zeros(len(self.tokens.text), np.int64)
-        users[found["word_id"].to_numpy()] = found["n"].to_numpy()
-        return users
+
+    def frequencies(self, kept: str | None = None) -> pa.Table:
+        """How many distinct `queries` and `events` belong to queries of so many `users`.
+
+        Args:
+            kept: SQL of query_id and n, the released events of each query; gives `kept_queries` and `kept_events`.
+        """
+        self.need("per_query")
+        some = kept or "SELECT query_id, 0 AS n FROM per_query WHERE query_id IS NULL"
+        return self.engine.table(
+            "SELECT p.users AS users, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events,"
+            " count(k.n) AS kept_queries, CAST(coalesce(sum(k.n), 0) AS BIGINT) AS kept_events FROM per_query p"
+            f" LEFT JOIN ({some}) AS k ON k.query_id = p.query_id GROUP BY p.users ORDER BY p.users"
+        )
 
     def ngrams(self, n: int, *, min_users: int = 1) -> pa.Table:
         """Every run of n words that occurs in a query, with how often and by whom it is used.
@@ -174,19 +204,13 @@ class QueryLog:
             A row an n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram twice
             that a query holds twice), `events` that hold it, and distinct `users`.
         """
+        self.need("per_query", "word_users")
         words = range(1, n + 1)
         gram = ", ".join(f"word_{i}" for i in words)
         # The words of a shared run are shared themselves, so that runs with any other need not be looked at.
-        shared = np.flatnonzero(self.users_per_word >= min_users)
-        self.engine.read("shared", pa.table({"word_id": pa.array(shared, pa.int32())}))
-        self.engine.read(
-            "per_query",
-            pa.table({"query_id": np.arange(self.n_queries, dtype=np.int32), "events": self.events_per_query,
-                      "users": self.users_per_query}),
-        )  # fmt: skip
         self.engine.materialize(
             "SELECT tok.query_id AS query_id, tok.position AS position, tok.word_id AS word_id FROM tok"
-            " JOIN shared ON shared.word_id = tok.word_id",
+            f" JOIN word_users w ON w.word_id = tok.word_id WHERE w.users >= {min_users}",
             "shared_tok",
         )
         parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in words)
@@ -216,9 +240,7 @@ class QueryLog:
             f" GROUP BY {of_gram}, searchers.user_id) AS gram_users GROUP BY {gram} HAVING count(*) >= {min_users}"
         )
         if n == 1:
-            users = pa.table({"word_1": pa.array(shared, pa.int32()), "users": self.users_per_word[shared]})
-            self.engine.read("word_users", users)
-            used = "SELECT word_1, users FROM word_users"
+            used = f"SELECT word_id AS word_1, users FROM word_users WHERE users >= {min_users}"
         same = " AND ".join(f"used.word_{i} = seen.word_{i}" for i in words)
         columns = ", ".join(f"seen.word_{i} AS word_{i}" for i in words)
         found = self.engine.table(
@@ -226,18 +248,158 @@ class QueryLog:
             f" FROM seen JOIN ({used}) AS used ON {same} ORDER BY {', '.join(f'seen.word_{i}' for i in words)}"
         )
         self.engine.drop("grams", "seen", "shared_tok")
-        for name in ("shared", "per_query", *(["word_users"] if n == 1 else [])):
-            self.engine.forget(name)
         return found
+
+    def close(self) -> None:
+        """Let go of the log's tables."""
+        self.engine.close()
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
+
+    start: NDArray[np.int64]
+    word: NDArray[np.int32]
+    text: pa.Array
+    """The word of each word id."""
+
+    @property
+    def per_query(self) -> NDArray[np.int64]:
+        """How many words each query has."""
+        return np.diff(self.start)
+
+
+class LocalLog(QueryLog):
+    """A log in the memory of this machine: the same tables, and their columns as arrays for compiled loops.
+
+    Ids are dense, from 0.
+
+    Attributes:
+        events: The events as an Arrow table, ordered by user, time and query.
+        clicks: The clicks as an Arrow table.
+        query_text: The query of each query id, in normal form.
+        url_text: The address of each url id.
+        user_text: The name of each user id.
+        extras: For each extra column the values of its ids; id -1 means no value.
+        tokens: The words of each query.
+    """
+
+    engine: DuckDB
+    id_type = pa.int32()
+
+    def __init__(
+        self,
+        *,
+        engine: DuckDB,
+        events: pa.Table,
+        clicks: pa.Table,
+        query_text: pa.Array,
+        url_text: pa.Array,
+        user_text: pa.Array,
+        user_digest: NDArray[np.uint64],
+        extras: Mapping[str, pa.Array],
+        tokens: Tokens,
+        content: bytes,
+        rows: int,
+        bad_rows: BadRows,
+        empty_rows: int,
+    ) -> None:
+        facts = Facts(
+            rows=rows,
+            events=len(events),
+            users=len(user_text),
+            queries=len(query_text),
+            words=len(tokens.text),
+            clicks=len(clicks),
+            timed=len(events) - events["time"].null_count,
+            extras=tuple(extras),
+            empty_rows=empty_rows,
+            bad_rows=bad_rows,
+            content=content,
+        )
+        super().__init__(engine, facts)
+        self.events = events
+        self.clicks = clicks
+        self.query_text = query_text
+        self.url_text = url_text
+        self.user_text = user_text
+        self.extras = dict(extras)
+        self.tokens = tokens
+        engine.read("events", events)
+        engine.read("clicks", clicks)
+        engine.read("users", _dictionary("user", user_text).append_column("digest", pa.array(user_digest)))
+        engine.read("queries", _dictionary("query", query_text))
+        engine.read("urls", _dictionary("url", url_text))
+        engine.read("words", _dictionary("word", tokens.text))
+        engine.read("tok", _tok(tokens))
+        for name, values in self.extras.items():
+            engine.read(f"extra {name}", pa.table({"id": np.arange(len(values), dtype=np.int32), "value": values}))
+
+    def _make(self, name: str, query: str) -> None:
+        if name == "searchers":
+            self.engine.read(name, self.searchers)
+        elif name == "per_query":
+            columns = {"users": self.users_per_query, "events": self.events_per_query}
+            self.engine.read(name, pa.table({"query_id": np.arange(self.n_queries, dtype=np.int32), **columns}))
+        else:
+            super()._make(name, query)
+
+    @cached_property
+    def searchers(self) -> pa.Table:
+        """Who issued what, and how often: each (query_id, user_id) once, in no order."""
+        return self.engine.table(_DERIVED["searchers"][1])
+
+    @cached_property
+    def users_per_query(self) -> NDArray[np.int64]:
+        """How many distinct users issued each query."""
+        return np.bincount(self.searchers["query_id"].to_numpy(), minlength=self.n_queries)
+
+    @cached_property
+    def events_per_query(self) -> NDArray[np.int64]:
+        """How many events each query has."""
+        return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
+
+    @cached_property
+    def users_per_word(self) -> NDArray[np.int64]:
+        """How many distinct users used each word."""
+        self.need("word_users")
+        return self._column("word_users", "word_id", self.facts.words)
+
+    @cached_property
+    def rarest_word(self) -> NDArray[np.int64]:
+        """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
+        self.need("rarest")
+        return self._column("rarest", "query_id", self.n_queries)
+
+    def _column(self, name: str, key: str, size: int) -> NDArray[np.int64]:
+        found = self.engine.table(f"SELECT {key}, users FROM {name}")
+        users = np.zeros(size, np.int64)
+        users[found[key].to_numpy()] = found["users"].to_numpy()
+        return users
+
+    def texts(self, rows: str, schema: pa.Schema) -> Batches:
+        """Rows with their texts, which are looked up as the rows leave."""
+        numbers = self.engine.ordered(rows)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in numbers():
+                found = {name: batch[name] for name in batch.schema.names}
+                found["query"] = self.query_text.take(batch["query_id"]).cast(pa.string())
+                if "url" in schema.names:
+                    found["url"] = self.url_text.take(batch["url_id"]).cast(pa.string())
+                yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
+
+        return batches
+
+    def write(self, path: Path, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table to a file."""
+        writers.write(path, format, schema, batches())
 
     def find(self, query: str) -> int | None:
         """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
         at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
         return None if at < 0 else int(at)
-
-    def close(self) -> None:
-        """Let go of the log's tables."""
-        self.engine.close()
 
 
 def _dictionary(name: str, text: pa.Array) -> pa.Table:

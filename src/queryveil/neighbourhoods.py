@@ -17,7 +17,7 @@ from queryveil.drawings import draw_graph
 from queryveil.errors import QueryveilError
 from queryveil.files import check_file, write_whole
 from queryveil.graph import AffinityGraph, Vertices, affine_pairs
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog
 from queryveil.methods.affinity import Affinity, Candidates
 
 MOST_DEGREE = 1000
@@ -90,7 +90,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    log: QueryLog, query: str, *, theta: float = 0.9, max_vertices: int = 2000, **parameters: Any
+    log: LocalLog, query: str, *, theta: float = 0.9, max_vertices: int = 2000, **parameters: Any
 ) -> Neighbourhood:
     """Grow the graph of affine queries around one, and find the degree of each.
 
@@ -125,7 +125,7 @@ def neighbourhood(
     return _grown(log, candidates, query_id, theta, max_vertices)
 
 
-def _grown(log: QueryLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
+def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
     vertices = candidates.vertices
     size = np.bincount(vertices.of_query[vertices.of_query >= 0], minlength=len(vertices))
     steps = np.full(len(vertices), -1, np.int64)

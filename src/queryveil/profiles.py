@@ -1,10 +1,12 @@
 """What a publisher wants to know of a log first."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from queryveil.bands import Band, bands
 from queryveil.log import QueryLog
@@ -58,37 +60,61 @@ class Profile:
 
 def profile(log: QueryLog) -> Profile:
     """Rows, events, users, queries, their lengths and frequencies, and what each k would keep of them."""
-    users, events = log.users_per_query, log.events_per_query
-    span = pc.min_max(log.events["time"]).as_py()
-    per_user = np.bincount(log.events["user_id"].to_numpy(), minlength=log.n_users)
-    words = log.tokens.per_query
+    facts, engine = log.facts, log.engine
+    first, last = engine.row("SELECT min(time) AS first_time, max(time) AS last_time FROM events")
+    frequencies = log.frequencies()
+    users = frequencies["users"].to_numpy()
+    words = log.lengths["words"].to_numpy()
     lengths = []
     for length in range(6):
         inside = words == length if length < 5 else words >= 5
         if length or inside.any():
             label = str(length) if length < 5 else "5+"
-            lengths.append(Length(label, int(inside.sum()), int(events[inside].sum())))
+            lengths.append(Length(label, *_sums(log.lengths, inside)))
     return Profile(
-        rows=log.rows,
-        empty_rows=log.empty_rows,
-        bad_rows=log.bad_rows.count,
-        events=len(log.events),
-        users=log.n_users,
-        queries=log.n_queries,
-        words=len(log.tokens.text),
-        clicks=len(log.clicks),
-        first=span["min"] and span["min"].isoformat(" ", "seconds"),
-        last=span["max"] and span["max"].isoformat(" ", "seconds"),
-        queries_per_user={
-            "mean": float(per_user.mean()),
-            "median": float(np.median(per_user)),
-            "90 %": float(np.quantile(per_user, 0.9)),
-            "99 %": float(np.quantile(per_user, 0.99)),
-            "most": float(per_user.max()),
-        },
-        extras={name: len(values) for name, values in log.extras.items()},
+        rows=facts.rows,
+        empty_rows=facts.empty_rows,
+        bad_rows=facts.bad_rows.count,
+        events=facts.events,
+        users=facts.users,
+        queries=facts.queries,
+        words=facts.words,
+        clicks=facts.clicks,
+        first=first and first.isoformat(" ", "seconds"),
+        last=last and last.isoformat(" ", "seconds"),
+        queries_per_user=_queries_per_user(log),
+        extras={name: engine.row(f'SELECT count(*) AS n FROM "extra {name}"')[0] for name in facts.extras},
         lengths=tuple(lengths),
-        bands=bands(users, events),
-        kept=tuple(Kept(k, int((users >= k).sum()), int(events[users >= k].sum())) for k in KS),
+        bands=bands(frequencies),
+        kept=tuple(Kept(k, *_sums(frequencies, users >= k)) for k in KS),
         fingerprint=log.fingerprint,
     )
+
+
+def _sums(table: pa.Table, inside: NDArray[np.bool_]) -> tuple[int, int]:
+    queries, events = (int(table[name].to_numpy()[inside].sum()) for name in ("queries", "events"))
+    return queries, events
+
+
+def _queries_per_user(log: QueryLog) -> dict[str, float]:
+    """How many events users have: exact quantiles, from how many users have how many."""
+    found = log.engine.table(
+        "SELECT n, count(*) AS users FROM (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) AS per_user"
+        " GROUP BY n ORDER BY n"
+    )
+    events, users = found["n"].to_numpy(), found["users"].to_numpy()
+    behind = np.cumsum(users)
+
+    def quantile(share: float) -> float:
+        # Between the two users around the place, as NumPy does it.
+        place = share * (int(behind[-1]) - 1)
+        low, high = (int(events[np.searchsorted(behind, math.floor(place) + i, "right")]) for i in (0, place % 1 > 0))
+        return low + (high - low) * (place % 1)
+
+    return {
+        "mean": log.facts.events / log.facts.users,
+        "median": quantile(0.5),
+        "90 %": quantile(0.9),
+        "99 %": quantile(0.99),
+        "most": float(events[-1]),
+    }

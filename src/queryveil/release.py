@@ -2,16 +2,18 @@
 
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from pydantic import ValidationError
 
 from queryveil.bands import bands
 from queryveil.claims import Claim, Verdict
+from queryveil.engines import Batches
 from queryveil.errors import QueryveilError
 from queryveil.formats import writers
 from queryveil.log import QueryLog
@@ -28,7 +31,6 @@ from queryveil.manifest import FORMAT_VERSION, Counts, Manifest
 from queryveil.summary import markdown
 
 MANIFEST, REPORT = "manifest.json", "report.md"
-_BATCH = 250_000
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,15 @@ class Release:
         batches: Gives the released table, batch after batch.
         log: The original log, if the release was just made from it.
         path: Its directory, if it was loaded.
-        fresh_user: The released id of each user id of the log, 0 for those not in it; the secret of the release.
+        fresh_users: The table of the log's engine that holds the released id of each user; the secret of the release.
     """
 
     manifest: Manifest
     schema: pa.Schema
-    batches: Callable[[], Iterator[pa.RecordBatch]]
+    batches: Batches
     log: QueryLog | None = None
     path: Path | None = None
-    fresh_user: NDArray[np.int64] | None = field(default=None, repr=False)
+    fresh_users: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -88,16 +90,16 @@ class Release:
         """
         # Two releases of one log must not line up, so that draws differ by method and parameters as well.
         draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
-        rows, fresh = _shuffled_rows(log, events, clicks, draws, users, carried)
-        schema, text = _texts(log, rows, users, clicks is not None, carried)
-        query, event = rows["query_id"].to_numpy(), rows["event"].to_numpy()
-        kept_events = np.bincount(query[np.diff(event, prepend=0) > 0], minlength=log.n_queries)
-        counts = Counts(
-            rows=len(rows),
-            events=int(kept_events.sum()),
-            users=int(np.count_nonzero(fresh)) if users == "fresh" else None,
-            queries=int(np.count_nonzero(kept_events)),
-            clicks=len(rows) - rows["url_id"].null_count if clicks is not None else 0,
+        made = _shuffled_rows(log, events, clicks, draws, users, carried)
+        schema = _schema(users, clicks is not None, carried)
+        clicked = "count(url_id)" if clicks is not None else "0"
+        n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')
+        (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+        found = bands(
+            log.frequencies(
+                "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"
+                f' "{made.rows}" GROUP BY query_id, event) AS kept GROUP BY query_id'
+            )
         )
         manifest = Manifest(
             method=method,
@@ -108,11 +110,19 @@ class Release:
             notes=tuple(notes),
             input_fingerprint=log.fingerprint,
             input_counts=counts_of(log),
-            counts=counts,
-            bands=bands(log.users_per_query, log.events_per_query, kept_events),
+            counts=Counts(
+                rows=n_rows,
+                events=sum(band.kept_events for band in found),
+                users=n_users if users == "fresh" else None,
+                queries=sum(band.kept_queries for band in found),
+                clicks=n_clicks,
+            ),
+            bands=found,
             columns=tuple(schema.names),
         )
-        return cls(manifest, schema, text, log=log, fresh_user=fresh)
+        release = cls(manifest, schema, log.texts(made.rows, schema), log=log, fresh_users=made.fresh)
+        weakref.finalize(release, log.engine.drop, *made)
+        return release
 
     @classmethod
     def load(cls, path: str | Path) -> "Release":
@@ -190,7 +200,7 @@ class Release:
             stage = Path(tempfile.mkdtemp(prefix=".queryveil-", dir=place.parent))
             table = f"log{writers.SUFFIXES[format]}"
             schema = writers.schema_in(format, self.schema)
-            writers.write(stage / table, format, self.schema, self.batches())
+            self.log.write(stage / table, format, self.schema, self.batches)
             manifest = self.manifest.model_copy(update={"table": table, "columns": tuple(schema.names)})
             verdicts = _checked(Release(manifest, *writers.open_table(stage / table)), self.log)
             _publish(manifest, verdicts, stage, place)
@@ -202,19 +212,35 @@ class Release:
                 shutil.rmtree(stage, ignore_errors=True)
         return verdicts
 
+    def user_map(self) -> Iterator[pa.RecordBatch]:
+        """The secret of the release, batch after batch: the `original` name of each user and the `released` id."""
+        if self.log is None or self.fresh_users is None:
+            raise QueryveilError("Only a release that was just made knows its user map.")
+        engine = self.log.engine
+        engine.number(
+            'SELECT u.user_id AS user_id, u."user" AS original, f."user" AS released FROM users u'
+            f' JOIN "{self.fresh_users}" f ON f.user_id = u.user_id',
+            ("user_id",),
+            "user map",
+            "n",
+        )
+        for batch in engine.ordered("user map")():
+            yield batch.select(["original", "released"])
+        engine.drop("user map")
+
     def save_user_map(self, path: str | Path) -> None:
         """Write the secret map from original to released users as CSV, readable by its owner alone.
 
         Whoever has this file can undo the fresh ids. It is for measuring, and never part of a release.
         """
-        if self.log is None or self.fresh_user is None:
-            raise QueryveilError("Only a release that was just made knows its user map.")
-        members = np.flatnonzero(self.fresh_user)
-        table = pa.table({"original": self.log.user_text.take(pa.array(members)), "released": self.fresh_user[members]})
+        batches = self.user_map()
+        first = next(batches, None)
+        schema = pa.schema([("original", pa.string()), ("released", pa.int64())])
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                pacsv.write_csv(table, file)
+            with os.fdopen(handle, "wb") as file, pacsv.CSVWriter(file, schema) as writer:
+                for batch in itertools.chain([] if first is None else [first], batches):
+                    writer.write_batch(batch.cast(schema))
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
 
@@ -222,14 +248,18 @@ class Release:
 def counts_of(log: QueryLog) -> Counts:
     """How much there is in a log."""
     return Counts(
-        rows=log.rows, events=len(log.events), users=log.n_users, queries=log.n_queries, clicks=len(log.clicks)
+        rows=log.facts.rows,
+        events=log.facts.events,
+        users=log.facts.users,
+        queries=log.facts.queries,
+        clicks=log.facts.clicks,
     )
 
 
 @contextmanager
 def loaded(release: Release, log: QueryLog) -> Iterator[None]:
     """Have the released table beside the log's own tables, under the name `released`."""
-    log.engine.load("released", pa.RecordBatchReader.from_batches(release.schema, release.batches()))
+    log.engine.load("released", release.schema, release.batches)
     try:
         yield
     finally:
@@ -301,6 +331,18 @@ def _version_of(text: str) -> object:
         return "unknown"
 
 
+class _Rows(NamedTuple):
+    """The tables of a release in the making."""
+
+    rows: str
+    """Released rows as integers."""
+    fresh: str
+    """The fresh id of each user in them."""
+
+
+_numbers = itertools.count(1)
+
+
 def _shuffled_rows(
     log: QueryLog,
     events: str,
@@ -308,53 +350,54 @@ def _shuffled_rows(
     draws: Callable[[str], bytes],
     users: str,
     carried: Sequence[str],
-) -> tuple[pa.Table, NDArray[np.int64]]:
+) -> _Rows:
     """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event.
 
-    Columns: user, event (numbered anew), query_id, rank, url_id, and the carried ones.
+    Columns: user, event (numbered anew), query_id, rank, url_id, and the carried ones. An event has a row for each of
+    its clicks, or one row without.
     """
-    engine = log.engine
-    kept = engine.table(events)
-    user_id, event_id = kept["user_id"].to_numpy(), kept["event_id"].to_numpy()
-    fresh = _fresh_ids(log, user_id, draws("user"))
-    kept = kept.append_column("user", pa.array(fresh[user_id]))
-    kept = kept.append_column("draw", pa.array(keyed(draws("event"), event_id.astype(np.uint64))))
-    engine.read("kept", kept)
-    # Where users are dropped, their order must not stand in for them.
-    by_user = '"user", ' if users == "fresh" else ""
-    names = ", ".join(f'"{name}"' for name in ("user", "query_id", "event_id", *carried))
-    kept = engine.table(f"SELECT {names} FROM kept ORDER BY {by_user}query_id, draw, event_id")
-    engine.forget("kept")
-    columns = {name: kept[name] for name in ("user", "query_id", *carried)}
-    columns["event"] = pa.array(np.arange(1, len(kept) + 1))
+    engine, number = log.engine, next(_numbers)
+    made = _Rows(f"released rows {number}", f"fresh users {number}")
+    ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
+    kept = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
+    engine.map(events, *_drawn(kept, "event_id", draws("event")), "kept")
+    members = (
+        "SELECT u.user_id AS user_id, u.digest AS digest FROM users u JOIN (SELECT user_id FROM kept GROUP BY user_id)"
+        " AS k ON k.user_id = u.user_id"
+    )
+    engine.map(members, *_drawn(pa.schema([("user_id", log.id_type)]), "digest", draws("user")), "members")
+    engine.number("SELECT user_id, draw FROM members", ("draw", "user_id"), made.fresh, "user")
+    columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw", 'f."user" AS "user"']
+    columns += [f'k."{name}" AS "{name}"' for name in carried]
+    joined = ""
     if clicks is not None:
-        columns = _with_clicks(columns, kept["event_id"].to_numpy(), engine.table(clicks), len(log.events))
-    return pa.table(columns), fresh
+        columns += ["c.rank AS rank", "c.url_id AS url_id"]
+        joined = f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
+    # Where users are dropped, their order must not stand in for them.
+    by_user = ("user",) if users == "fresh" else ()
+    engine.number(
+        f'SELECT {", ".join(columns)} FROM kept k JOIN "{made.fresh}" f ON f.user_id = k.user_id{joined}',
+        (*by_user, "query_id", "draw", "event_id"),
+        made.rows,
+        "event",
+        then=("rank", "url_id") if clicks is not None else (),
+    )
+    engine.drop("kept", "members")
+    return made
 
 
-def _fresh_ids(log: QueryLog, user_id: NDArray[np.int32], key: bytes) -> NDArray[np.int64]:
-    """Ids 1, 2, ... for the users that occur, in keyed order; 0 for all others."""
-    fresh = np.zeros(log.n_users, np.int64)
-    members = np.flatnonzero(np.bincount(user_id, minlength=log.n_users))
-    order = np.argsort(keyed(key, log.user_digest[members]), kind="stable")
-    fresh[members[order]] = np.arange(1, len(members) + 1)
-    return fresh
+def _drawn(schema: pa.Schema, drawn: str, key: bytes) -> tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]:
+    """A function that gives the rows of a batch a keyed draw of one of its columns, and the columns it makes."""
+    full = schema.append(pa.field("draw", pa.int64()))
 
+    def draw(batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = batch[drawn].to_numpy().astype(np.uint64)
+        # As signed numbers in the same order, which every engine has.
+        signed = (keyed(key, numbers) ^ np.uint64(1 << 63)).view(np.int64)
+        columns = [batch[name].cast(schema.field(name).type) for name in schema.names]
+        return pa.RecordBatch.from_arrays([*columns, pa.array(signed)], schema=full)
 
-def _with_clicks(
-    columns: Mapping[str, pa.ChunkedArray], event_id: NDArray[np.int32], clicks: pa.Table, n_events: int
-) -> dict[str, pa.Array]:
-    """Give each event a row for each of its clicks, or one row without."""
-    clicks = clicks.sort_by([("event_id", "ascending"), ("rank", "ascending"), ("url_id", "ascending")])
-    per_event = np.bincount(clicks["event_id"].to_numpy(), minlength=n_events)
-    first = (np.cumsum(per_event) - per_event)[event_id]
-    count = per_event[event_id]
-    rows = np.maximum(count, 1)
-    event = np.repeat(np.arange(len(event_id)), rows)
-    within = np.arange(len(event)) - np.repeat(np.cumsum(rows) - rows, rows)
-    click = pa.array(first[event] + within, mask=count[event] == 0)
-    result = {name: values.take(pa.array(event)) for name, values in columns.items()}
-    return result | {name: clicks[name].combine_chunks().take(click) for name in ("rank", "url_id")}
+    return draw, full
 
 
 def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -368,24 +411,8 @@ def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return digests(words.reshape(-1).view(np.uint8), starts, starts + 24)[0]
 
 
-def _texts(
-    log: QueryLog, rows: pa.Table, users: str, with_clicks: bool, carried: Sequence[str]
-) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
-    """The schema of the released table, and its batches with texts in place of ids."""
-    columns: dict[str, pa.DataType] = {"user": pa.int64()} if users == "fresh" else {}
-    columns |= {"event": pa.int64(), "query": pa.string()}
-    columns |= {name: rows.schema.field(name).type for name in carried}
-    if with_clicks:
-        columns |= {"rank": pa.int32(), "url": pa.string()}
-    schema = pa.schema(list(columns.items()))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(rows), _BATCH):
-            batch = rows.slice(start, _BATCH).combine_chunks().to_batches()[0]
-            found = {name: batch[name] for name in batch.schema.names if name in columns}
-            found["query"] = log.query_text.take(batch["query_id"]).cast(pa.string())
-            if with_clicks:
-                found["url"] = log.url_text.take(batch["url_id"]).cast(pa.string())
-            yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
-
-    return schema, batches
+def _schema(users: str, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:
+    """The columns of the released table."""
+    names = [*(["user"] if users == "fresh" else []), "event", "query", *carried]
+    names += ["rank", "url"] if with_clicks else []
+    return pa.schema([(name, writers.type_of(name)) for name in names])

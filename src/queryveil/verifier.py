@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from queryveil.bands import bands
 from queryveil.claims import (
     AffineUsers,
@@ -84,7 +82,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     """What a release by some method with some parameters must promise, stated apart from the methods."""
     given = manifest.parameters
     claims: list[Claim] = [PartOfLog()]
-    has_clicks = len(log.clicks) > 0
+    has_clicks = log.has_clicks
     if manifest.method in ("equality", "affinity"):
         k = given["k"]
         if manifest.method == "equality":
@@ -101,7 +99,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     if given["min_query_users"] is not None:
         claims.append(QueryUsers(users=given["min_query_users"]))
     if given["min_row_users"] is not None:
-        known = [name for name in ("device", "country") if name in log.extras]
+        known = [name for name in ("device", "country") if name in log.facts.extras]
         columns = (*(["url"] if has_clicks else []), *known)
         claims.append(RowUsers(users=given["min_row_users"], columns=columns))
         if has_clicks:
@@ -114,7 +112,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     if given["time"] != "drop":
         claims.append(TimesRounded(unit=given["time"]))
     if given["min_metadata_users"] is not None:
-        known = [name for name in given["metadata"] if name in log.extras]
+        known = [name for name in given["metadata"] if name in log.facts.extras]
         claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
     return claims
 
@@ -172,7 +170,7 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
     with loaded(release, log):
         counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
         found = log.engine.row(f"SELECT {counted} FROM released")
-        kept = log.engine.table(
+        kept = log.frequencies(
             f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
         )
@@ -183,9 +181,6 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
             return Verdict(claim, False, f"it says {stated} {name}, the table has {number}")
     if release.manifest.input_counts != counts_of(log):
         return Verdict(claim, False, "it counts the log otherwise than the log is")
-    if count["events"] is not None:
-        events = np.zeros(log.n_queries, np.int64)
-        events[kept["query_id"].to_numpy()] = kept["n"].to_numpy()
-        if release.manifest.bands != bands(log.users_per_query, log.events_per_query, events):
-            return Verdict(claim, False, "its frequency bands are not those of the table")
+    if count["events"] is not None and release.manifest.bands != bands(kept):
+        return Verdict(claim, False, "its frequency bands are not those of the table")
     return Verdict(claim, True)

@@ -33,10 +33,10 @@ def test_verbs():
     assert engine.row("SELECT sum(a) AS s FROM t") == (6,)
     engine.materialize("SELECT a AS a FROM t WHERE a > 1", "big")
     assert sum(len(batch) for batch in engine.stream("SELECT a AS a FROM big", 1)) == 2
-    engine.load("copy", pa.table({"b": [1]}).to_reader())
+    engine.load("copy", pa.schema([("b", pa.int64())]), lambda: iter(pa.table({"b": [1]}).to_batches()))
     assert engine.row("SELECT count(*) AS n FROM copy") == (1,)
     engine.drop("big", "copy")
-    engine.forget("t")
+    engine.drop("t")
     engine.close()
 
 

@@ -119,7 +119,7 @@ def test_a_missing_header_does_not_show_the_first_row(write):
 
 def test_a_few_bad_rows_are_left_out_and_counted(write):
     log = qv.read_log(write("log", HEADER + GOOD * 300 + "7\tcats\n"))
-    assert log.bad_rows.count == {"wrong column count": 1}
+    assert log.facts.bad_rows.count == {"wrong column count": 1}
 
 
 def test_parquet_of_the_wrong_types(tmp_path):

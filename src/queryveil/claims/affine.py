@@ -130,7 +130,7 @@ class AffineUsers(Claim):
                 " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_ours o"
                 f" ON o.query_id = behind.query_id WHERE behind.n < {self.users} ORDER BY o.query LIMIT 1",
             )
-            log.engine.forget("claim_needy")
+            log.engine.drop("claim_needy")
         log.engine.drop("claim_sizes")
         return found
 
@@ -158,13 +158,20 @@ class AffineUsers(Claim):
             " WHERE c.word_3 >= 0)",
             "claim_vectors",
         )
-        log.engine.forget("claim_concepts")
+        log.engine.drop("claim_concepts")
         log.engine.drop("claim_words")
 
     def _squared_weights(self, log: QueryLog) -> dict[tuple[int, ...], int]:
         """The squared weight of every concept, in fixed point; the formulas of the paper, one n-gram at a time."""
-        length, events = np.diff(log.tokens.start), log.events_per_query
+        length, events = (log.lengths[name].to_numpy() for name in ("words", "events"))
         totals = {n: int((np.maximum(length - n + 1, 0) * events).sum()) for n in (1, 2, 3)}
+        log.engine.read("claim_stop", pa.table({"word": sorted(STOP_WORDS)}))
+        stop = set(
+            log.engine.table("SELECT w.word_id AS word_id FROM words w JOIN claim_stop s ON s.word = w.word")[
+                "word_id"
+            ].to_pylist()
+        )
+        log.engine.drop("claim_stop")
         grams: dict[tuple[int, ...], tuple[int, int]] = {}
         for n in (1, 2, 3):
             for row in log.ngrams(n, min_users=self.min_users).to_pylist():
@@ -173,7 +180,7 @@ class AffineUsers(Claim):
         share: dict[tuple[int, ...], float] = {gram: found[0] / totals[len(gram)] for gram, found in grams.items()}
         squared = {}
         for gram, (_, holding) in grams.items():
-            if all(log.tokens.text[word].as_py() in STOP_WORDS for word in gram):
+            if all(word in stop for word in gram):
                 continue
             if len(gram) == 1:
                 weight = np.log2(holding + 1.0)

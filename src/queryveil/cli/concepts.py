@@ -40,7 +40,7 @@ def concepts(
     wanted = sorted(wanted, key=lambda i: -found.weight[i])
     rows = [
         {
-            "concept": found.text(read, i),
+            "concept": found.text(i),
             "words": int(found.order[i]),
             "weight": round(float(found.weight[i]), 4),
             "users": int(found.users[i]),

@@ -9,7 +9,7 @@ import typer
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.log import QueryLog
+    from queryveil.log import LocalLog
 
 Logs = Annotated[
     list[str],
@@ -55,7 +55,7 @@ def read(
     encoding: str | None,
     max_bad_rows: float,
     threads: int | None,
-) -> "QueryLog":
+) -> "LocalLog":
     """Read a log with a progress line, and tell of rows that were left out."""
     from queryveil.ingest import read_log
 
@@ -69,9 +69,9 @@ def read(
             threads=threads,
             progress=update,
         )
-    for kind, count in log.bad_rows.count.items():
+    for kind, count in log.facts.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.bad_rows.first[kind]}.", err=True)
+        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.facts.bad_rows.first[kind]}.", err=True)
     return log
 
 

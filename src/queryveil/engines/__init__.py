@@ -1,5 +1,6 @@
 """The seam: where the table steps of logs, methods and measures run."""
 
+from queryveil.engines.base import Batches, Engine
 from queryveil.engines.duckdb import DuckDB
 
-__all__ = ["DuckDB"]
+__all__ = ["Batches", "DuckDB", "Engine"]

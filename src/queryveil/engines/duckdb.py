@@ -1,23 +1,23 @@
-"""Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory.
-
-The SQL that passes here keeps to what Spark understands in the same way: GROUP BY and JOIN over narrow integer
-tables, every column aliased, distinct users by a two-level GROUP BY, anti-join as LEFT JOIN ... IS NULL.
-"""
+"""Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory."""
 
 import os
 import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from queryveil.engines.base import Batches
 from queryveil.errors import QueryveilError
+
+_BATCH = 250_000
 
 
 class DuckDB:
@@ -45,35 +45,58 @@ class DuckDB:
         )
         self._connection.execute("SET TimeZone = 'UTC'")
         self._lock = threading.RLock()
+        self._arrow: dict[str, pa.Table] = {}
         self._close = weakref.finalize(self, _let_go, self._connection, self._spill)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
         with self._work():
             self._connection.register(name, table)
+        self._arrow[name] = table
 
-    def forget(self, name: str) -> None:
-        """Let go of a table that `read` made known."""
-        with self._work():
-            self._connection.unregister(name)
-
-    def load(self, name: str, batches: pa.RecordBatchReader) -> None:
+    def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Copy a stream of batches into a table, which spills when it outgrows the memory."""
         with self._work():
-            self._connection.register("stream_in", batches)
+            self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, batches()))
             self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
             self._connection.unregister("stream_in")
 
     def materialize(self, query: str, name: str) -> None:
-        """Keep the result of a query as a table."""
+        """Keep the result of a query as a table, which spills when it outgrows the memory."""
         with self._work():
             self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS {query}')
 
+    def map(
+        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
+    ) -> None:
+        """Keep what a function makes of the result of a query, in memory."""
+        made = [function(batch) for batch in self.stream(query, _BATCH)]
+        self.read(name, pa.Table.from_batches(made, schema))
+
+    def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
+        """Keep the result of a query in order and numbered, in memory."""
+        order = ", ".join(f'"{key}"' for key in (*by, *then))
+        found = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")
+        fresh = np.zeros(len(found), np.bool_)
+        fresh[:1] = True
+        for key in by:
+            values = found[key].to_numpy()
+            fresh[1:] |= values[1:] != values[:-1]
+        self.read(name, found.append_column(column, pa.array(np.cumsum(fresh))))
+
+    def ordered(self, name: str) -> Batches:
+        """The table that `number` kept, in its order."""
+        found = self._arrow[name]
+        return lambda: iter(found.to_batches(_BATCH))
+
     def drop(self, *names: str) -> None:
-        """Let go of tables that `load` or `materialize` made."""
+        """Let go of tables."""
         with self._work():
             for name in names:
-                self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+                if self._arrow.pop(name, None) is not None:
+                    self._connection.unregister(name)
+                else:
+                    self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
 
     def table(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""

@@ -51,8 +51,7 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
     engine = DuckDB()
     bad = BadRows()
     kinds = [(name, pa.string()) for name in _FIELDS] + [("line", pa.int64()), ("file", pa.int32())]
-    documents = pa.RecordBatchReader.from_batches(pa.schema(kinds), _documents(files, options, bad))
-    engine.load("documents", documents)
+    engine.load("documents", pa.schema(kinds), lambda: _documents(files, options, bad))
     clicks = "SELECT id, rank, url, line, file FROM documents WHERE action IN ('click', 'item_click', 'product_click')"
     # A query that was exported twice is one query.
     queries = (

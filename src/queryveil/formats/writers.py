@@ -35,9 +35,14 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(_AOL.items()))
 
 
+def type_of(name: str) -> pa.DataType:
+    """The type of a column of a release."""
+    return _TYPES.get(name, pa.string())
+
+
 def is_typed(field: pa.Field) -> bool:
     """Whether a column of a release has the type it should have."""
-    return bool(field.type == _TYPES.get(field.name, pa.string()))
+    return bool(field.type == type_of(field.name))
 
 
 def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
@@ -66,7 +71,7 @@ def open_table(path: Path) -> tuple[pa.Schema, Batches]:
         return pa.schema(list(_AOL.items())), lambda: _text_batches(path, _AOL, aol=True)
     with path.open("rb") as file:
         names = next(csv.reader([file.readline().decode("utf-8")]))
-    types = {name: _TYPES.get(name, pa.string()) for name in names}
+    types = {name: type_of(name) for name in names}
     return pa.schema(list(types.items())), lambda: _text_batches(path, types, aol=False)
 
 

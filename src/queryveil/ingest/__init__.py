@@ -19,7 +19,7 @@ from queryveil.formats.parquet import arrow_tasks
 from queryveil.formats.rows import Task
 from queryveil.ingest.build import Builder
 from queryveil.ingest.prepared import Prepared, prepare
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog
 
 
 def read_log(
@@ -32,7 +32,7 @@ def read_log(
     threads: int | None = None,
     memory_limit: str = "4GB",
     progress: Callable[[int], None] | None = None,
-) -> QueryLog:
+) -> LocalLog:
     """Read a query log.
 
     Args:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from queryveil.engines import DuckDB
 from queryveil.formats import BadRows
 from queryveil.ingest.prepared import Digests, Prepared
-from queryveil.log import QueryLog, Tokens
+from queryveil.log import LocalLog, Tokens
 from queryveil.text import words
 from queryveil.text.arrays import byte_spans
 from queryveil.text.spool import Spool
@@ -109,7 +109,7 @@ class Builder:
         self.sum_high += int(rows.content[1].sum(dtype=np.uint64))
         self.rows += n
 
-    def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> QueryLog:
+    def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> LocalLog:
         """Make the log of all rows that were added."""
         content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
         columns = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
@@ -127,7 +127,7 @@ class Builder:
         del done, columns
         events, clicks = _events(engine, pool, pa.table(rows), list(self.extras))
         text = {name: copied.result() for name, copied in texts.items()}
-        return QueryLog(
+        return LocalLog(
             engine=engine,
             events=events,
             clicks=clicks,
@@ -153,7 +153,7 @@ def _events(engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: li
     names = ", ".join(f'"{name}"' for name in rows.column_names)
     keys = "".join(f', "{name} id"' for name in extras)
     table = engine.table(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")
-    engine.forget("rows")
+    engine.drop("rows")
     wanted = ("user_id", "query_id", "time", "rank", "url_id")
     events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), wanted))
     event_columns = {

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -17,9 +18,9 @@ from queryveil.claims import AffineUsers
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.errors import QueryveilError
 from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.queries import check_k, rarest_word, release_queries
+from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
 
 MOST_SHOWN = 10
@@ -80,6 +81,7 @@ class Affinity(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release every query of anonymity degree at least k."""
         check_k(self, "k", self.k, log)
+        assert isinstance(log, LocalLog)
         candidates = Candidates(self, log)
         ((_, _, kept),) = candidates.released([self.k], [self.theta])
         alone = int((log.users_per_query[kept] < self.k).sum())
@@ -95,9 +97,11 @@ class Affinity(Method):
             min_query_users=self.min_query_users,
             max_new_users=self.max_new_users,
         )
-        return release_queries(self, log, kept, claim, k=self.k, seed=seed, users=self.users, notes=notes)
+        log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
+        chosen = "SELECT query_id FROM affine"
+        return release_queries(self, log, chosen, claim, k=self.k, seed=seed, users=self.users, notes=notes)
 
-    def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
+    def degrees(self, log: LocalLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
 
         Concepts, and all other parameters, are those of this method, whatever the k; where `min_users` is not given, a
@@ -113,13 +117,13 @@ class Affinity(Method):
                 break
         return degree
 
-    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """What the rules find for the query, and what stands behind it; other queries only if they are released."""
         candidates = Candidates(self, log)
         users = int(log.users_per_query[query_id])
         reasons = [Reason("degree under equality", None, f"{users}, the users who issued it")]
         if candidates.held[query_id]:
-            rarest = int(rarest_word(log)[query_id])
+            rarest = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
             reasons.append(Reason(rule, rarest >= self.min_term_users, f"{rarest} used the rarest"))
         if self.min_query_users > 1:
@@ -147,7 +151,7 @@ class Candidates:
         chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
     """
 
-    def __init__(self, method: Affinity, log: QueryLog) -> None:
+    def __init__(self, method: Affinity, log: LocalLog) -> None:
         self._method, self._log = method, log
         self.min_users = method.min_users if method.min_users is not None else default_min_users(log, method.k)
         self.concepts = mine_concepts(log, self.min_users)
@@ -157,7 +161,7 @@ class Candidates:
         self._enough = log.users_per_query >= method.min_query_users
         self.chosen = (self.held > 0) & self._enough
         if self.chosen.any():
-            self.chosen &= rarest_word(log) >= method.min_term_users
+            self.chosen &= log.rarest_word >= method.min_term_users
 
     @cached_property
     def vertices(self) -> Vertices:
@@ -196,7 +200,7 @@ class Candidates:
     def concepts_of(self, query_id: int) -> str:
         """The concepts of a query, the heaviest first, with their weights."""
         mine = self._concept[self._start[query_id] : self._start[query_id + 1]][::-1]
-        named = [f"'{self.concepts.text(self._log, c)}' ({self.concepts.weight[c]:.2f})" for c in mine[:MOST_SHOWN]]
+        named = [f"'{self.concepts.text(c)}' ({self.concepts.weight[c]:.2f})" for c in mine[:MOST_SHOWN]]
         return ", ".join(named) + (f" and {len(mine) - MOST_SHOWN} more" if len(mine) > MOST_SHOWN else "")
 
     def witnesses(self, query_id: int) -> list[Reason]:

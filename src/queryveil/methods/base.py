@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from queryveil.errors import QueryveilError
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
 
 
@@ -54,7 +54,7 @@ class Method(BaseModel):
         """
 
     @abstractmethod
-    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Why a query of the log is released or not: every rule, with what was found."""
 
     def parameters(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
@@ -40,10 +40,11 @@ class Equality(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release the queries of at least k users."""
         check_k(self, "k", self.k, log)
-        kept = log.users_per_query >= self.k
+        log.need("per_query")
+        kept = f"SELECT query_id FROM per_query WHERE users >= {self.k}"
         return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed, users=self.users)
 
-    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Compare the query's distinct users with k."""
         users = int(log.users_per_query[query_id])
         return [Reason(f"at least {self.k} users issued the query", users >= self.k, f"{users} did")]

@@ -3,10 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from queryveil.claims import Claim, PartOfLog, RowUsers
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
@@ -17,7 +13,7 @@ from queryveil.release import Release
 def release_queries(
     method: Method,
     log: QueryLog,
-    kept: NDArray[np.bool_],
+    kept: str,
     claim: Claim,
     *,
     k: int,
@@ -25,13 +21,13 @@ def release_queries(
     users: Literal["fresh", "drop"],
     notes: Sequence[str] = (),
 ) -> Release:
-    """Release all events of some queries, with the clicks that at least k users made."""
-    log.engine.read("released_queries", pa.table({"query_id": kept.nonzero()[0]}))
+    """Release all events of the queries that an SQL text gives, with the clicks that at least k users made."""
+    log.engine.materialize(kept, "released_queries")
     release = Release.of_events(
         log,
         "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
         " JOIN released_queries r ON r.query_id = e.query_id",
-        clicks_of(k) if len(log.clicks) else None,
+        clicks_of(k) if log.has_clicks else None,
         method=method.name,
         parameters=method.parameters(),
         claims=(PartOfLog(), claim, *click_claims(k, log)),
@@ -40,13 +36,13 @@ def release_queries(
         users=users,
         notes=notes,
     )
-    log.engine.forget("released_queries")
+    log.engine.drop("released_queries")
     return release
 
 
 def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
     """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query."""
-    if not len(log.clicks):
+    if not log.has_clicks:
         return []
     return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
 
@@ -85,13 +81,3 @@ def _shared(clicks: str, keys: str, k: int) -> str:
         f" WHERE {given} GROUP BY {grouped}, c.user_id"
     )
     return f"SELECT {keys} FROM ({pairs}) AS pairs GROUP BY {keys} HAVING count(*) >= {k}"
-
-
-def rarest_word(log: QueryLog) -> NDArray[np.int64]:
-    """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
-    tokens = log.tokens
-    rarest = np.zeros(log.n_queries, np.int64)
-    some = tokens.per_query > 0
-    if some.any():
-        rarest[some] = np.minimum.reduceat(log.users_per_word[tokens.word], tokens.start[:-1][some])
-    return rarest

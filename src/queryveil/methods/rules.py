@@ -7,10 +7,11 @@ A column leaves the house only when a rule covers it: clicks by `min_row_users`,
 `min_row_users` or `min_metadata_users`. Counts of users are taken on the original log.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +30,9 @@ from queryveil.claims import (
     TimesRounded,
 )
 from queryveil.errors import QueryveilError
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.queries import check_k, click_claims, clicks_of, rarest_word
+from queryveil.methods.queries import check_k, click_claims, clicks_of
 from queryveil.release import Release
 from queryveil.text import normal_form, words
 
@@ -43,6 +44,30 @@ MERGED = -2
 _ROW_METADATA = ("device", "country")
 _RESERVED = ("user", "event", "query", "time", "rank", "url", "user_id", "event_id", "query_id", "url_id", "draw")
 """What metadata cannot be called, because a release, or the table it is made of, has a column of that name."""
+
+
+class _TextRule(NamedTuple):
+    """A rule about the text of a query."""
+
+    name: str
+    measure: Callable[[pa.Array], NDArray[Any]]
+    """What is measured of each query."""
+    passes: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    told: Callable[[Any], str]
+    """What was found for a query, in words."""
+
+
+def _count(n: int) -> str:
+    return f"it has {n}"
+
+
+def _forbidden(name: str, look: Callable[[pa.Array], pa.Array]) -> _TextRule:
+    return _TextRule(
+        name,
+        lambda q: look(q).to_numpy(zero_copy_only=False),
+        lambda found: ~found,
+        lambda found: "it has one" if found else "it has none",
+    )
 
 
 class Rules(Method):
@@ -104,10 +129,7 @@ class Rules(Method):
         if self.time != "drop" and not log.has_times:
             raise QueryveilError(f"The rule 'time = {self.time}' needs times, and the log has none; leave it out.")
         engine = log.engine
-        keep = np.ones(log.n_queries, np.bool_)
-        for _, passed, _ in self._query_rules(log):
-            keep &= passed
-        engine.read("released_queries", pa.table({"query_id": keep.nonzero()[0]}))
+        self._choose(log)
         row_metadata = self._row_metadata(log)
         metadata = self._metadata(log)
         engine.materialize(self._rows(row_metadata), "kept_rows")
@@ -126,10 +148,7 @@ class Rules(Method):
             users=self.users,
             carried=carried,
         )
-        engine.forget("released_queries")
-        engine.drop("kept_rows")
-        if metadata:
-            engine.forget("merged")
+        engine.drop("released_queries", "kept_rows", *(["merged"] if metadata else []))
         return release
 
     def parameters(self) -> dict[str, Any]:
@@ -137,13 +156,22 @@ class Rules(Method):
         names = {name: path.name for name in ("allow_list", "block_list") if (path := getattr(self, name)) is not None}
         return super().parameters() | names
 
-    def explain(self, log: QueryLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
         here = {name: path for name in ("allow_list", "block_list") if (path := getattr(self, name)) and path.exists()}
         looked_at = self.model_copy(update={"allow_list": None, "block_list": None} | here)
-        reasons = [
-            Reason(rule, bool(passed[query_id]), found(query_id)) for rule, passed, found in looked_at._query_rules(log)
-        ]
+        reasons = []
+        if self.min_query_users is not None:
+            users = int(log.users_per_query[query_id])
+            rule = f"at least {self.min_query_users} users issued the query"
+            reasons.append(Reason(rule, users >= self.min_query_users, f"{users} did"))
+        if self.min_term_users is not None:
+            users = int(log.rarest_word[query_id])
+            rule = f"at least {self.min_term_users} users used each of its words"
+            reasons.append(Reason(rule, users >= self.min_term_users, f"{users} used the rarest"))
+        for about in looked_at._text_rules():
+            measured = about.measure(log.query_text.slice(query_id, 1))
+            reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.told(measured[0])))
         for name in ("allow_list", "block_list"):
             if getattr(self, name) is not None and name not in here:
                 missing = f"not looked at, there is no file {getattr(self, name)} here"
@@ -156,44 +184,76 @@ class Rules(Method):
                 "SELECT count(*) AS n FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id"
                 f" WHERE e.query_id = {query_id}"
             )[0]
-            log.engine.forget("released_queries")
+            log.engine.drop("released_queries")
             names = ", ".join(("query", "url", *row_metadata))
             rule = f"rows whose ({names}) is shared by at least {self.min_row_users} users"
             reasons.append(Reason(rule, kept > 0, f"{kept} of its {total} rows are"))
         return reasons
 
-    def _query_rules(self, log: QueryLog) -> Iterator[tuple[str, NDArray[np.bool_], Callable[[int], str]]]:
-        """Each rule about queries: its words, which queries pass, and what was found for one of them."""
-        if self.min_query_users is not None:
-            users = log.users_per_query
-            rule = f"at least {self.min_query_users} users issued the query"
-            yield rule, users >= self.min_query_users, lambda q: f"{users[q]} did"
+    def _choose(self, log: QueryLog) -> None:
+        """Make `released_queries` of the queries that pass every rule about queries."""
+        log.need("per_query")
+        joins, wanted = "", [f"p.users >= {self.min_query_users or 0}"]
         if self.min_term_users is not None:
-            rarest = rarest_word(log)
-            rule = f"at least {self.min_term_users} users used each of its words"
-            yield rule, rarest >= self.min_term_users, lambda q: f"{rarest[q]} used the rarest"
+            log.need("rarest")
+            joins += " JOIN rarest r ON r.query_id = p.query_id"
+            wanted.append(f"r.users >= {self.min_term_users}")
+        rules = self._text_rules()
+        if rules:
+            ids = pa.schema([("query_id", log.id_type)])
+
+            def passing(batch: pa.RecordBatch) -> pa.RecordBatch:
+                texts = batch["query"].cast(pa.large_string())
+                passed = [rule.passes(rule.measure(texts)) for rule in rules]
+                return batch.select(["query_id"]).filter(pa.array(np.logical_and.reduce(passed))).cast(ids)
+
+            log.engine.map("SELECT query_id, query FROM queries", passing, ids, "spelled")
+            joins += " JOIN spelled s ON s.query_id = p.query_id"
+        log.engine.materialize(
+            f"SELECT p.query_id AS query_id FROM per_query p{joins} WHERE {' AND '.join(wanted)}", "released_queries"
+        )
+        if rules:
+            log.engine.drop("spelled")
+
+    def _text_rules(self) -> list[_TextRule]:
+        """The rules about the text of a query alone."""
+        rules = []
         if self.max_characters is not None:
-            length = pc.utf8_length(log.query_text).to_numpy()
-            rule = f"at most {self.max_characters} characters"
-            yield rule, length <= self.max_characters, lambda q: f"it has {length[q]}"
+            most = self.max_characters
+            name = f"at most {most} characters"
+            rules.append(_TextRule(name, lambda q: pc.utf8_length(q).to_numpy(), lambda n: n <= most, _count))
         if self.max_terms is not None:
-            terms = log.tokens.per_query
-            yield f"at most {self.max_terms} words", terms <= self.max_terms, lambda q: f"it has {terms[q]}"
+            terms = self.max_terms
+            name = f"at most {terms} words"
+            rules.append(_TextRule(name, lambda q: words(q).per_query, lambda n: n <= terms, _count))
         if self.no_digits:
-            digits = pc.match_substring_regex(log.query_text, r"\p{Nd}").to_numpy(zero_copy_only=False)
-            yield "no digit", ~digits, lambda q: "it has one" if digits[q] else "it has none"
+            rules.append(_forbidden("no digit", partial(pc.match_substring_regex, pattern=r"\p{Nd}")))
         if self.no_at:
-            at = pc.match_substring(log.query_text, "@").to_numpy(zero_copy_only=False)
-            yield "no @", ~at, lambda q: "it has one" if at[q] else "it has none"
+            rules.append(_forbidden("no @", partial(pc.match_substring, pattern="@")))
         if self.allow_list is not None:
-            allowed = pc.is_in(log.query_text, _lines(self.allow_list)).to_numpy(zero_copy_only=False)
-            yield "on the allow-list", allowed, lambda q: "it is" if allowed[q] else "it is not"
+            allowed = _lines(self.allow_list)
+            rules.append(
+                _TextRule(
+                    "on the allow-list",
+                    lambda q: pc.is_in(q, allowed).to_numpy(zero_copy_only=False),
+                    lambda on_it: on_it,
+                    lambda on_it: "it is" if on_it else "it is not",
+                )
+            )
         if self.block_list is not None:
-            blocked = _holding(log, _lines(self.block_list))
-            yield "nothing on the block-list", ~blocked, lambda q: "it is blocked" if blocked[q] else "it is free"
+            blocked = _lines(self.block_list)
+            rules.append(
+                _TextRule(
+                    "nothing on the block-list",
+                    lambda q: _holding(q, blocked),
+                    lambda holds: ~holds,
+                    lambda holds: "it is blocked" if holds else "it is free",
+                )
+            )
+        return rules
 
     def _clicks(self, log: QueryLog) -> bool:
-        return self.min_row_users is not None and len(log.clicks) > 0
+        return self.min_row_users is not None and log.has_clicks
 
     def _kept_clicks(self) -> str:
         assert self.min_row_users is not None  # noqa: S101
@@ -204,12 +264,12 @@ class Rules(Method):
         return clicks_of(self.min_row_users, clicks)
 
     def _row_metadata(self, log: QueryLog) -> list[str]:
-        return [name for name in _ROW_METADATA if name in log.extras] if self.min_row_users is not None else []
+        return [name for name in _ROW_METADATA if name in log.facts.extras] if self.min_row_users is not None else []
 
     def _metadata(self, log: QueryLog) -> list[str]:
         if self.min_metadata_users is None:
             return []
-        found = [name for name in self.metadata if name in log.extras]
+        found = [name for name in self.metadata if name in log.facts.extras]
         taken = next((name for name in found if name.casefold() in _RESERVED), None)
         if taken is not None:
             raise QueryveilError(
@@ -218,7 +278,7 @@ class Rules(Method):
         if not found:
             raise QueryveilError(
                 f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
-                f"{', '.join(log.extras) or 'no extra column'}; name others with --metadata."
+                f"{', '.join(log.facts.extras) or 'no extra column'}; name others with --metadata."
             )
         return found
 
@@ -226,8 +286,8 @@ class Rules(Method):
         """SQL of the rows that may be released: event_id, rank, url_id."""
         if self.min_row_users is None:
             return (
-                "SELECT e.event_id AS event_id, NULL AS rank, NULL AS url_id FROM events e"
-                " JOIN released_queries r ON r.query_id = e.query_id"
+                "SELECT e.event_id AS event_id, CAST(NULL AS INTEGER) AS rank, CAST(NULL AS BIGINT) AS url_id"
+                " FROM events e JOIN released_queries r ON r.query_id = e.query_id"
             )
         meta = "".join(f', e."{name} id" AS "{name} id"' for name in row_metadata)
         rows = (
@@ -267,24 +327,39 @@ class Rules(Method):
 
     def _merged(self, log: QueryLog, metadata: Sequence[str]) -> pa.Table:
         """For every combination of metadata ids, the values under which it is released."""
+        assert self.min_metadata_users is not None  # noqa: S101
+        engine = log.engine
         ids = [f"{name} id" for name in metadata]
         names = ", ".join(f'e."{name}" AS "{name}"' for name in ids)
         keys = ", ".join(f'e."{name}"' for name in ids)
-        pairs = log.engine.table(
+        engine.materialize(
             f"SELECT e.user_id AS user_id, {names} FROM events e JOIN kept_rows k ON k.event_id = e.event_id"
-            f" GROUP BY e.user_id, {keys} ORDER BY e.user_id, {keys}"
+            f" GROUP BY e.user_id, {keys}",
+            "pairs",
         )
-        combination = np.stack([pairs[name].to_numpy() for name in ids], axis=1)
-        assert self.min_metadata_users is not None  # noqa: S101
-        merged = merge_until(combination, pairs["user_id"].to_numpy(), self.min_metadata_users)
-        _, first = np.unique(combination, axis=0, return_index=True)
-        columns: dict[str, pa.Array] = {}
-        for i, name in enumerate(metadata):
-            columns[ids[i]] = pa.array(combination[first, i])
-            released = merged[first, i]
-            value = log.extras[name].take(pa.array(released, mask=released < 0))
-            columns[name] = pc.if_else(pa.array(released == MERGED), CombinationUsers.MERGED, value).cast(pa.string())
-        return pa.table(columns)
+        found = engine.table(f"SELECT {names} FROM pairs e GROUP BY {keys}")
+        values = [_values(log, name) for name in metadata]
+        combination = np.stack(
+            [known.rank(found[name].to_numpy()) for known, name in zip(values, ids, strict=True)], axis=1
+        )
+        same = " AND ".join(f'm."{name}" = p."{name}"' for name in ids)
+
+        def users(group: NDArray[np.int64]) -> NDArray[np.int64]:
+            engine.read("groups", found.append_column("g", pa.array(group)))
+            counted = engine.table(
+                "SELECT g, count(*) AS n FROM (SELECT m.g AS g, p.user_id AS user_id FROM pairs p"
+                f" JOIN groups m ON {same} GROUP BY m.g, p.user_id) AS members GROUP BY g ORDER BY g"
+            )
+            engine.drop("groups")
+            return np.asarray(counted["n"].to_numpy())
+
+        merged = merge_until(combination, users, self.min_metadata_users)
+        engine.drop("pairs")
+        for known, name, released in zip(values, metadata, merged.T, strict=True):
+            value = known.text.take(pa.array(released, mask=released < 0))
+            value = pc.if_else(pa.array(released == MERGED), CombinationUsers.MERGED, value).cast(pa.string())
+            found = found.append_column(name, value)
+        return found
 
     def _claims(self, log: QueryLog, row_metadata: Sequence[str], metadata: Sequence[str]) -> list[Claim]:
         claims: list[Claim] = [PartOfLog()]
@@ -311,44 +386,60 @@ class Rules(Method):
         return claims
 
 
-def merge_until(combination: NDArray[np.int32], user: NDArray[np.int32], least: int) -> NDArray[np.int32]:
+def merge_until(
+    combination: NDArray[np.int64], users: Callable[[NDArray[np.int64]], NDArray[np.int64]], least: int
+) -> NDArray[np.int64]:
     """Give up metadata values until every combination that is left has at least `least` users.
 
     Combinations with too few users give up their last column, what is still too small the one before, and so on. If
     those that gave up everything are too few together, the smallest other combinations join them.
 
     Args:
-        combination: One row for each distinct (user, combination): the ids of its values.
-        user: The user of each row.
+        combination: The different combinations: the numbers of their values.
+        users: Tells the distinct users of groups of combinations, from the group 0, 1, ... of each.
         least: Users that a combination must have.
 
     Returns:
         The combinations, with MERGED in place of what was given up.
     """
     merged = combination.copy()
+
+    def counted() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        group = np.unique(merged, axis=0, return_inverse=True)[1]
+        return users(group), group
+
     for column in range(combination.shape[1] - 1, -1, -1):
-        users, group = _users(merged, user)
-        merged[users[group] < least, column] = MERGED
+        found, group = counted()
+        merged[found[group] < least, column] = MERGED
     while True:
-        users, group = _users(merged, user)
-        small = users < least
+        found, group = counted()
+        small = found < least
         if not small.any():
             return merged
-        if len(users) == 1:
+        if len(found) == 1:
             raise QueryveilError(
-                f"Only {users[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; "
+                f"Only {found[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; "
                 "loosen the other rules or lower it."
             )
         # Only those that gave up everything can be too few now; the smallest of the others joins them.
-        smallest = np.argmin(np.where(small, np.iinfo(np.int64).max, users))
+        smallest = np.argmin(np.where(small, np.iinfo(np.int64).max, found))
         merged[group == smallest] = MERGED
 
 
-def _users(combination: NDArray[np.int32], user: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct users of each different combination, and which of them each row has."""
-    different, group = np.unique(combination, axis=0, return_inverse=True)
-    pairs = np.unique(np.stack([group, user], axis=1), axis=0)
-    return np.bincount(pairs[:, 0], minlength=len(different)), group
+class _Values(NamedTuple):
+    """The values of a metadata column, in the order of their ids."""
+
+    id: NDArray[Any]
+    text: pa.Array
+
+    def rank(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+        """The place of each id, -1 for the one of a missing value."""
+        return np.where(ids == -1, -1, np.searchsorted(self.id, ids))
+
+
+def _values(log: QueryLog, name: str) -> _Values:
+    found = log.engine.table(f'SELECT id, value FROM "extra {name}" ORDER BY id')
+    return _Values(found["id"].to_numpy(), found["value"].combine_chunks())
 
 
 def _lines(path: Path) -> pa.Array:
@@ -363,27 +454,30 @@ def _lines(path: Path) -> pa.Array:
     return entries.filter(pc.not_equal(entries, ""))
 
 
-def _holding(log: QueryLog, phrases: pa.Array) -> NDArray[np.bool_]:
+def _holding(queries: pa.Array, phrases: pa.Array) -> NDArray[np.bool_]:
     """Which queries hold one of the phrases as a run of whole words."""
-    tokens = log.tokens
+    per_query, held_words = words(queries)
     per_phrase, parts = words(phrases)
-    ids = pc.index_in(parts.cast(pa.large_string()), tokens.text).fill_null(-1).to_numpy()
-    query = np.repeat(np.arange(log.n_queries), tokens.per_query)
-    held = np.zeros(log.n_queries, np.bool_)
+    # Words as numbers: the place of each among the words of the phrases.
+    known = pc.unique(parts)
+    word = pc.index_in(held_words, known).fill_null(-1).to_numpy()
+    ids = pc.index_in(parts, known).to_numpy()
+    query = np.repeat(np.arange(len(queries)), per_query)
+    held = np.zeros(len(queries), np.bool_)
     for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
         # Nothing but punctuation: no word to compare, so it is looked for as it stands.
-        held |= pc.match_substring(log.query_text, mark).to_numpy(zero_copy_only=False)
+        held |= pc.match_substring(queries, mark).to_numpy(zero_copy_only=False)
     starts = np.concatenate([[0], np.cumsum(per_phrase)]).tolist()
-    phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a and (ids[a:b] >= 0).all()]
+    phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a]
     openings = np.unique([phrase[0] for phrase in phrase_ids])
     # Only places where a phrase could open are looked at, sorted by that word.
-    places = np.flatnonzero(np.isin(tokens.word, openings))
-    places = places[np.argsort(tokens.word[places], kind="stable")]
-    opening = tokens.word[places]
+    places = np.flatnonzero(np.isin(word, openings))
+    places = places[np.argsort(word[places], kind="stable")]
+    opening = word[places]
     for phrase in phrase_ids:
         at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
-        at = at[at + len(phrase) <= len(tokens.word)]
-        for offset, word in enumerate(phrase):
-            at = at[(tokens.word[at + offset] == word) & (query[at + offset] == query[at])]
+        at = at[at + len(phrase) <= len(word)]
+        for offset, wanted in enumerate(phrase):
+            at = at[(word[at + offset] == wanted) & (query[at + offset] == query[at])]
         held[query[at]] = True
     return held
