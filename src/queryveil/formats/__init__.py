@@ -6,14 +6,44 @@
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from types import ModuleType
+from typing import Protocol, cast
 
 from queryveil.errors import QueryveilError
-from queryveil.formats.rows import CANONICAL, BadRows, Format, ReadOptions, Rows, Task
-from queryveil.formats.source import find_files, sample
+from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows, Task
+from queryveil.formats.source import Lines, find_files, sample
 from queryveil.formats.table import header_of
 
 __all__ = ["CANONICAL", "FORMATS", "BadRows", "ReadOptions", "Rows", "detect", "tasks"]
+
+
+class LineFormat(Protocol):
+    """A module that reads a format whose rows are lines."""
+
+    NAME: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Whether a file that starts like this is of the format."""
+        ...
+
+    def lines(self, file: str, head: bytes, options: ReadOptions) -> Lines:
+        """How the lines of a file of this name and with such a beginning become rows."""
+        ...
+
+
+class FileFormat(Protocol):
+    """A module that reads a format of another kind."""
+
+    NAME: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Whether a file that starts like this is of the format."""
+        ...
+
+    def read(self, files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+        """The rows of the files, as tasks."""
+        ...
+
 
 FORMATS = ("aol", "excite", "sogou", "ubi", "parquet", "jsonl", "tsv", "csv")
 """In the order of asking: the most particular first."""
@@ -25,7 +55,11 @@ def detect(file: Path, options: ReadOptions | None = None) -> str:
     Raises:
         QueryveilError: If no format fits; the caller must name one.
     """
-    head = sample(file)
+    return detect_head(str(file), sample(file), options)
+
+
+def detect_head(file: str, head: bytes, options: ReadOptions | None = None) -> str:
+    """The format of a file with such a beginning."""
     if not head.strip():
         raise QueryveilError(f"The file {file} is empty.")
     named = set(options.columns.values()) if options is not None else set()
@@ -53,14 +87,30 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
                 f"The files are of several formats ({kinds}); read them apart, or name one with --format."
             )
         format_name = next(iter(found))
-    elif format_name not in FORMATS:
-        raise QueryveilError(f"There is no format '{format_name}'; the formats are {', '.join(FORMATS)}.")
-    if options.columns and format_name in ("aol", "excite", "sogou", "ubi"):
-        raise QueryveilError(
-            f"The columns of the {format_name} format are fixed; --columns is for csv, tsv, jsonl and parquet."
+    check_format(format_name, options)
+    parser = line_format(format_name)
+    if parser is not None:
+        return format_name, (
+            task for file in full for task in parser.lines(str(file), sample(file), options).tasks(file)
         )
-    return format_name, _module(format_name).read(full, options)
+    return format_name, cast(FileFormat, _module(format_name)).read(full, options)
 
 
-def _module(name: str) -> Format:
-    return cast(Format, import_module(f"queryveil.formats.{name}"))
+def check_format(name: str, options: ReadOptions) -> None:
+    """Refuse a format that does not exist, or whose columns cannot be named."""
+    if name not in FORMATS:
+        raise QueryveilError(f"There is no format '{name}'; the formats are {', '.join(FORMATS)}.")
+    if options.columns and name in ("aol", "excite", "sogou", "ubi"):
+        raise QueryveilError(
+            f"The columns of the {name} format are fixed; --columns is for csv, tsv, jsonl and parquet."
+        )
+
+
+def line_format(name: str) -> LineFormat | None:
+    """The module of a format whose rows are lines, None for any other."""
+    module = _module(name)
+    return cast(LineFormat, module) if hasattr(module, "lines") else None
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"queryveil.formats.{name}")

@@ -5,11 +5,10 @@ stand at the top of every file, of some, or be absent.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from queryveil.formats.delimited import Layout, read_delimited
-from queryveil.formats.rows import ReadOptions, Task
+from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.rows import ReadOptions
+from queryveil.formats.source import Lines
 from queryveil.formats.table import header, looks_like
 
 NAME = "aol"
@@ -28,6 +27,6 @@ def sniff(head: bytes) -> bool:
     return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of AOL files."""
-    return read_delimited(files, _LAYOUT, options.encoding or "utf-8")
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How the lines of AOL files become rows."""
+    return delimited_lines(_LAYOUT, options.encoding or "utf-8")

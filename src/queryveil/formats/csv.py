@@ -1,11 +1,8 @@
 """Comma separated values (or semicolon, or bar) with a header line, quoted as in RFC 4180."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-from queryveil.formats.rows import ReadOptions, Task
-from queryveil.formats.source import sample
-from queryveil.formats.table import csv_delimiter, looks_like, read_table
+from queryveil.formats.rows import ReadOptions
+from queryveil.formats.source import Lines
+from queryveil.formats.table import csv_delimiter, looks_like, table_lines
 
 NAME = "csv"
 
@@ -15,7 +12,6 @@ def sniff(head: bytes) -> bool:
     return looks_like(head, csv_delimiter(head))
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of CSV files."""
-    for file in files:
-        yield from read_table([file], options, csv_delimiter(sample(file)), quoted=True)
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How the lines of CSV files become rows."""
+    return table_lines(file, head, options, csv_delimiter(head), quoted=True)

@@ -1,16 +1,15 @@
 """Rows out of delimited text; the formats that are rows of fields share it."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from queryveil.formats.rows import BadRows, Rows, Task
-from queryveil.formats.source import Block, blocks
+from queryveil.formats.rows import BadRows, Rows
+from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
 
 if TYPE_CHECKING:
@@ -32,14 +31,12 @@ class Layout:
     finish: Callable[[dict[str, pa.Array]], dict[str, pa.Array]] = lambda columns: columns
 
 
-def read_delimited(files: Sequence[Path], layout: Layout, encoding: str) -> Iterator[Task]:
-    """The rows of delimited files."""
-    for file in files:
-        for block in blocks(file, delimiter=layout.delimiter, quoted=layout.quoted, encoding=encoding):
-            yield partial(_rows, block, layout)
+def delimited_lines(layout: Layout, encoding: str) -> Lines:
+    """How delimited lines become rows."""
+    return Lines(partial(_rows, layout), encoding, layout.delimiter, layout.quoted)
 
 
-def _rows(block: Block, layout: Layout) -> Rows:
+def _rows(layout: Layout, block: Block) -> Rows:
     from queryveil.kernels.split import gather, split
 
     data = np.frombuffer(block.data, np.uint8)

@@ -1,11 +1,10 @@
 """The format of the Excite logs of 1997 to 2001: user, yymmddhhmmss, query, tab separated, no clicks."""
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from queryveil.formats.delimited import Layout, read_delimited
-from queryveil.formats.rows import ReadOptions, Task
+from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.rows import ReadOptions
+from queryveil.formats.source import Lines
 
 NAME = "excite"
 _LAYOUT = Layout(columns=("user", "time", "query"), counts=(3,))
@@ -18,6 +17,6 @@ def sniff(head: bytes) -> bool:
     return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of Excite files."""
-    return read_delimited(files, _LAYOUT, options.encoding or "utf-8")
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How the lines of Excite files become rows."""
+    return delimited_lines(_LAYOUT, options.encoding or "utf-8")

@@ -1,18 +1,17 @@
 """JSON Lines: one object a line, with columns of any name; nested fields are named by dots (`client.id`)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.formats.rows import BadRows, ReadOptions, Rows, Task, choose_columns
-from queryveil.formats.source import Block, blocks
+from queryveil.formats.rows import BadRows, ReadOptions, Rows, choose_columns
+from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
 
 NAME = "jsonl"
@@ -35,14 +34,12 @@ def first_object(head: bytes) -> dict[str, object] | None:
     return None
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of JSON Lines files."""
-    for file in files:
-        for block in blocks(file, encoding=options.encoding or "utf-8"):
-            yield partial(_rows, block, options)
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How JSON Lines become rows."""
+    return Lines(partial(_rows, options), options.encoding or "utf-8")
 
 
-def _rows(block: Block, options: ReadOptions) -> Rows:
+def _rows(options: ReadOptions, block: Block) -> Rows:
     # Writers leave out what is null, so every object of a block is asked for its keys.
     with _lines(block) as (connection, lines, bad):
         nested = "json_type(json_extract(text, concat('$.\"', key, '\"'))) IN ('OBJECT', 'ARRAY')"

@@ -35,6 +35,15 @@ def arrow_tasks(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ReadOptions, where: str
 ) -> Iterator[Task]:
     """The rows of Arrow batches, whoever made them."""
+    chosen = columns_of(schema, options, where)
+    seen = 0
+    for batch in batches:
+        yield partial(rows_of, batch, chosen, where, seen + 1)
+        seen += len(batch)
+
+
+def columns_of(schema: pa.Schema, options: ReadOptions, where: str) -> dict[str, str]:
+    """Which column is which, checked to be of a fitting type."""
     if len(set(schema.names)) < len(schema.names):
         raise QueryveilError(f"{where} names two columns alike; give each column a name of its own.")
     chosen = choose_columns(schema.names, options, where, named=True)
@@ -44,13 +53,11 @@ def arrow_tasks(
     }
     for name, column in chosen.items():
         _check(name, column, schema.field(column).type, where)
-    seen = 0
-    for batch in batches:
-        yield partial(_rows, batch, chosen, where, seen + 1)
-        seen += len(batch)
+    return chosen
 
 
-def _rows(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: int) -> Rows:
+def rows_of(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: int) -> Rows:
+    """The rows of a batch, which starts at row `first`."""
     columns = {}
     for name, column in chosen.items():
         try:

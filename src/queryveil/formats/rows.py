@@ -1,9 +1,7 @@
 """What every format hands on: rows, still text, with where they stood and what was wrong on the way."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -72,20 +70,6 @@ class ReadOptions:
 
 Task = Callable[[], Rows]
 """The part of reading that is work for a processor; tasks run on threads, results are taken in order."""
-
-
-class Format(Protocol):
-    """A module that reads one format."""
-
-    NAME: str
-
-    def sniff(self, head: bytes) -> bool:
-        """Whether a file that starts like this is of the format."""
-        ...
-
-    def read(self, files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-        """The rows of the files, as tasks."""
-        ...
 
 
 def known_columns(names: Sequence[str]) -> dict[str, str]:

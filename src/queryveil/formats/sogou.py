@@ -6,16 +6,15 @@ tab between rank and order. Both are read. A bare time of day falls on the day t
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.formats.delimited import Layout, read_delimited
-from queryveil.formats.rows import ReadOptions, Task
-from queryveil.formats.source import sample
+from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.rows import ReadOptions
+from queryveil.formats.source import Lines
 
 NAME = "sogou"
 _ROW = re.compile(rb"(\d\d:\d\d:\d\d|\d{14})\t[^\t]+\t[^\t]*\t\d+[\t ]+\d+\t[^\t]*\r?")
@@ -28,17 +27,15 @@ def sniff(head: bytes) -> bool:
     return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of SogouQ files."""
-    for file in files:
-        encoding = options.encoding or _encoding(sample(file))
-        day = _DAY.search(file.name)
-
-        def finish(columns: dict[str, pa.Array], day: re.Match[str] | None = day) -> dict[str, pa.Array]:
-            return _finish(columns, "-".join(day.groups()) if day else None)
-
-        both = Layout(columns=("time", "user", "query", "rank", "a", "b"), counts=(5, 6))
-        yield from read_delimited([file], replace(both, finish=finish), encoding)
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How the lines of SogouQ files become rows."""
+    day = _DAY.search(Path(file).name)
+    layout = Layout(
+        columns=("time", "user", "query", "rank", "a", "b"),
+        counts=(5, 6),
+        finish=partial(_finish, day="-".join(day.groups()) if day else None),
+    )
+    return delimited_lines(layout, options.encoding or _encoding(head))
 
 
 def _encoding(head: bytes) -> str:

@@ -5,9 +5,10 @@ import glob
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
+from queryveil.formats.rows import Rows, Task
 
 BLOCK = 16 << 20
 SAMPLE = 1 << 16
@@ -37,6 +39,21 @@ class Block:
     first_line: int
     overlong: int = 0
     """The line number of a row too long to hold, which was passed over before this block; 0 if none."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How the lines of a file become rows."""
+
+    parse: Callable[[Block], Rows]
+    encoding: str = "utf-8"
+    delimiter: str = "\n"
+    quoted: bool = False
+
+    def tasks(self, file: Path) -> Iterator[Task]:
+        """The rows of a file."""
+        for block in blocks(file, delimiter=self.delimiter, quoted=self.quoted, encoding=self.encoding):
+            yield partial(self.parse, block)
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:

@@ -4,13 +4,11 @@ CSV is quoted as in RFC 4180, TSV is not: there a lone quote is data.
 """
 
 import csv
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from queryveil.errors import QueryveilError
-from queryveil.formats.delimited import Layout, read_delimited
-from queryveil.formats.rows import ReadOptions, Task, choose_columns, known_columns
-from queryveil.formats.source import recode, sample
+from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.rows import ReadOptions, choose_columns, known_columns
+from queryveil.formats.source import Lines, recode
 
 
 def header(head: bytes, delimiter: str) -> list[str]:
@@ -39,15 +37,13 @@ def looks_like(head: bytes, delimiter: str) -> bool:
     return len(names) > 1 and {"user", "query"} <= set(known_columns(names))
 
 
-def read_table(files: Sequence[Path], options: ReadOptions, delimiter: str, quoted: bool) -> Iterator[Task]:
-    """The rows of files that open with a header line."""
+def table_lines(file: str, head: bytes, options: ReadOptions, delimiter: str, quoted: bool) -> Lines:
+    """How the lines of a file that opens with a header line become rows."""
     encoding = options.encoding or "utf-8"
-    for file in files:
-        head = bytes(recode(sample(file).split(b"\n", 1)[0], encoding))
-        names = header(head, delimiter)
-        if len(set(names)) < len(names):
-            raise QueryveilError(f"{file}:1 names two columns alike; give each column a name of its own.")
-        chosen = {column: name for name, column in choose_columns(names, options, f"{file}:1").items()}
-        columns = tuple(chosen[name] for name in names)
-        layout = Layout(columns, (len(names),), delimiter, quoted, header=tuple(names))
-        yield from read_delimited([file], layout, encoding)
+    names = header(bytes(recode(head.split(b"\n", 1)[0], encoding)), delimiter)
+    if len(set(names)) < len(names):
+        raise QueryveilError(f"{file}:1 names two columns alike; give each column a name of its own.")
+    chosen = {column: name for name, column in choose_columns(names, options, f"{file}:1").items()}
+    columns = tuple(chosen[name] for name in names)
+    layout = Layout(columns, (len(names),), delimiter, quoted, header=tuple(names))
+    return delimited_lines(layout, encoding)

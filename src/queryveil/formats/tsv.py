@@ -1,10 +1,8 @@
 """Tab separated values with a header line; a quote is data."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-from queryveil.formats.rows import ReadOptions, Task
-from queryveil.formats.table import looks_like, read_table
+from queryveil.formats.rows import ReadOptions
+from queryveil.formats.source import Lines
+from queryveil.formats.table import looks_like, table_lines
 
 NAME = "tsv"
 
@@ -14,6 +12,6 @@ def sniff(head: bytes) -> bool:
     return looks_like(head, "\t")
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of TSV files."""
-    return read_table(files, options, "\t", quoted=False)
+def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
+    """How the lines of TSV files become rows."""
+    return table_lines(file, head, options, "\t", quoted=False)

@@ -7,19 +7,55 @@ numbers the digests in order. Memory holds the integer columns and the digests; 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError
-from queryveil.formats import ReadOptions, tasks
+from queryveil.formats import BadRows, ReadOptions, tasks
 from queryveil.formats.parquet import arrow_tasks
 from queryveil.formats.rows import Task
 from queryveil.ingest.build import Builder
 from queryveil.ingest.prepared import Prepared, prepare
-from queryveil.log import LocalLog
+from queryveil.log import LocalLog, QueryLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from queryveil.engines.spark import Spark
+
+
+@overload
+def read_log(
+    source: str | Path | Sequence[str | Path] | Any,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    max_bad_rows: float = 0.01,
+    threads: int | None = None,
+    memory_limit: str = "4GB",
+    progress: Callable[[int], None] | None = None,
+    engine: None = None,
+) -> LocalLog: ...
+
+
+@overload
+def read_log(
+    source: str | Path | Sequence[str | Path] | Any,
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    max_bad_rows: float = 0.01,
+    threads: int | None = None,
+    memory_limit: str = "4GB",
+    progress: Callable[[int], None] | None = None,
+    engine: "SparkSession | Spark",
+) -> QueryLog: ...
 
 
 def read_log(
@@ -32,7 +68,8 @@ def read_log(
     threads: int | None = None,
     memory_limit: str = "4GB",
     progress: Callable[[int], None] | None = None,
-) -> LocalLog:
+    engine: "SparkSession | Spark | None" = None,
+) -> QueryLog:
     """Read a query log.
 
     Args:
@@ -45,6 +82,8 @@ def read_log(
         threads: How many threads; one a core if absent. The result does not depend on it.
         memory_limit: What the table engine may hold before it spills to disk.
         progress: Called with the number of rows read so far.
+        engine: A Spark session, to read and work on a cluster: paths are then those of Spark, and a Spark DataFrame is
+            a source too. `threads`, `memory_limit` and `progress` are Spark's own affair.
 
     Raises:
         QueryveilError: If the log cannot be read, has no query, or has too many bad rows.
@@ -59,6 +98,13 @@ def read_log(
     if encoding is not None:
         _check_encoding(encoding)
     options = ReadOptions(columns or {}, encoding)
+    if engine is not None:
+        from queryveil.engines.spark import Spark
+        from queryveil.ingest.spark import read_spark
+
+        cluster = engine if isinstance(engine, Spark) else Spark(engine)
+        refuse = partial(_refuse_bad, max_bad_rows)
+        return read_spark(source, cluster, format=format, options=options, refuse=refuse)
     if isinstance(source, str | Path):
         where, todo = str(source), tasks([source], format, options)[1]
     elif isinstance(source, Sequence) and source and all(isinstance(part, str | Path) for part in source):
@@ -69,15 +115,15 @@ def read_log(
         where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")
     else:
         raise QueryveilError("read_log takes a path, a list of paths, or a table that speaks Arrow.")
-    engine = DuckDB(memory_limit=memory_limit, threads=threads)
+    tables = DuckDB(memory_limit=memory_limit, threads=threads)
     builder = Builder()
-    with ThreadPoolExecutor(engine.threads) as pool:
-        for prepared in _in_order(pool, todo, engine.threads):
+    with ThreadPoolExecutor(tables.threads) as pool:
+        for prepared in _in_order(pool, todo, tables.threads):
             builder.add(prepared)
             if progress is not None:
                 progress(builder.rows + builder.bad.total + builder.empty)
-        _refuse_bad(builder, max_bad_rows, where)
-        return builder.build(engine, pool)
+        _refuse_bad(max_bad_rows, builder.rows, builder.empty, builder.bad, where)
+        return builder.build(tables, pool)
 
 
 def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> Iterator[Prepared]:
@@ -99,19 +145,19 @@ def _run(task: Task) -> Prepared:
     return prepare(task())
 
 
-def _refuse_bad(builder: Builder, max_bad_rows: float, where: str) -> None:
-    total = builder.rows + builder.empty + builder.bad.total
+def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where: str) -> None:
+    total = rows + empty + bad.total
     kinds = ", ".join(
-        f"{count:,} with {kind} (first at {builder.bad.first[kind]})"
-        for kind, count in sorted(builder.bad.count.items(), key=lambda item: -item[1])
+        f"{count:,} with {kind} (first at {bad.first[kind]})"
+        for kind, count in sorted(bad.count.items(), key=lambda item: -item[1])
     )
-    if builder.bad.total > max_bad_rows * total:
+    if bad.total > max_bad_rows * total:
         raise QueryveilError(
-            f"{builder.bad.total:,} of {total:,} rows are bad, over the limit of {max_bad_rows:.4g}: {kinds}; mend "
+            f"{bad.total:,} of {total:,} rows are bad, over the limit of {max_bad_rows:.4g}: {kinds}; mend "
             "them, name another --format or --encoding, or raise --max-bad-rows."
         )
-    if builder.rows == 0:
-        why = f"all {builder.empty:,} queries are empty" if builder.empty else "there is no row behind the header"
+    if rows == 0:
+        why = f"all {empty:,} queries are empty" if empty else "there is no row behind the header"
         raise QueryveilError(f"There is no query in {where}: {why}.")
 
 

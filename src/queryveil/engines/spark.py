@@ -1,0 +1,350 @@
+"""Tables on a cluster: Spark. Every step is written to a private database before the next one reads it.
+
+So a step that is lost with a worker is done again from the tables before it, and nothing is computed twice. The driver
+sees counts and other small results alone.
+"""
+
+import re
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.engines.base import Batches
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_A_PARTITION = 2_000_000
+"""About so many rows of integers make a task of a shuffle: some 100 MB."""
+
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
+    "spark.sql.caseSensitive": "false",
+}
+_SENTENCE = re.compile("queryveil says: (.*?) :says queryveil", re.DOTALL)
+
+
+class Spark:
+    """A private database on a Spark session.
+
+    Args:
+        session: A session of yours, classic or Connect. It is not changed: views and settings are kept in a new session
+            on the same application.
+        work_dir: Where the database is kept: a folder that the driver and all workers reach. By default a temporary
+            folder if Spark runs on this machine alone, else the warehouse of the session.
+    """
+
+    def __init__(self, session: "SparkSession", *, work_dir: str | None = None) -> None:
+        self._outer = session
+        with working():
+            self.session = session.newSession()
+            for name, value in _SETTINGS.items():
+                self.session.conf.set(name, value)
+        self.database = f"queryveil_{uuid.uuid4().hex[:16]}"
+        place, folder = self._place(work_dir)
+        with working():
+            self.session.sql(f"CREATE DATABASE {self.database} LOCATION '{place}'")
+        self._count = 0
+        self._tables: dict[str, str] = {}
+        self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
+        self._close = weakref.finalize(self, _let_go, self.session, self.database, folder)
+
+    def _place(self, work_dir: str | None) -> tuple[str, "tempfile.TemporaryDirectory[str] | None"]:
+        if work_dir is not None:
+            if "'" in work_dir or "`" in work_dir:
+                raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
+            return f"{work_dir.rstrip('/')}/{self.database}", None
+        with working():
+            master = self.session.conf.get("spark.master", "") or ""
+            warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
+        if master.startswith("local"):
+            # Readable by its owner alone.
+            folder = tempfile.TemporaryDirectory(prefix="queryveil-", ignore_cleanup_errors=True)
+            return f"{folder.name}/{self.database}", folder
+        if warehouse.startswith("file:") or "://" not in warehouse:
+            raise QueryveilError(
+                "On a cluster, tables between steps need a folder that the driver and all workers reach; name one with "
+                "--work-dir (in Python, work_dir)."
+            )
+        return f"{warehouse.rstrip('/')}/{self.database}", None
+
+    def expect(self, rows: int) -> None:
+        """Cut shuffles to a size that fits so many rows."""
+        with working():
+            parallel = 4
+            with suppress(Exception):  # Connect does not tell
+                parallel = self.session.sparkContext.defaultParallelism
+            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_A_PARTITION)))
+
+    def sql(self, query: str) -> "DataFrame":
+        """The result of a query, not yet computed."""
+        # Spark quotes names in its own way; no SQL of ours holds a double quote for anything else.
+        return self.session.sql(query.replace('"', "`"))
+
+    def keep(self, frame: "DataFrame", name: str) -> None:
+        """Compute a frame, and keep it as a table."""
+        self._count += 1
+        stored = f"{self.database}.t{self._count}"
+        with working():
+            frame.write.format("parquet").saveAsTable(stored)
+            self.session.table(stored).createOrReplaceTempView(f"`{name}`")
+        self._forget(name)
+        self._tables[name] = stored
+
+    def read(self, name: str, table: pa.Table) -> None:
+        """Make a small Arrow table known under a name."""
+        with working():
+            self.session.createDataFrame(_plain(table)).createOrReplaceTempView(f"`{name}`")
+        self._forget(name)
+
+    def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
+        """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
+        if isinstance(batches, SparkRows):
+            wanted = ", ".join(f'made."{column}" AS "{column}"' for column in schema.names)
+            self.materialize(f"SELECT {wanted} FROM ({batches.query}) AS made", name)
+        else:
+            self.read(name, pa.Table.from_batches(batches(), schema))
+
+    def materialize(self, query: str, name: str) -> None:
+        """Keep the result of a query."""
+        with working():
+            frame = self.sql(query)
+        self.keep(frame, name)
+
+    def map(
+        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
+    ) -> None:
+        """Keep what a function makes of the result of a query; it runs where the data is."""
+        with working():
+            frame = self.sql(query).mapInArrow(each(function), ddl(schema))
+        self.keep(frame, name)
+
+    def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
+        """Keep the result of a query numbered: sorted in ranges, each counted by itself, and the counts added up."""
+        from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+
+        # Finding the ranges looks at all rows once, so they are written down first.
+        self.materialize(query, f"{name} unsorted")
+        with working():
+            frame = self.session.table(f"`{name} unsorted`")
+            keys = [F.col(f"`{key}`").asc() for key in by]
+            frame = frame.repartitionByRange(*keys).sortWithinPartitions(
+                *keys, *(F.col(f"`{key}`").asc_nulls_last() for key in then)
+            )
+            columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema.fields)
+            frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `part` int, `within` bigint")
+        self.keep(frame, f"{name} parts")
+        self.drop(f"{name} unsorted")
+        found = self.table(f'SELECT part, max(within) AS n FROM "{name} parts" GROUP BY part ORDER BY part')
+        count = found["n"].to_numpy()
+        offsets = {"part": found["part"], "before": np.cumsum(count) - count}
+        self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
+        with working():
+            self.sql(
+                f'SELECT p.*, p.within + o.before AS "{column}" FROM "{name} parts" p'
+                f' JOIN "{name} offsets" o ON o.part = p.part'
+            ).createOrReplaceTempView(f"`{name}`")
+        parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
+        self._order[name] = (column, tuple(then), parts)
+
+    def ordered(self, name: str) -> Batches:
+        """The table that `number` kept, in its order."""
+        hidden = ("part", "within")
+        return self.rows(name, f'SELECT r.* FROM "{name}" r', [c for c in self.columns(name) if c not in hidden])
+
+    def rows(self, name: str, query: str, columns: Sequence[str]) -> "SparkRows":
+        """What a query makes of a table that `number` kept, in the order of that table.
+
+        Args:
+            name: The table.
+            query: Its rows, with all their columns and maybe others.
+            columns: The columns wanted.
+        """
+        column, then, parts = self._order[name]
+        return SparkRows(self, query, tuple(columns), (column, *then), parts)
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of a table."""
+        with working():
+            return self.session.table(f"`{name}`").columns
+
+    def table(self, query: str) -> pa.Table:
+        """The result of a query."""
+        with working():
+            return self.sql(query).toArrow()
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The one row of a query."""
+        return tuple(self.table(query).to_pylist()[0].values())
+
+    def drop(self, *names: str) -> None:
+        """Let go of tables."""
+        for name in names:
+            if name in self._order:
+                del self._order[name]
+                self.drop(f"{name} parts", f"{name} offsets")
+            with working():
+                self.session.catalog.dropTempView(f"`{name}`")
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        stored = self._tables.pop(name, None)
+        if stored is not None:
+            with working():
+                self.session.sql(f"DROP TABLE IF EXISTS {stored}")
+
+    def close(self) -> None:
+        """Let go of all tables; the session that was given stays."""
+        self._close()
+
+
+class SparkRows:
+    """The rows of a query in the order of a numbered table: brought here part by part, or written where they are."""
+
+    def __init__(self, engine: Spark, query: str, columns: Sequence[str], order: Sequence[str], parts: int) -> None:
+        self.engine, self.query, self.columns, self.order, self.parts = engine, query, columns, order, parts
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, a part at a time."""
+        order = ", ".join(f'rows_."{key}" NULLS LAST' for key in self.order)
+        wanted = ", ".join(f'rows_."{name}" AS "{name}"' for name in self.columns)
+        for part in range(self.parts):
+            yield from self.engine.table(
+                f"SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_.part = {part} ORDER BY {order}"
+            ).to_batches()
+
+    def frame(self) -> "DataFrame":
+        """The rows as a frame whose partitions are in order."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        with working():
+            frame = self.engine.sql(self.query).repartitionById(self.parts, "part")
+            frame = frame.sortWithinPartitions(*(F.col(f"`{key}`").asc_nulls_last() for key in self.order))
+            return frame.select(*(F.col(f"`{name}`") for name in self.columns))
+
+
+def each(function: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """A function of a batch as Spark wants it."""
+    return telling(lambda batches: (function(batch) for batch in batches))
+
+
+def telling(
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """Work of a task whose complaints reach the driver as one sentence."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from work(batches)
+        except QueryveilError as error:
+            raise RuntimeError(f"queryveil says: {error} :says queryveil") from None
+
+    return run
+
+
+def _counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        part = context.partitionId() if context is not None else 0
+        number, last = 0, None
+        for batch in batches:
+            if len(batch) == 0:
+                continue
+            keys = [batch[key].to_numpy() for key in by]
+            fresh = np.zeros(len(batch), np.bool_)
+            for values in keys:
+                fresh[1:] |= values[1:] != values[:-1]
+            first = tuple(values[0] for values in keys)
+            fresh[0] = first != last
+            last = tuple(values[-1] for values in keys)
+            within = number + np.cumsum(fresh)
+            number = int(within[-1])
+            extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=[*batch.schema.names, "part", "within"])
+
+    return run
+
+
+def ddl(schema: pa.Schema) -> str:
+    """Arrow columns as Spark declares them."""
+    kinds = {
+        pa.int32(): "int",
+        pa.int64(): "bigint",
+        pa.string(): "string",
+        pa.bool_(): "boolean",
+        pa.binary(): "binary",
+        pa.timestamp("us"): "timestamp_ntz",
+    }
+    return ", ".join(f"`{field.name}` {kinds[field.type]}" for field in schema)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """A table with the types that Spark takes."""
+    wide = {pa.large_string(): pa.string(), pa.uint64(): pa.int64()}
+    return table.cast(pa.schema([(field.name, wide.get(field.type, field.type)) for field in table.schema]))
+
+
+def _let_go(session: "SparkSession", database: str, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
+    with suppress(Exception):  # the application may have ended before
+        session.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+    if folder is not None:
+        folder.cleanup()
+
+
+@contextmanager
+def working(where: str = "the log") -> Iterator[None]:
+    """Spark's own messages may quote a value of the log, so they are told in other words."""
+    try:
+        yield
+    except QueryveilError:
+        raise
+    except Exception as error:
+        raise QueryveilError(sentence_of(error, where)) from None
+
+
+def sentence_of(error: Exception, where: str) -> str:
+    """What went wrong in Spark, without what it quotes."""
+    text = str(error)
+    ours = _SENTENCE.search(text)
+    if ours is not None:
+        return ours.group(1)
+    if "No module named 'queryveil'" in text:
+        return (
+            "The workers of the cluster have no queryveil; give them the same environment as the driver, as the docs "
+            "say under 'Spark'."
+        )
+    signs = (
+        "OutOfMemoryError",
+        "MemoryError",
+        "ExecutorLostFailure",
+        "exit code 137",
+        "memory limits",
+        "Java heap space",
+    )
+    if any(sign in text for sign in signs):
+        return (
+            "An executor ran out of memory or was lost more often than Spark tries again; give executors more with "
+            "--conf spark.executor.memory=8g (with a local master: spark.driver.memory), or fewer cores each."
+        )
+    if "PATH_NOT_FOUND" in text or "Path does not exist" in text:
+        return f"Spark finds no file at {where}; check the path, and that all workers reach it."
+    if "No space left on device" in text:
+        return "A disk of the cluster is full; free some space, or name another --work-dir or spark.local.dir."
+    if "Connection refused" in text or "SparkContext was shut down" in text or "stopped SparkContext" in text:
+        return "The connection to Spark is lost; look at the master, and start again."
+    condition = getattr(error, "getCondition", lambda: None)()
+    told = condition if isinstance(condition, str) else type(error).__name__
+    return f"Spark could not finish a step ({told}); its own log tells where."
