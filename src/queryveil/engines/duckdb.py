@@ -44,6 +44,7 @@ class DuckDB:
             }
         )
         self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET enable_progress_bar = false")
         self._lock = threading.RLock()
         self._arrow: dict[str, pa.Table] = {}
         self._close = weakref.finalize(self, _let_go, self._connection, self._spill)

@@ -18,6 +18,7 @@ from queryveil.claims import AffineUsers
 from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.errors import QueryveilError
 from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
+from queryveil.graph_tables import Wanted, find_affine
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
@@ -81,25 +82,40 @@ class Affinity(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release every query of anonymity degree at least k."""
         check_k(self, "k", self.k, log)
-        assert isinstance(log, LocalLog)
-        candidates = Candidates(self, log)
-        ((_, _, kept),) = candidates.released([self.k], [self.theta])
-        alone = int((log.users_per_query[kept] < self.k).sum())
-        notes = [f"{len(candidates.concepts):,} concepts of at least {candidates.min_users:,} users."]
-        if len(candidates.concepts) == 0:
+        min_users, n_concepts = self._choose(log)
+        log.need("per_query")
+        (alone,) = log.engine.row(
+            f"SELECT count(*) AS n FROM affine a JOIN per_query p ON p.query_id = a.query_id WHERE p.users < {self.k}"
+        )
+        notes = [f"{n_concepts:,} concepts of at least {min_users:,} users."]
+        if n_concepts == 0:
             notes.append("No concept survives, so every query falls back to equality.")
         notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
         claim = AffineUsers(
             users=self.k,
             theta=self.theta,
-            min_users=candidates.min_users,
+            min_users=min_users,
             min_term_users=self.min_term_users,
             min_query_users=self.min_query_users,
             max_new_users=self.max_new_users,
         )
-        log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
         chosen = "SELECT query_id FROM affine"
-        return release_queries(self, log, chosen, claim, k=self.k, seed=seed, users=self.users, notes=notes)
+        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, users=self.users, notes=notes)
+        log.engine.drop("affine")
+        return release
+
+    def _choose(self, log: QueryLog) -> tuple[int, int]:
+        """Make `affine`, the queries to release; tell the users a concept has at least, and how many concepts are."""
+        if isinstance(log, LocalLog):
+            candidates = Candidates(self, log)
+            ((_, _, kept),) = candidates.released([self.k], [self.theta])
+            log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
+            return candidates.min_users, len(candidates.concepts)
+        min_users = self.min_users if self.min_users is not None else default_min_users(log, self.k)
+        concepts = mine_concepts(log, min_users)
+        wanted = Wanted(self.k, self.theta, self.min_term_users, self.min_query_users, self.max_new_users)
+        find_affine(log, concepts, wanted)
+        return min_users, len(concepts)
 
     def degrees(self, log: LocalLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
