@@ -15,14 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from queryveil.bands import bands
 from queryveil.claims import Claim, Verdict
+from queryveil.draws import drawn
 from queryveil.engines import Batches
 from queryveil.errors import QueryveilError
 from queryveil.formats import writers
@@ -149,11 +148,11 @@ class Release:
                 ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise QueryveilError(f"The manifest {place / MANIFEST} is damaged at '{where}'.") from None
-        if "/" in manifest.table or manifest.table.startswith(".") or not (place / manifest.table).is_file():
+        if "/" in manifest.table or manifest.table.startswith(".") or not (place / manifest.table).exists():
             raise QueryveilError(f"The release {place} lacks its table '{manifest.table}'; fetch it again.")
         try:
             schema, batches = writers.open_table(place / manifest.table)
-        except (pa.ArrowException, OSError, ValueError):
+        except (pa.ArrowException, OSError, ValueError, IndexError):
             raise QueryveilError(f"The table {place / manifest.table} is damaged; fetch the release again.") from None
         if tuple(schema.names) != manifest.columns:
             raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
@@ -295,11 +294,11 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
 
 def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Path, place: Path) -> None:
     (stage / REPORT).write_text(markdown(manifest, verdicts), "utf-8")
-    files = {file.name: sha256(file) for file in sorted(stage.iterdir())}
+    files = {name: sha256(stage / name) for name in files_in(stage)}
     manifest = manifest.model_copy(update={"files": files})
     (stage / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
-    for file in stage.iterdir():
-        with file.open("rb") as handle:
+    for name in files_in(stage):
+        with (stage / name).open("rb") as handle:
             os.fsync(handle.fileno())
     mask = os.umask(0)
     os.umask(mask)
@@ -316,6 +315,11 @@ def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Path, place
             shutil.rmtree(old, ignore_errors=True)
     else:
         stage.rename(place)
+
+
+def files_in(place: Path) -> list[str]:
+    """The files of a release: their names, with the folder for those in one."""
+    return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if not file.is_dir())
 
 
 def sha256(file: Path) -> str:
@@ -360,12 +364,12 @@ def _shuffled_rows(
     made = _Rows(f"released rows {number}", f"fresh users {number}")
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
     kept = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
-    engine.map(events, *_drawn(kept, "event_id", draws("event")), "kept")
+    engine.map(events, *drawn(kept, "event_id", draws("event")), "kept")
     members = (
         "SELECT u.user_id AS user_id, u.digest AS digest FROM users u JOIN (SELECT user_id FROM kept GROUP BY user_id)"
         " AS k ON k.user_id = u.user_id"
     )
-    engine.map(members, *_drawn(pa.schema([("user_id", log.id_type)]), "digest", draws("user")), "members")
+    engine.map(members, *drawn(pa.schema([("user_id", log.id_type)]), "digest", draws("user")), "members")
     engine.number("SELECT user_id, draw FROM members", ("draw", "user_id"), made.fresh, "user")
     columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw", 'f."user" AS "user"']
     columns += [f'k."{name}" AS "{name}"' for name in carried]
@@ -384,31 +388,6 @@ def _shuffled_rows(
     )
     engine.drop("kept", "members")
     return made
-
-
-def _drawn(schema: pa.Schema, drawn: str, key: bytes) -> tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]:
-    """A function that gives the rows of a batch a keyed draw of one of its columns, and the columns it makes."""
-    full = schema.append(pa.field("draw", pa.int64()))
-
-    def draw(batch: pa.RecordBatch) -> pa.RecordBatch:
-        numbers = batch[drawn].to_numpy().astype(np.uint64)
-        # As signed numbers in the same order, which every engine has.
-        signed = (keyed(key, numbers) ^ np.uint64(1 << 63)).view(np.int64)
-        columns = [batch[name].cast(schema.field(name).type) for name in schema.names]
-        return pa.RecordBatch.from_arrays([*columns, pa.array(signed)], schema=full)
-
-    return draw, full
-
-
-def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A keyed digest of each number: random to whoever lacks the key, the same in every run."""
-    from queryveil.kernels.digest import digests
-
-    words = np.empty((len(numbers), 3), np.uint64)
-    words[:, :2] = np.frombuffer(key, np.uint64)
-    words[:, 2] = numbers
-    starts = np.arange(len(numbers), dtype=np.int64) * 24
-    return digests(words.reshape(-1).view(np.uint8), starts, starts + 24)[0]
 
 
 def _schema(users: str, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:

@@ -18,7 +18,7 @@ from queryveil.claims import (
 )
 from queryveil.log import QueryLog
 from queryveil.manifest import Manifest
-from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded, sha256
+from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, files_in, loaded, sha256
 from queryveil.summary import markdown
 
 
@@ -141,9 +141,9 @@ def _report_right(release: Release, place: Path, claims: tuple[Verdict, ...]) ->
 def _files_unchanged(release: Release, place: Path) -> Verdict:
     claim = "The files are those that the manifest names, unchanged."
     listed = release.manifest.files
-    for name in sorted({release.manifest.table, REPORT} - set(listed)):
+    for name in sorted({release.manifest.table, REPORT} - {name.split("/")[0] for name in listed}):
         return Verdict(claim, False, f"{name} has no SHA-256 in the manifest")
-    present = {file.name for file in place.iterdir()} - {MANIFEST}
+    present = set(files_in(place)) - {MANIFEST}
     for name in sorted(present ^ set(listed)):
         return Verdict(claim, False, f"{name} is {'not in the manifest' if name in present else 'missing'}")
     changed = next((name for name in sorted(listed) if sha256(place / name) != listed[name]), None)

@@ -1,6 +1,6 @@
 """The claim of k-theta-affinity, checked without the method: concepts mined anew, queries compared one by one."""
 
-import random
+import secrets
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -8,7 +8,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from queryveil.claims.base import Claim, Columns, first
-from queryveil.log import QueryLog
+from queryveil.draws import drawn
+from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
 
 
@@ -26,7 +27,7 @@ class AffineUsers(Claim):
     """How many of the released queries that need others are compared with all others; up to here, all of them are."""
 
     TOGETHER: ClassVar[int] = 500
-    """How many are compared at a time, so that the comparison fits into memory."""
+    """How many are compared at a time on one machine, so that the comparison fits into its memory."""
 
     @property
     def statement(self) -> str:
@@ -94,20 +95,22 @@ class AffineUsers(Claim):
         A query affine to another lacks less than 1 - theta^2 of its weight. So it holds one of any concepts that weigh
         more together, and only queries that hold one of the rarest such are compared.
         """
-        square = f"{self.theta * self.theta!r}::DOUBLE"
-        log.engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
-        log.engine.materialize("SELECT concept, count(*) AS n FROM claim_vectors GROUP BY concept", "claim_sizes")
-        needy = log.engine.table(
+        square = f"CAST('{self.theta * self.theta!r}' AS DOUBLE)"
+        engine = log.engine
+        engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
+        engine.materialize("SELECT concept, count(*) AS n FROM claim_vectors GROUP BY concept", "claim_sizes")
+        # By a lot that nobody knows beforehand, so that nothing can be hidden where no check looks.
+        engine.map(
             f"SELECT t.query_id AS query_id FROM claim_total t JOIN (SELECT query_id, {self._count} AS n"
-            f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}"
-            " ORDER BY t.query_id"
+            f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}",
+            *drawn(pa.schema([("query_id", log.id_type)]), "query_id", secrets.token_bytes(16)),
+            "claim_drawn",
         )
-        if len(needy) > self.SAMPLE:
-            # By a lot that nobody knows beforehand, so that nothing can be hidden where no check looks.
-            needy = needy.take(random.SystemRandom().sample(range(len(needy)), self.SAMPLE))
+        needy = engine.table(f"SELECT query_id FROM claim_drawn ORDER BY draw, query_id LIMIT {self.SAMPLE}")
+        together = self.TOGETHER if isinstance(log, LocalLog) else self.SAMPLE
         found = None
-        for start in range(0, len(needy), self.TOGETHER):
-            log.engine.read("claim_needy", needy.slice(start, self.TOGETHER))
+        for start in range(0, len(needy), together):
+            engine.read("claim_needy", needy.slice(start, together))
             found = found or first(
                 log,
                 "WITH drawn AS (SELECT t.query_id AS query_id, t.w AS w FROM claim_total t JOIN claim_needy n"
@@ -130,14 +133,14 @@ class AffineUsers(Claim):
                 " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_ours o"
                 f" ON o.query_id = behind.query_id WHERE behind.n < {self.users} ORDER BY o.query LIMIT 1",
             )
-            log.engine.drop("claim_needy")
-        log.engine.drop("claim_sizes")
+            engine.drop("claim_needy")
+        engine.drop("claim_sizes", "claim_drawn")
         return found
 
     def _vectors(self, log: QueryLog) -> None:
         """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""
         squared = self._squared_weights(log)
-        rows = [(i, *gram, *[-1] * (3 - len(gram)), w) for i, (gram, w) in enumerate(squared.items())]
+        rows = [(i, *gram, *[None] * (3 - len(gram)), w) for i, (gram, w) in enumerate(squared.items())]
         columns = list(zip(*rows, strict=True)) if rows else [()] * 5
         names = ["concept", "word_1", "word_2", "word_3", "w"]
         log.engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
@@ -150,12 +153,12 @@ class AffineUsers(Claim):
         log.engine.materialize(
             "SELECT DISTINCT query_id, concept, w FROM ("
             " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM claim_words t JOIN claim_concepts c"
-            " ON c.word_1 = t.word_id WHERE c.word_2 < 0 UNION ALL"
+            " ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
             " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
-            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 >= 0 AND c.word_3 < 0 UNION ALL"
+            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL UNION ALL"
             " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
             f" JOIN claim_words n1 ON {following.format(1, 2)} JOIN claim_words n2 ON {following.format(2, 3)}"
-            " WHERE c.word_3 >= 0)",
+            " WHERE c.word_3 IS NOT NULL)",
             "claim_vectors",
         )
         log.engine.drop("claim_concepts")

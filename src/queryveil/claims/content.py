@@ -2,6 +2,9 @@
 
 from typing import Literal
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from queryveil.claims.base import Claim, Columns, first
 from queryveil.log import QueryLog
 
@@ -90,20 +93,30 @@ class QuerySpelling(Claim):
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Look at every released query."""
-        wrong = []
-        if self.max_characters is not None:
-            wrong.append(f"length(r.query) > {self.max_characters}")
-        if self.max_terms is not None:
-            wrong.append(f"coalesce(t.n, 0) > {self.max_terms}")
-        wrong += ["regexp_matches(r.query, '\\p{Nd}')"] * self.no_digits
-        wrong += ["contains(r.query, '@')"] * self.no_at
+        engine = log.engine
+        engine.map("SELECT query FROM released GROUP BY query", self._wrong, pa.schema([("query", pa.string())]), "odd")
+        most = "t.n" if self.max_terms is None else str(self.max_terms)
         found = first(
             log,
-            "SELECT r.query FROM (SELECT DISTINCT query FROM released) r LEFT JOIN queries q ON q.query = r.query"
-            " LEFT JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) t ON t.query_id = q.query_id"
-            f" WHERE {' OR '.join(wrong)} ORDER BY r.query LIMIT 1",
+            "SELECT query FROM (SELECT query FROM odd UNION ALL SELECT q.query AS query FROM queries q JOIN"
+            " (SELECT query FROM released GROUP BY query) AS r ON r.query = q.query JOIN"
+            " (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t ON t.query_id = q.query_id"
+            f" WHERE t.n > {most}) AS wrong ORDER BY query LIMIT 1",
         )
+        engine.drop("odd")
         return None if found is None else f"the query '{found[0]}'"
+
+    def _wrong(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The queries that are too long, or hold what they should not."""
+        query = batch["query"].cast(pa.string())
+        wrong = pa.repeat(pa.scalar(False), len(query))
+        if self.max_characters is not None:
+            wrong = pc.or_(wrong, pc.greater(pc.utf8_length(query), self.max_characters))
+        if self.no_digits:
+            wrong = pc.or_(wrong, pc.match_substring_regex(query, r"\p{Nd}"))
+        if self.no_at:
+            wrong = pc.or_(wrong, pc.match_substring(query, "@"))
+        return pa.RecordBatch.from_arrays([query.filter(wrong)], names=["query"])
 
 
 class TimesRounded(Claim):

@@ -6,12 +6,27 @@ that need them. No arrays, no lambdas, no text functions: text is handled by Pyt
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 """Gives a table from its beginning, batch after batch."""
+
+
+@dataclass(frozen=True)
+class InFiles:
+    """A table that lies in files, which an engine may read where they are."""
+
+    files: tuple[str, ...]
+    batches: Batches
+    parse: Callable[[pa.RecordBatch], pa.RecordBatch] | None
+    """From lines (a column `value`) to rows; None if the files are Parquet."""
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        """The table, read here."""
+        return self.batches()
 
 
 class Engine(Protocol):

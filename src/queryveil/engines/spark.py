@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches
+from queryveil.engines.base import Batches, InFiles
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
@@ -113,6 +113,14 @@ class Spark:
         if isinstance(batches, SparkRows):
             wanted = ", ".join(f'made."{column}" AS "{column}"' for column in schema.names)
             self.materialize(f"SELECT {wanted} FROM ({batches.query}) AS made", name)
+        elif isinstance(batches, InFiles):
+            with working():
+                if batches.parse is None:
+                    frame = self.session.read.parquet(*batches.files)
+                else:
+                    lines = self.session.read.option("lineSep", "\n").text(list(batches.files))
+                    frame = lines.mapInArrow(each(batches.parse), ddl(schema))
+            self.keep(frame, name)
         else:
             self.read(name, pa.Table.from_batches(batches(), schema))
 

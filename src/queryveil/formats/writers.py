@@ -1,7 +1,9 @@
 """Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from queryveil.engines import InFiles
 from queryveil.errors import QueryveilError
 from queryveil.formats.aol import HEADER
 from queryveil.text.arrays import byte_spans
@@ -17,8 +20,6 @@ SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
 _TYPES = _AOL | {"event": pa.int64()}
 _ROW_GROUP = 1_000_000
-
-Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 
 def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
@@ -63,32 +64,51 @@ def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.Recor
                 file.write(_aol_lines(batch))
 
 
-def open_table(path: Path) -> tuple[pa.Schema, Batches]:
-    """The columns of a released file, and a way to read its batches."""
+def open_table(path: Path) -> tuple[pa.Schema, InFiles]:
+    """The columns of a released table, a file or a folder of files, and a way to read its batches."""
+    files = sorted(path.glob("part-*")) if path.is_dir() else [path]
+    names = tuple(file.absolute().as_uri() for file in files)
     if path.suffix == ".parquet":
-        return pq.read_schema(path).remove_metadata(), lambda: _parquet_batches(path)
-    if path.suffix == ".tsv":
-        return pa.schema(list(_AOL.items())), lambda: _text_batches(path, _AOL, aol=True)
-    with path.open("rb") as file:
-        names = next(csv.reader([file.readline().decode("utf-8")]))
-    types = {name: type_of(name) for name in names}
-    return pa.schema(list(types.items())), lambda: _text_batches(path, types, aol=False)
+        return pq.read_schema(files[0]).remove_metadata(), InFiles(names, lambda: _parquet_batches(files), None)
+    with files[0].open("rb") as file:
+        title = file.readline()
+    aol = path.suffix == ".tsv"
+    types = _AOL if aol else {name: type_of(name) for name in next(csv.reader([title.decode("utf-8")]))}
+    parse = partial(_parse_lines, title=title.rstrip(b"\n"), types=types, aol=aol)
+    batches = chain.from_iterable
+    return pa.schema(list(types.items())), InFiles(
+        names, lambda: batches(_text_batches(file, types, aol=aol) for file in files), parse
+    )
 
 
-def _parquet_batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        yield from file.iter_batches()
+def _parquet_batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches()
 
 
-def _text_batches(path: Path, types: dict[str, pa.DataType], *, aol: bool) -> Iterator[pa.RecordBatch]:
+def _text_batches(
+    source: Path | pa.NativeFile, types: dict[str, pa.DataType], *, aol: bool, titled: bool = True
+) -> Iterator[pa.RecordBatch]:
     # A missing value is an empty field; in CSV an empty text is quoted, so the two are told apart.
     convert = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
     parse = pacsv.ParseOptions(delimiter="\t", quote_char=False) if aol else pacsv.ParseOptions()
-    read = pacsv.ReadOptions(column_names=list(types), skip_rows=1)
-    with pacsv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert) as reader:
+    read = pacsv.ReadOptions(column_names=list(types), skip_rows=int(titled))
+    with pacsv.open_csv(source, read_options=read, parse_options=parse, convert_options=convert) as reader:
         yield from reader
+
+
+def _parse_lines(lines: pa.RecordBatch, *, title: bytes, types: dict[str, pa.DataType], aol: bool) -> pa.RecordBatch:
+    """Rows out of lines, without the title that opens every file."""
+    values = lines["value"].cast(pa.large_binary())
+    values = values.filter(pc.not_equal(values, pa.scalar(title, pa.large_binary())))
+    schema = pa.schema(list(types.items()))
+    data = b"\n".join(values.to_pylist())
+    rows = list(_text_batches(pa.BufferReader(data), types, aol=aol, titled=False)) if data else []
+    table = pa.Table.from_batches(rows, schema).combine_chunks()
+    return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema)
 
 
 def _regrouped(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
