@@ -155,7 +155,8 @@ class AffineUsers(Claim):
             " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM claim_words t JOIN claim_concepts c"
             " ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
             " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
-            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL UNION ALL"
+            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL"
+            " UNION ALL"
             " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
             f" JOIN claim_words n1 ON {following.format(1, 2)} JOIN claim_words n2 ON {following.format(2, 3)}"
             " WHERE c.word_3 IS NOT NULL)",

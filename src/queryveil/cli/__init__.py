@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from queryveil.cli import anonymize, concepts, explain, neighbours, profile, sweep, synth, verify
+from queryveil.cli import anonymize, concepts, explain, neighbours, options, profile, sweep, synth, verify
 from queryveil.errors import QueryveilError
 
 
@@ -26,13 +26,13 @@ def build(words: list[str]) -> typer.Typer:
     )
     app.callback()(root)
     app.command("synth")(synth.synth)
-    app.command("profile")(profile.profile)
-    app.command("concepts")(concepts.concepts)
-    app.command("sweep")(sweep.sweep)
-    app.command("neighbours")(neighbours.neighbours)
+    app.command("profile")(options.reads_log(profile.profile, spark=True))
+    app.command("concepts")(options.reads_log(concepts.concepts))
+    app.command("sweep")(options.reads_log(sweep.sweep))
+    app.command("neighbours")(options.reads_log(neighbours.neighbours))
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
-    app.command("verify")(verify.verify)
-    app.command("explain")(explain.explain)
+    app.command("verify")(options.reads_log(verify.verify, spark=True))
+    app.command("explain")(options.reads_log(explain.explain))
     return app
 
 
@@ -88,6 +88,8 @@ def main() -> None:
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
         _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
+    finally:
+        options.opened.close()
 
 
 _stopped: list[int] = []

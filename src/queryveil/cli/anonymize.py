@@ -73,9 +73,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
         _check_map(secret, target)
-    log = options.read(
-        given["log"], given["format"], given["columns"], given["encoding"], given["max_bad_rows"], given["threads"]
-    )
+    log = options.reader(given)(given["log"])
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if secret is not None:
@@ -172,24 +170,20 @@ def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
             show_default="off" if default is None or default is False else str(default),
             rich_help_panel=f"Parameters of {method.name}",
         )
-        result.append(_keyword(parameter.name, Annotated[kind | None, option], None))
+        result.append(options.keyword(parameter.name, Annotated[kind | None, option], None))
     return result
 
 
-def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
 _SHARED = [
-    _keyword("log", options.Logs),
-    _keyword(
+    options.keyword("log", options.Logs),
+    options.keyword(
         "output",
         Annotated[str, typer.Option("--output", "-o", help="The release directory to make.", show_default=False)],
     ),
-    _keyword(
+    options.keyword(
         "method", Annotated[str | None, typer.Option("--method", help="How to anonymize.", show_default=False)], None
     ),
-    _keyword(
+    options.keyword(
         "recipe",
         Annotated[
             str | None,
@@ -197,21 +191,23 @@ _SHARED = [
         ],
         None,
     ),
-    _keyword(
+    options.keyword(
         "seed",
         Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")],
         None,
     ),
-    _keyword(
+    options.keyword(
         "output_format",
         Annotated[str, typer.Option("--output-format", help="Format of the table: parquet, aol (TSV) or csv.")],
         "parquet",
     ),
-    _keyword("overwrite", Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")], False),
-    _keyword(
+    options.keyword(
+        "overwrite", Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")], False
+    ),
+    options.keyword(
         "allow_empty", Annotated[bool, typer.Option("--allow-empty", help="Write a release without a query.")], False
     ),
-    _keyword(
+    options.keyword(
         "user_map",
         Annotated[
             str | None,
@@ -223,10 +219,6 @@ _SHARED = [
         ],
         None,
     ),
-    _keyword("format", options.InputFormat, None),
-    _keyword("columns", options.Columns, None),
-    _keyword("encoding", options.Encoding, None),
-    _keyword("max_bad_rows", options.MaxBadRows, 0.01),
-    _keyword("threads", options.Threads, None),
-    _keyword("as_json", options.Json, False),
+    *options.input_parameters(spark=True),
+    options.keyword("as_json", options.Json, False),
 ]

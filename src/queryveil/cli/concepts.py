@@ -9,6 +9,7 @@ from queryveil.cli import options
 
 
 def concepts(
+    reader: options.Reader,
     log: options.Logs,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 50,
     words: Annotated[
@@ -18,11 +19,6 @@ def concepts(
         int | None,
         typer.Option("--min-users", min=2, help="Users an n-gram needs.", show_default="0.01 % of users, at least 5"),
     ] = None,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """List the concepts of a log: runs of one to three words that many users type, heaviest first.
@@ -32,7 +28,7 @@ def concepts(
     """
     from queryveil.concepts import default_min_users, mine_concepts
 
-    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    read = reader(log)
     least = min_users or default_min_users(read, 5)
     with options.working("Counting"):
         found = mine_concepts(read, least)

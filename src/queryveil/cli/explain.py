@@ -10,16 +10,12 @@ from queryveil.cli import options
 
 
 def explain(
+    reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="The query, in any spelling of case and blanks.", show_default=False)
     ],
     original: options.Original,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Say why a query is in a release or not: every rule, and what was found for the query."""
@@ -27,7 +23,7 @@ def explain(
     from queryveil.release import Release
 
     loaded = Release.load(release)
-    found = make(loaded, options.read(original, format, columns, encoding, max_bad_rows, threads), query)
+    found = make(loaded, reader(original), query)
     if as_json:
         typer.echo(json.dumps(asdict(found) | {"released": found.released}, indent=2))
         return

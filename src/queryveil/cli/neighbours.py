@@ -9,6 +9,7 @@ from queryveil.cli import options
 
 
 def neighbours(
+    reader: options.Reader,
     log: options.Logs,
     query: Annotated[str, typer.Option("--query", "-q", help="The query, in any spelling.", show_default=False)],
     theta: Annotated[float, typer.Option("--theta", help="Least cosine of affine queries.")] = 0.9,
@@ -25,11 +26,6 @@ def neighbours(
         str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph: .svg.", show_default=False)
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier drawing.")] = False,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Show the affine queries around one query, and the anonymity degree of each.
@@ -45,7 +41,7 @@ def neighbours(
     Affinity(theta=theta, **rest)  # a wrong parameter must not wait for the log
     if draw is not None:
         check_file(draw, (".svg",), overwrite)
-    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    read = reader(log)
     with options.working("Growing the graph"):
         found = neighbourhood(read, query, theta=theta, max_vertices=max_vertices, **rest)
     if draw is not None:

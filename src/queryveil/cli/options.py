@@ -1,7 +1,9 @@
 """Options that several verbs share, and the way they open a log."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +11,7 @@ import typer
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.log import LocalLog
+    from queryveil.log import LocalLog, QueryLog
 
 Logs = Annotated[
     list[str],
@@ -48,42 +50,144 @@ Threads = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
-def read(
+Engine = Annotated[
+    str, typer.Option("--engine", help="Where to work: duckdb, on this machine, or spark.", rich_help_panel="Engine")
+]
+Master = Annotated[
+    str,
+    typer.Option("--master", help="Spark's master, such as spark://HOST:7077.", rich_help_panel="Engine"),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        metavar="NAME=VALUE",
+        help="A setting of Spark; repeat it.",
+        show_default=False,
+        rich_help_panel="Engine",
+    ),
+]
+WorkDir = Annotated[
+    str | None,
+    typer.Option(
+        "--work-dir",
+        help="Spark's tables between steps: a folder that driver and workers reach.",
+        show_default="temporary, with a local master",
+        rich_help_panel="Engine",
+    ),
+]
+
+Reader = Callable[[Sequence[str]], "LocalLog"]
+"""Reads a log as the options say."""
+AnyReader = Callable[[Sequence[str]], "QueryLog"]
+"""The same, on whatever engine."""
+
+_PAIRS = "NAME=COLUMN pairs, such as user=cookie,query=q"
+_INPUT = {
+    "format": (InputFormat, None),
+    "columns": (Columns, None),
+    "encoding": (Encoding, None),
+    "max_bad_rows": (MaxBadRows, 0.01),
+    "threads": (Threads, None),
+}
+_ENGINE = {
+    "engine": (Engine, "duckdb"),
+    "master": (Master, "local[*]"),
+    "conf": (Conf, None),
+    "work_dir": (WorkDir, None),
+}
+
+
+def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """A parameter of a verb."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def input_parameters(*, spark: bool) -> list[inspect.Parameter]:
+    """The options of every verb that reads a log."""
+    wanted = _INPUT | (_ENGINE if spark else {})
+    return [keyword(name, annotation, default) for name, (annotation, default) in wanted.items()]
+
+
+def reader(given: dict[str, Any]) -> AnyReader:
+    """Take the options that say how a log is read out of all that were given."""
+    return partial(_read, **{name: given.pop(name) for name in (*_INPUT, *_ENGINE) if name in given})
+
+
+def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:
+    """A verb that takes a `reader`, with the options for it in its place."""
+
+    def run(**given: Any) -> None:
+        verb(reader=reader(given), **given)
+
+    own = [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(verb).parameters.values() if p.name != "reader"]
+    before = [p for p in own if p.name != "as_json"]
+    parameters = [*before, *input_parameters(spark=spark), *(p for p in own if p.name == "as_json")]
+    run.__doc__ = verb.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+opened = ExitStack()
+"""Logs on a cluster, to be let go of at the end."""
+
+
+def _read(
     paths: Sequence[str],
+    *,
     format: str | None,
     columns: str | None,
     encoding: str | None,
     max_bad_rows: float,
     threads: int | None,
-) -> "LocalLog":
+    engine: str = "duckdb",
+    master: str = "local[*]",
+    conf: Sequence[str] | None = None,
+    work_dir: str | None = None,
+) -> "QueryLog":
     """Read a log with a progress line, and tell of rows that were left out."""
     from queryveil.ingest import read_log
 
-    with progress("Reading") as update:
-        log = read_log(
-            list(paths),
-            format=format,
-            columns=_mapping(columns),
-            encoding=encoding,
-            max_bad_rows=max_bad_rows,
-            threads=threads,
-            progress=update,
-        )
+    shared: dict[str, Any] = {
+        "format": format,
+        "columns": _mapping("--columns", columns.split(",") if columns else [], _PAIRS),
+        "encoding": encoding,
+    }
+    log: QueryLog
+    if engine == "spark":
+        from queryveil.engines.spark import Spark, start
+
+        if threads is not None:
+            raise QueryveilError("--threads is not for Spark; name the cores in the master, as in --master 'local[4]'.")
+        settings = _mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
+        with working("Starting Spark"):
+            session = start(master, settings, work_dir)
+            opened.callback(session.stop)
+            cluster = Spark(session, work_dir=work_dir)
+            opened.callback(cluster.close)
+        with working("Reading"):
+            log = read_log(list(paths), max_bad_rows=max_bad_rows, engine=cluster, **shared)
+    elif engine == "duckdb":
+        if conf or work_dir or master != "local[*]":
+            raise QueryveilError("--master, --conf and --work-dir are for Spark; add --engine spark.")
+        with progress("Reading") as update:
+            log = read_log(list(paths), max_bad_rows=max_bad_rows, threads=threads, progress=update, **shared)
+    else:
+        raise QueryveilError(f"There is no engine '{engine}'; there are duckdb and spark.")
     for kind, count in log.facts.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.facts.bad_rows.first[kind]}.", err=True)
     return log
 
 
-def _mapping(columns: str | None) -> dict[str, str]:
-    pairs = [pair.split("=", 1) for pair in columns.split(",")] if columns else []
+def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+    pairs = [pair.split("=", 1) for pair in given]
     if any(len(pair) != 2 or not all(part.strip() for part in pair) for pair in pairs):
-        raise QueryveilError(
-            f"--columns takes NAME=COLUMN pairs, such as user=cookie,query=q. Got '{columns}' instead."
-        )
-    mapping = {name.strip(): column.strip() for name, column in pairs}
+        raise QueryveilError(f"{option} takes {example}. Got '{','.join(given)}' instead.")
+    mapping = {name.strip(): value.strip() for name, value in pairs}
     if len(mapping) < len(pairs):
-        raise QueryveilError(f"--columns names something twice in '{columns}'; say each once.")
+        raise QueryveilError(f"{option} names something twice in '{','.join(given)}'; say each once.")
     return mapping
 
 

@@ -8,19 +8,15 @@ from queryveil.cli import options
 
 
 def profile(
+    reader: options.AnyReader,
     log: options.Logs,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what a publisher wants to know first: size, users, lengths, and what each k would keep."""
     from queryveil.profiles import profile as make
     from queryveil.summary import share
 
-    found = make(options.read(log, format, columns, encoding, max_bad_rows, threads))
+    found = make(reader(log))
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return

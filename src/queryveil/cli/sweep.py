@@ -13,6 +13,7 @@ N = TypeVar("N", int, float)
 
 
 def sweep(
+    reader: options.Reader,
     log: options.Logs,
     k: Annotated[
         str | None,
@@ -39,11 +40,6 @@ def sweep(
         typer.Option("--chart", metavar="FILE", help="Draw it: .svg, .png or .html.", show_default=False),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier chart.")] = False,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what equality and affinity would release for a list of k and theta, in one run.
@@ -67,7 +63,7 @@ def sweep(
         Affinity(k=one_k, theta=one_theta, **rest)
     if chart is not None:
         check_file(chart, CHARTS, overwrite)
-    read = options.read(log, format, columns, encoding, max_bad_rows, threads)
+    read = reader(log)
     with options.working("Sweeping"):
         found = make(read, ks=ks, thetas=thetas, **rest)
     if chart is not None:

@@ -10,13 +10,9 @@ from queryveil.cli import options
 
 
 def verify(
+    reader: options.AnyReader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
-    format: options.InputFormat = None,
-    columns: options.Columns = None,
-    encoding: options.Encoding = None,
-    max_bad_rows: options.MaxBadRows = 0.01,
-    threads: options.Threads = None,
     as_json: options.Json = False,
 ) -> None:
     """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
@@ -27,7 +23,7 @@ def verify(
     from queryveil.verifier import verify as check
 
     loaded = Release.load(release)
-    log = options.read(original, format, columns, encoding, max_bad_rows, threads)
+    log = reader(original)
     with options.working("Checking"):
         found = check(loaded, log)
     if as_json:

@@ -4,11 +4,17 @@ So a step that is lost with a worker is done again from the tables before it, an
 sees counts and other small results alone.
 """
 
+import atexit
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +30,9 @@ if TYPE_CHECKING:
 ROWS_A_PARTITION = 2_000_000
 """About so many rows of integers make a task of a shuffle: some 100 MB."""
 
+JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -33,6 +42,86 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "false",
 }
 _SENTENCE = re.compile("queryveil says: (.*?) :says queryveil", re.DOTALL)
+
+
+def start(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, work_dir: str | None = None
+) -> "SparkSession":
+    """Start a Spark session for the command line.
+
+    Args:
+        master: Where Spark runs: `local[N]` for N cores of this machine, or the address of a cluster.
+        settings: Further settings of Spark, which win.
+        work_dir: A folder for what Spark keeps, that the driver and all workers reach.
+
+    Raises:
+        QueryveilError: If there is no Spark, no Java that it can use, or nobody at the master's address.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise QueryveilError("Spark is not installed; get it with: pip install 'queryveil[spark]'.") from None
+    _check_java()
+    _check_master(master)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+    if work_dir is None:
+        # Spark makes a warehouse at once, used or not, by default in the folder where one happens to be.
+        work_dir = tempfile.mkdtemp(prefix="queryveil-")
+        atexit.register(shutil.rmtree, work_dir, ignore_errors=True)
+    chosen["spark.sql.warehouse.dir"] = work_dir
+    if master.startswith("local"):
+        # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3 >> 20
+        chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        chosen |= {"spark.ui.enabled": "false", "spark.driver.memory": f"{memory}m"}
+    builder = SparkSession.builder.appName("queryveil").master(master)
+    for name, value in (chosen | dict(settings or {})).items():
+        builder = builder.config(name, value)
+    with working(), _quiet():
+        return builder.getOrCreate()
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    needed = f"Spark needs Java {JAVA} or later; install it (Debian: apt install openjdk-{JAVA}-jre-headless), or set"
+    if java is None:
+        where = f"at JAVA_HOME={home}" if home else "on this machine"
+        raise QueryveilError(f"There is no Java {where}. {needed} JAVA_HOME.")
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    if found is None or int(found.group(1)) < JAVA:
+        version = f"version {found.group(1)}" if found else "of no known version"
+        raise QueryveilError(f"The Java at {java} is {version}. {needed} JAVA_HOME to a newer one.")
+
+
+def _check_master(master: str) -> None:
+    """Refuse a master that does not exist; Spark itself would try for a minute."""
+    if not re.fullmatch(r"local(\[(\d+|\*)(, *\d+)?\])?|yarn|(spark|k8s|mesos)://.+|local-cluster\[.*\]", master):
+        raise QueryveilError(
+            f"'{master}' is no master of Spark; give local[2], spark://HOST:7077, yarn or k8s://ADDRESS, for example."
+        )
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=5):
+            return
+    raise QueryveilError(f"Nobody answers at {master}; check the address, and that the master runs.")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Java says on starting off the terminal: it says it before it can be told not to."""
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 class Spark:
