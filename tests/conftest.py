@@ -6,3 +6,5 @@ settings.register_profile(
     "queryveil", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("queryveil")
+
+pytest_plugins = ["tests.both"]

@@ -92,6 +92,8 @@ class DuckDB:
 
     def drop(self, *names: str) -> None:
         """Let go of tables."""
+        if not self._close.alive:
+            return
         with self._work():
             for name in names:
                 if self._arrow.pop(name, None) is not None:

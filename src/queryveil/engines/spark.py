@@ -287,6 +287,8 @@ class Spark:
 
     def drop(self, *names: str) -> None:
         """Let go of tables."""
+        if not self._close.alive:
+            return
         for name in names:
             if name in self._order:
                 del self._order[name]

@@ -1,0 +1,197 @@
+"""What holds on every engine: the same test bodies on DuckDB and on Spark."""
+
+import random
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import queryveil as qv
+from tests.both import on_both_engines
+from tests.methods.test_rules import allowed
+from tests.oracles import log as oracle
+from tests.oracles.affinity import affinity_degrees
+from tests.oracles.log import Row
+from tests.strategies import table
+
+
+def some_rows(n: int = 400, seed: int = 1) -> list[Row]:
+    """A log with all there is: clicks, metadata, rows without a time, empty queries, words from rare to frequent."""
+    draw = random.Random(seed)
+    words = ["cell", "phone", "case", "red", "(tea)", "the", "été", "a@b", "x1", *(f"w{i}" for i in range(30))]
+    rows = []
+    for _ in range(n):
+        query = " ".join(
+            words[int(len(words) * draw.random() ** 2.5)] for _ in range(draw.choice([0, 1, 1, 2, 2, 3, 4]))
+        )
+        time = draw.choice([None, f"2006-03-{draw.randint(1, 28):02} 10:00:{draw.randint(0, 59):02}"])
+        url = draw.choice([None, "http://a.com", "http://b.org", "http://c.net"])
+        rows.append(
+            Row(
+                user=f"u{int(25 * draw.random() ** 2)}",
+                query=query.upper() if draw.random() < 0.3 else query,
+                time=time,
+                rank=draw.randint(1, 3) if url else None,
+                url=url,
+                device=draw.choice(["phone", "desk", None]),
+                country=draw.choice(["NL", "US", "US", "CH"]),
+            )
+        )
+    return [*rows, *rows[:20]]
+
+
+ROWS = some_rows()
+
+
+def rows_of(release: qv.Release) -> list[dict]:
+    return pa.Table.from_batches(list(release.batches()), release.schema).to_pylist()
+
+
+@on_both_engines
+def test_events_and_clicks_are_those_of_the_rows(read):
+    log = read(table(ROWS))
+    events = log.engine.table(
+        'SELECT u."user" AS who, q.query AS query, e.time AS time FROM events e JOIN users u ON u.user_id = e.user_id'
+        " JOIN queries q ON q.query_id = e.query_id"
+    )
+    found = Counter((row["who"], row["query"], row["time"] and str(row["time"])) for row in events.to_pylist())
+    assert found == oracle.events(ROWS)
+    clicks = log.engine.table(
+        "SELECT q.query AS query, c.rank AS rank, w.url AS url, e.query_id AS a, c.query_id AS b FROM clicks c"
+        " JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = c.query_id"
+        " JOIN urls w ON w.url_id = c.url_id"
+    ).to_pylist()
+    assert all(row["a"] == row["b"] for row in clicks)
+    expected = Counter((row.query, row.rank, row.url) for row in oracle.good(ROWS) if row.url)
+    assert Counter((row["query"], row["rank"], row["url"]) for row in clicks) == expected
+    assert log.facts.events == sum(oracle.events(ROWS).values())
+    assert log.facts.empty_rows == len(ROWS) - len(oracle.good(ROWS))
+
+
+@on_both_engines
+def test_ngrams_count_occurrences_events_and_users(read):
+    log = read(table(ROWS))
+    word = {row["word_id"]: row["word"] for row in log.engine.table("SELECT word_id, word FROM words").to_pylist()}
+    for n, least in ((1, 1), (2, 3), (3, 1)):
+        found = {
+            tuple(word[row[f"word_{i}"]] for i in range(1, n + 1)): (row["occurrences"], row["events"], row["users"])
+            for row in log.ngrams(n, min_users=least).to_pylist()
+        }
+        assert found == {gram: count for gram, count in oracle.ngrams(ROWS, n).items() if count[2] >= least}
+
+
+@on_both_engines
+def test_a_profile_counts_right(read):
+    rows = oracle.good(ROWS)
+    found = qv.profile(read(table(ROWS)))
+    assert (found.rows, found.users, found.queries) == (
+        len(rows), len({row.user for row in rows}), len({row.query for row in rows}),
+    )  # fmt: skip
+    assert found.clicks == sum(row.url is not None for row in rows)
+    assert (found.first, found.last) == (min(r.time for r in rows if r.time), max(r.time for r in rows if r.time))
+    per_user = Counter()
+    for (user, _, _), n in oracle.events(ROWS).items():
+        per_user[user] += n
+    assert found.queries_per_user["90 %"] == pytest.approx(np.quantile(list(per_user.values()), 0.9))
+    assert sum(band.events for band in found.bands) == found.events
+    assert sum(length.events for length in found.lengths) == found.events
+    for kept in found.kept:
+        assert kept.events == sum(oracle.equality(ROWS, kept.k)[0].values())
+
+
+@on_both_engines
+@pytest.mark.parametrize("users", ["fresh", "drop"])
+def test_equality_releases_what_k_users_issued(read, users):
+    log = read(table(ROWS))
+    release = qv.Equality(k=4, users=users).anonymize(log, seed=3)
+    found = rows_of(release)
+    events, clicks = oracle.equality(ROWS, 4)
+    assert Counter(query for _, query in {(row["event"], row["query"]) for row in found}) == events
+    assert Counter((row["query"], row["url"]) for row in found if row["url"]) == clicks
+    assert sorted({row["event"] for row in found}) == list(range(1, sum(events.values()) + 1))
+    verification = qv.verify(release, log)
+    assert verification.holds, verification
+    names = [row["original"] for batch in release.user_map() for row in batch.to_pylist()]
+    assert set(names) == {row.user for row in oracle.good(ROWS) if row.query in events}
+
+
+@on_both_engines
+def test_rules_release_what_passes_them(read, tmp_path):
+    block = tmp_path / "block"
+    block.write_text("red\nthe case\n")
+    settings = {
+        "min_query_users": 2, "min_row_users": 2, "min_term_users": 3, "max_characters": 12, "max_terms": 3,
+        "no_digits": True, "no_at": True, "time": "week", "min_metadata_users": 3, "metadata": ["country", "device"],
+    }  # fmt: skip
+    log = read(table(ROWS))
+    release = qv.Rules(**settings, block_list=block).anonymize(log, seed=2)
+    sharers = defaultdict(set)
+    for row in oracle.good(ROWS):
+        sharers[row.query, row.url, row.device, row.country].add(row.user)
+    kept = {
+        query
+        for query in allowed(ROWS, settings)
+        if "red" not in query.split() and "the case" not in query and max(
+            len(users) for key, users in sharers.items() if key[0] == query) >= 2
+    }  # fmt: skip
+    found = rows_of(release)
+    assert {row["query"] for row in found} == kept
+    assert {row["time"].weekday() for row in found if row["time"]} == {0}
+    assert "*" in {row["device"] for row in found}
+    verification = qv.verify(release, log)
+    assert verification.holds, verification
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    ("k", "theta", "protection"),
+    [
+        (3, 0.8, {"min_term_users": 2, "min_query_users": 1, "max_new_users": None}),
+        (4, 0.9, {"min_term_users": 1, "min_query_users": 2, "max_new_users": 1}),
+    ],
+)
+def test_affinity_releases_the_generalized_core(read, k, theta, protection):
+    rows = some_rows(250, seed=7)
+    log = read(table(rows))
+    release = qv.Affinity(k=k, theta=theta, min_users=k, **protection).anonymize(log, seed=1)
+    expected = affinity_degrees(oracle.good(rows), theta, k, **protection)
+    assert {row["query"] for row in rows_of(release)} == {query for query, degree in expected.items() if degree >= k}
+    verification = qv.verify(release, log)
+    assert verification.holds, verification
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    "method",
+    [
+        qv.Equality(k=3),
+        qv.Rules(min_row_users=2, min_term_users=3, max_characters=9, no_digits=True, time="day", min_metadata_users=3),
+        qv.Affinity(k=3, theta=0.7, min_term_users=1),
+    ],
+    ids=lambda method: method.name,
+)
+def test_the_verifier_finds_a_broken_promise(read, method):
+    log = read(table(ROWS))
+    release = method.anonymize(log)
+    stricter = {"users": log.n_users + 1, "max_characters": 3, "unit": "week"}
+    claims = [
+        claim.model_copy(update={name: value for name, value in stricter.items() if getattr(claim, name, None)})
+        for claim in release.manifest.claims
+    ]
+    boast = release.manifest.model_copy(update={"claims": tuple(claims)})
+    verdicts = qv.verify(qv.Release(boast, release.schema, release.batches), log).verdicts
+    broken = {verdict.claim for verdict in verdicts if not verdict.holds}
+    assert broken >= {claim.statement for claim in claims if claim.kind != "part-of-log"}
+
+
+@on_both_engines
+def test_the_verifier_finds_what_is_not_in_the_log(read):
+    log = read(table(ROWS))
+    release = qv.Equality(k=3).anonymize(log)
+    rows = pa.Table.from_batches(list(release.batches()), release.schema)
+    rows = pa.concat_tables([rows, rows.slice(0, 1)])
+    forged = qv.Release(release.manifest, release.schema, lambda: iter(rows.to_batches()))
+    verdicts = [verdict for verdict in qv.verify(forged, log).verdicts if not verdict.holds]
+    assert any("more often than in the log" in verdict.claim for verdict in verdicts)
+    assert any("counts right" in verdict.claim for verdict in verdicts)
