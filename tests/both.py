@@ -23,31 +23,25 @@ def spark() -> Iterator[object]:
     from queryveil.engines.spark import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # For a few rows, compiling every step to Java code takes far longer than doing it.
-    settings = {
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.memory": "2g",
-    }
+    settings = {"spark.sql.adaptive.coalescePartitions.enabled": "false", "spark.driver.memory": "2g"}
     session = start("local[2]", settings)
     yield session
     session.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def read(request: pytest.FixtureRequest) -> Iterator[Callable[..., qv.QueryLog]]:
-    """Reads a log from a path, or from rows as an Arrow table, on one of the engines."""
-    logs = []
+    """Reads a log from a path, or from an Arrow table, on one of the engines; the same table is read once."""
+    logs: dict[int, tuple[object, qv.QueryLog]] = {}
     session = request.getfixturevalue("spark") if request.param == "spark" else None
 
     def call(source: pa.Table | str | Path, **options: object) -> qv.QueryLog:
-        if session is not None:
-            source = session.createDataFrame(source) if isinstance(source, pa.Table) else source
-            options["engine"] = session
-        logs.append(qv.read_log(source, **options))
-        return logs[-1]
+        if id(source) not in logs:
+            given = session.createDataFrame(source) if session and isinstance(source, pa.Table) else source
+            engine = {} if session is None else {"engine": session}
+            logs[id(source)] = (source, qv.read_log(given, **options, **engine))
+        return logs[id(source)][1]
 
     yield call
-    for log in logs:
+    for _, log in logs.values():
         log.close()

@@ -42,6 +42,9 @@ def some_rows(n: int = 400, seed: int = 1) -> list[Row]:
 
 
 ROWS = some_rows()
+TABLE = table(ROWS)
+OTHER = some_rows(250, seed=7)
+OTHER_TABLE = table(OTHER)
 
 
 def rows_of(release: qv.Release) -> list[dict]:
@@ -50,7 +53,7 @@ def rows_of(release: qv.Release) -> list[dict]:
 
 @on_both_engines
 def test_events_and_clicks_are_those_of_the_rows(read):
-    log = read(table(ROWS))
+    log = read(TABLE)
     events = log.engine.table(
         'SELECT u."user" AS who, q.query AS query, e.time AS time FROM events e JOIN users u ON u.user_id = e.user_id'
         " JOIN queries q ON q.query_id = e.query_id"
@@ -71,7 +74,7 @@ def test_events_and_clicks_are_those_of_the_rows(read):
 
 @on_both_engines
 def test_ngrams_count_occurrences_events_and_users(read):
-    log = read(table(ROWS))
+    log = read(TABLE)
     word = {row["word_id"]: row["word"] for row in log.engine.table("SELECT word_id, word FROM words").to_pylist()}
     for n, least in ((1, 1), (2, 3), (3, 1)):
         found = {
@@ -84,7 +87,7 @@ def test_ngrams_count_occurrences_events_and_users(read):
 @on_both_engines
 def test_a_profile_counts_right(read):
     rows = oracle.good(ROWS)
-    found = qv.profile(read(table(ROWS)))
+    found = qv.profile(read(TABLE))
     assert (found.rows, found.users, found.queries) == (
         len(rows), len({row.user for row in rows}), len({row.query for row in rows}),
     )  # fmt: skip
@@ -103,7 +106,7 @@ def test_a_profile_counts_right(read):
 @on_both_engines
 @pytest.mark.parametrize("users", ["fresh", "drop"])
 def test_equality_releases_what_k_users_issued(read, users):
-    log = read(table(ROWS))
+    log = read(TABLE)
     release = qv.Equality(k=4, users=users).anonymize(log, seed=3)
     found = rows_of(release)
     events, clicks = oracle.equality(ROWS, 4)
@@ -124,7 +127,7 @@ def test_rules_release_what_passes_them(read, tmp_path):
         "min_query_users": 2, "min_row_users": 2, "min_term_users": 3, "max_characters": 12, "max_terms": 3,
         "no_digits": True, "no_at": True, "time": "week", "min_metadata_users": 3, "metadata": ["country", "device"],
     }  # fmt: skip
-    log = read(table(ROWS))
+    log = read(TABLE)
     release = qv.Rules(**settings, block_list=block).anonymize(log, seed=2)
     sharers = defaultdict(set)
     for row in oracle.good(ROWS):
@@ -152,10 +155,9 @@ def test_rules_release_what_passes_them(read, tmp_path):
     ],
 )
 def test_affinity_releases_the_generalized_core(read, k, theta, protection):
-    rows = some_rows(250, seed=7)
-    log = read(table(rows))
+    log = read(OTHER_TABLE)
     release = qv.Affinity(k=k, theta=theta, min_users=k, **protection).anonymize(log, seed=1)
-    expected = affinity_degrees(oracle.good(rows), theta, k, **protection)
+    expected = affinity_degrees(oracle.good(OTHER), theta, k, **protection)
     assert {row["query"] for row in rows_of(release)} == {query for query, degree in expected.items() if degree >= k}
     verification = qv.verify(release, log)
     assert verification.holds, verification
@@ -172,7 +174,7 @@ def test_affinity_releases_the_generalized_core(read, k, theta, protection):
     ids=lambda method: method.name,
 )
 def test_the_verifier_finds_a_broken_promise(read, method):
-    log = read(table(ROWS))
+    log = read(TABLE)
     release = method.anonymize(log)
     stricter = {"users": log.n_users + 1, "max_characters": 3, "unit": "week"}
     claims = [
@@ -187,7 +189,7 @@ def test_the_verifier_finds_a_broken_promise(read, method):
 
 @on_both_engines
 def test_the_verifier_finds_what_is_not_in_the_log(read):
-    log = read(table(ROWS))
+    log = read(TABLE)
     release = qv.Equality(k=3).anonymize(log)
     rows = pa.Table.from_batches(list(release.batches()), release.schema)
     rows = pa.concat_tables([rows, rows.slice(0, 1)])
