@@ -41,7 +41,8 @@ _SETTINGS = {
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
 }
-_SENTENCE = re.compile("queryveil says: (.*?) :says queryveil", re.DOTALL)
+_OPEN, _END = "queryveil says: ", " (end of what queryveil says)"
+_SENTENCE = re.compile(re.escape(_OPEN) + "(.*?)" + re.escape(_END), re.DOTALL)
 
 
 def start(
@@ -148,6 +149,7 @@ class Spark:
         self._tables: dict[str, str] = {}
         self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
         self._close = weakref.finalize(self, _let_go, self.session, self.database, folder)
+        self.expect(0)
 
     def _place(self, work_dir: str | None) -> tuple[str, "tempfile.TemporaryDirectory[str] | None"]:
         if work_dir is not None:
@@ -155,9 +157,8 @@ class Spark:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
             return f"{work_dir.rstrip('/')}/{self.database}", None
         with working():
-            master = self.session.conf.get("spark.master", "") or ""
             warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
-        if master.startswith("local"):
+        if self._master().startswith("local"):
             # Readable by its owner alone.
             folder = tempfile.TemporaryDirectory(prefix="queryveil-", ignore_cleanup_errors=True)
             return f"{folder.name}/{self.database}", folder
@@ -167,6 +168,10 @@ class Spark:
                 "--work-dir (in Python, work_dir)."
             )
         return f"{warehouse.rstrip('/')}/{self.database}", None
+
+    def _master(self) -> str:
+        with working():
+            return self.session.conf.get("spark.master", "") or ""
 
     def expect(self, rows: int) -> None:
         """Cut shuffles to a size that fits so many rows."""
@@ -347,7 +352,7 @@ def telling(
         try:
             yield from work(batches)
         except QueryveilError as error:
-            raise RuntimeError(f"queryveil says: {error} :says queryveil") from None
+            raise RuntimeError(f"{_OPEN}{error}{_END}") from None
 
     return run
 
@@ -425,14 +430,7 @@ def sentence_of(error: Exception, where: str) -> str:
             "The workers of the cluster have no queryveil; give them the same environment as the driver, as the docs "
             "say under 'Spark'."
         )
-    signs = (
-        "OutOfMemoryError",
-        "MemoryError",
-        "ExecutorLostFailure",
-        "exit code 137",
-        "memory limits",
-        "Java heap space",
-    )
+    signs = ("OutOfMemory", "MemoryError", "ExecutorLost", "exit code 137", "memory limits", "exited unexpectedly")
     if any(sign in text for sign in signs):
         return (
             "An executor ran out of memory or was lost more often than Spark tries again; give executors more with "

@@ -92,6 +92,12 @@ class _Found:
     sum_high: int = 0
     bad: BadRows = field(default_factory=BadRows)
 
+    @property
+    def content(self) -> bytes:
+        """The digest of all rows, as on one machine."""
+        totals = (self.sum_low, self.sum_high, self.rows)
+        return b"".join((total % 2**64).to_bytes(8, "little") for total in totals)
+
 
 def read_spark(
     source: Any,
@@ -112,14 +118,11 @@ def read_spark(
         refuse: Told rows, empty rows, bad rows and the place; refuses a log that is not good enough.
         id_mask: Which bits of a digest make an id; all but in tests.
     """
-    rows = _from_frame(source, options) if _is_frame(source) else _from_paths(source, engine, format, options)
+    rows = find_rows(source, engine, format, options)
     kinds = ["user", "query", "url", *(f"extra {name}" for name in rows.extras)]
     known: dict[str, dict[tuple[int, int], int]] = {kind: {} for kind in (*kinds, "word")}
     while True:
-        with working():
-            read = rows.frame.mapInArrow(_reading(rows, known, id_mask), ddl(_schema(rows.extras)))
-        engine.keep(read, "raw")
-        found = _told(engine)
+        found = read_rows(rows, engine, known, id_mask)
         refuse(found.rows, found.empty, found.bad, rows.where)
         engine.expect(found.rows)
         clashes = {kind: _dictionary(engine, kind, id_mask) for kind in kinds}
@@ -133,8 +136,27 @@ def read_spark(
     return SparkLog(engine, _facts(engine, found, rows.extras))
 
 
-def _is_frame(source: Any) -> bool:
-    return hasattr(source, "mapInArrow")
+def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
+    """Where the rows of a log come from: paths, or a frame."""
+    if hasattr(source, "mapInArrow"):
+        return _from_frame(source, options)
+    return _from_paths(source, engine, format, options)
+
+
+def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask: int) -> _Found:
+    """Make the table `raw` of prepared rows with ids, and tell what was found on the way."""
+    with working():
+        read = rows.frame.mapInArrow(_reading(rows, known, id_mask), ddl(_schema(rows.extras)))
+    engine.keep(read, "raw")
+    found = _Found()
+    for note in engine.table("SELECT note FROM raw WHERE note IS NOT NULL")["note"].to_pylist():
+        told = json.loads(note)
+        found.rows += told["rows"]
+        found.empty += told["empty"]
+        found.sum_low += told["low"]
+        found.sum_high += told["high"]
+        found.bad.merge(BadRows(told["bad"], told["first"]))
+    return found
 
 
 def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the table") -> _Source:
@@ -315,18 +337,6 @@ def ids(found: Digests, known: Known, mask: int) -> NDArray[np.int64]:
     return (result ^ np.uint64(2**63)).view(np.int64)
 
 
-def _told(engine: Spark) -> _Found:
-    found = _Found()
-    for note in engine.table("SELECT note FROM raw WHERE note IS NOT NULL")["note"].to_pylist():
-        told = json.loads(note)
-        found.rows += told["rows"]
-        found.empty += told["empty"]
-        found.sum_low += told["low"]
-        found.sum_high += told["high"]
-        found.bad.merge(BadRows(told["bad"], told["first"]))
-    return found
-
-
 def _dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
     """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
     name, key, text = {
@@ -451,7 +461,6 @@ def _facts(engine: Spark, found: _Found, extras: tuple[str, ...]) -> Facts:
     def count(table: str, what: str = "*") -> int:
         return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])
 
-    totals = (found.sum_low, found.sum_high, found.rows)
     return Facts(
         rows=found.rows,
         events=count("events"),
@@ -463,5 +472,5 @@ def _facts(engine: Spark, found: _Found, extras: tuple[str, ...]) -> Facts:
         extras=extras,
         empty_rows=found.empty,
         bad_rows=found.bad,
-        content=b"".join((total % 2**64).to_bytes(8, "little") for total in totals),
+        content=found.content,
     )

@@ -1,0 +1,328 @@
+import bz2
+import gzip
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import queryveil as qv
+from queryveil.formats import ReadOptions
+from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines
+from tests.strategies import table
+from tests.test_engines import TABLE, some_rows
+
+pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
+
+from queryveil.engines.spark import Spark, sentence_of, start
+from queryveil.ingest.spark import find_rows, read_rows, read_spark
+
+ALL = 2**64 - 1
+
+
+@pytest.fixture(scope="module")
+def engine(spark):
+    made = Spark(spark)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def logs(spark):
+    """The same log on both engines."""
+    local, there = qv.read_log(TABLE), qv.read_log(spark.createDataFrame(TABLE), engine=spark)
+    yield local, there
+    there.close()
+
+
+def content(engine, source, format=None, **options):
+    rows = find_rows(source, engine, format, ReadOptions(**options))
+    known = {kind: {} for kind in ("user", "query", "url", *(f"extra {name}" for name in rows.extras))}
+    return read_rows(rows, engine, known, ALL)
+
+
+def test_numbers_go_through_all_parts_in_order(engine):
+    draw = np.random.default_rng(1)
+    rows = {"a": draw.integers(-9, 9, 5000), "b": draw.integers(0, 40, 5000), "c": draw.integers(0, 3, 5000)}
+    rows["c"] = pa.array(rows["c"], mask=rows["c"] == 0)
+    engine.read("t", pa.table(rows))
+    engine.number("SELECT a, b, c FROM t", ("a", "b"), "n", "number", then=("c",))
+    found = pa.Table.from_batches(list(engine.ordered("n")()))
+    keys = list(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True))
+    place = {key: i for i, key in enumerate(sorted(set(keys)), 1)}
+    assert found["number"].to_pylist() == [place[key] for key in sorted(keys)]
+    assert keys == sorted(keys)
+    rows_ = [(a, b, c is None, c or 0) for a, b, c in zip(*(found[key].to_pylist() for key in "abc"), strict=True)]
+    assert rows_ == sorted(rows_)
+    assert engine.row("SELECT count(DISTINCT part) AS n FROM n")[0] > 1
+    engine.drop("n", "t")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        qv.Equality(k=3),
+        qv.Equality(k=3, users="drop"),
+        qv.Rules(min_row_users=2, min_term_users=2, time="day", min_metadata_users=2, metadata=["country", "device"]),
+        qv.Affinity(k=3, theta=0.75, min_term_users=1),
+    ],
+    ids=["equality", "dropped", "rules", "affinity"],
+)
+def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
+    local, there = logs
+    one, other = (method.anonymize(log, seed=9) for log in (local, there))
+    assert one.manifest == other.manifest
+    rows = pa.Table.from_batches(list(one.batches()), one.schema)
+    assert len(rows) > 15
+    assert rows.equals(pa.Table.from_batches(list(other.batches()), other.schema))
+    other.save(tmp_path / "r")
+    loaded = qv.Release.load(tmp_path / "r")
+    assert rows.equals(pa.Table.from_batches(list(loaded.batches()), loaded.schema))
+    assert qv.verify(tmp_path / "r", local).holds
+
+
+def test_profiles_and_fingerprints_are_those_of_one_machine(logs):
+    local, there = logs
+    assert qv.profile(there) == qv.profile(local)
+    assert there.facts == local.facts
+
+
+def test_texts_with_the_same_id_are_told_apart(spark):
+    # With six bits of the digest, almost every id is shared.
+    rows = spark.createDataFrame(TABLE)
+    log = read_spark(rows, Spark(spark), format=None, options=ReadOptions(), refuse=lambda *_: None, id_mask=63 << 58)
+    local = qv.read_log(TABLE)
+    assert log.facts == local.facts
+    one, other = (qv.Equality(k=3).anonymize(each, seed=1) for each in (local, log))
+    assert next(one.batches()).to_pylist() == [row for batch in other.batches() for row in batch.to_pylist()]
+    log.close()
+
+
+SOGOU = "00:00:01\t123\t[手机]\t1 2\thttp://a.com\n00:00:02\t124\t[手机]\t1 1\thttp://b.com\n"
+WRITTEN = [
+    ("aol", aol().encode(), "log.tsv", {}),
+    ("aol", aol(header=False).replace("\n", "\r\n").encode(), "log.tsv", {}),
+    ("aol", ("\ufeff" + aol()).encode(), "log.tsv", {}),
+    ("aol", gzip.compress(aol().encode()), "log.tsv.gz", {}),
+    ("aol", bz2.compress(aol().encode()), "log.tsv.bz2", {}),
+    ("csv", csv_text(";").encode(), "log.csv", {"columns": MAPPING}),
+    (
+        "tsv",
+        ("user\tquery\ttime\trank\turl\tdevice\n" + aol(header=False).replace("\n", "\tphone\n")).encode(),
+        "log.tsv",
+        {},
+    ),
+    ("jsonl", json_lines().encode(), "log.jsonl", {}),
+    ("excite", "".join(f"{u}\t970916000001\t{q}\n" for u, q, *_ in ROWS).encode(), "log", {}),
+    ("sogou", SOGOU.encode("gb18030"), "access_log.20060801", {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "data", "name", "options"), WRITTEN, ids=[f"{w[0]}-{i}" for i, w in enumerate(WRITTEN)]
+)
+def test_a_file_is_the_same_log_as_on_one_machine(engine, tmp_path, format, data, name, options):
+    (tmp_path / name).write_bytes(data)
+    found = content(engine, tmp_path / name, **options)
+    local = qv.read_log(tmp_path / name, **options)
+    assert found.content == local.facts.content
+    assert (found.rows, found.empty, found.bad.count) == (
+        local.facts.rows,
+        local.facts.empty_rows,
+        local.facts.bad_rows.count,
+    )
+
+
+def test_a_folder_of_parquet_files(engine, tmp_path):
+    for number in range(3):
+        pq.write_table(TABLE.slice(number * 140, 140), tmp_path / f"{number}.parquet")
+    assert content(engine, tmp_path).content == qv.read_log(TABLE).facts.content
+
+
+def test_a_large_file_is_read_in_stretches(spark, tmp_path):
+    session = spark.newSession()
+    session.conf.set("spark.sql.files.maxPartitionBytes", "2000")
+    session.conf.set("spark.sql.files.openCostInBytes", "0")
+    engine = Spark(spark)
+    engine.session = session
+    rows = [row for row in some_rows(900, seed=3) if row.time]
+    lines = [f"{row.user}\t{row.query}\t{row.time}\t{row.rank or ''}\t{row.url or ''}\n" for row in rows]
+    (tmp_path / "log.tsv").write_text("AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n" + "".join(lines) + "bad line\n")
+    found = content(engine, tmp_path / "log.tsv")
+    local = qv.read_log(tmp_path / "log.tsv")
+    assert found.content == local.facts.content
+    assert found.bad.count == {"wrong column count": 1}
+    assert "counted from byte" in found.bad.first["wrong column count"]
+    engine.close()
+
+
+def test_bad_rows_are_counted_and_named(engine, tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_bytes(aol().encode() + b"u\tq\n" + b"u\tb\xff\t2006-03-01 10:00:00\t\t\n" + b"u\tq\tnever\t\t\n")
+    found = content(engine, path)
+    local = qv.read_log(path, max_bad_rows=1).facts.bad_rows
+    assert found.bad.count == local.count
+    assert {kind: at.split("/")[-1] for kind, at in found.bad.first.items()} == {
+        kind: at.split("/")[-1] for kind, at in local.first.items()
+    }
+    with pytest.raises(qv.QueryveilError, match="rows are bad, over the limit"):
+        qv.read_log(path, engine=engine, max_bad_rows=0.1)
+
+
+def refused(engine, tmp_path, match, *files, **options):
+    for name, data in files:
+        (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    with pytest.raises(qv.QueryveilError, match=match) as caught:
+        qv.read_log([tmp_path / name for name, _ in files], engine=engine, **options)
+    assert "\n" not in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
+    refused(engine, tmp_path, "goes over several lines", ("a.csv", 'user,query\nu,"SECRET\nquery"\n'))
+    refused(
+        engine, tmp_path, "names other columns", ("a.tsv", "user\tquery\nu\tq\n"), ("b.tsv", "query\tuser\nSECRET\tu\n")
+    )
+    late = json_lines() * 60 + json.dumps({"user": "u", "query": "SECRET", "novel": "x"}) + "\n"
+    refused(engine, tmp_path, "a column 'novel' that the first lines of the log lack", ("a.jsonl", late))
+    refused(
+        engine,
+        tmp_path,
+        "cannot be read on Spark",
+        ("a.ubi", '{"query_id": "1", "client_id": "u", "user_query": "q"}\n'),
+    )
+    refused(engine, tmp_path, "does not read xz", ("a.xz", b"\xfd7zXZ\x00"))
+    refused(engine, tmp_path, "UTF-16", ("a.txt", aol().encode("utf-16")))
+    refused(engine, tmp_path, "is empty", ("a.txt", ""))
+    refused(engine, tmp_path, "No column of .* looks like the user", ("a.tsv", "x\tquery\nu\tSECRET\n"), format="tsv")
+
+
+def test_a_path_that_does_not_exist_and_a_schema_that_does_not_fit(engine, tmp_path):
+    with pytest.raises(qv.QueryveilError, match=r"Spark finds no file at .*nothing-here; check the path"):
+        qv.read_log(tmp_path / "nothing-here", engine=engine)
+    pq.write_table(pa.table({"user": ["u"], "query": [b"SECRET"]}), tmp_path / "log.parquet")
+    with pytest.raises(qv.QueryveilError, match=r"Column 'query' of .* holds binary, which cannot be a query"):
+        qv.read_log(tmp_path / "log.parquet", engine=engine)
+
+
+def test_the_driver_sees_small_results_alone(spark, monkeypatch):
+    rows = some_rows(1500, seed=11)
+    seen = []
+    ask = Spark.table
+    monkeypatch.setattr(Spark, "table", lambda engine, query: seen.append(ask(engine, query)) or seen[-1])
+    log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
+    release = qv.Equality(k=3).anonymize(log)
+    qv.profile(log)
+    assert qv.verify(release, log).holds
+    assert log.facts.events > 1000
+    assert max(map(len, seen)) < 100
+    log.close()
+
+
+def test_the_session_of_the_caller_is_left_as_it_was(spark, tmp_path):
+    before = (
+        spark.conf.get("spark.sql.session.timeZone"),
+        spark.catalog.listTables(),
+        len(spark.catalog.listDatabases()),
+    )
+    log = qv.read_log(spark.createDataFrame(TABLE), engine=Spark(spark, work_dir=str(tmp_path)))
+    (database,) = tmp_path.iterdir()
+    assert len(list(database.iterdir())) > 5
+    log.close()
+    assert list(tmp_path.iterdir()) == []
+    after = spark.conf.get("spark.sql.session.timeZone"), spark.catalog.listTables(), len(spark.catalog.listDatabases())
+    assert before == after
+
+
+def test_the_temporary_folder_is_private_and_goes(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine = Spark(spark)
+    (folder,) = tmp_path.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    engine.materialize("SELECT 1 AS a", "t")
+    engine.close()
+    assert not folder.exists()
+
+
+def test_messages_of_spark_do_not_pass_on_what_they_quote(engine):
+    with pytest.raises(qv.QueryveilError) as caught:
+        engine.table("SELECT CAST('SECRET' AS INT) AS a")
+    assert str(caught.value) == "Spark could not finish a step (CAST_INVALID_INPUT); its own log tells where."
+
+
+def test_memory_that_runs_out_is_one_sentence(engine):
+    def hungry(batch):
+        raise MemoryError
+
+    def killed(batch):
+        os._exit(137)
+
+    engine.read("t", pa.table({"a": [1]}))
+    for work in (hungry, killed):
+        with pytest.raises(
+            qv.QueryveilError, match=r"An executor ran out of memory or was lost .*spark.executor.memory"
+        ):
+            engine.map("SELECT a FROM t", work, pa.schema([("a", pa.int64())]), "made")
+    engine.drop("t")
+
+
+def test_no_java_and_an_old_java_are_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(qv.QueryveilError, match=r"There is no Java at JAVA_HOME=.*needs Java 17 or later"):
+        start()
+    (tmp_path / "bin").mkdir()
+    java = tmp_path / "bin" / "java"
+    for told, version in (
+        ('openjdk version "11.0.2" 2019-01-15', "version 11"),
+        ('java version "1.8.0_292"', "version 8"),
+    ):
+        java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+        java.chmod(0o755)
+        with pytest.raises(qv.QueryveilError, match=rf"is {version}. Spark needs Java 17"):
+            start()
+
+
+def test_a_master_that_nobody_answers_at_is_one_sentence():
+    with pytest.raises(qv.QueryveilError, match=r"Nobody answers at spark://127.0.0.1:9"):
+        start("spark://127.0.0.1:9")
+    with pytest.raises(qv.QueryveilError, match="'sparky' is no master of Spark"):
+        start("sparky")
+
+
+def test_without_pyspark_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(qv.QueryveilError, match=r"pip install 'queryveil\[spark\]'"):
+        start()
+
+
+def test_workers_without_queryveil_are_told_of():
+    error = RuntimeError("PythonException: ModuleNotFoundError: No module named 'queryveil'")
+    assert "The workers of the cluster have no queryveil" in sentence_of(error, "the log")
+
+
+def test_on_a_cluster_a_shared_folder_must_be_named(spark, monkeypatch):
+    monkeypatch.setattr(Spark, "_master", lambda engine: "spark://somewhere:7077")
+    with pytest.raises(qv.QueryveilError, match="name one with --work-dir"):
+        Spark(spark)
+
+
+def test_the_command_line_writes_the_same_release(tmp_path):
+    (tmp_path / "log.tsv").write_text(aol() * 2 + aol(ROWS[:2]))
+    release = tmp_path / "release"
+    shared = ["--method", "equality", "-k", "2", "--seed", "3"]
+    words = [["anonymize", "log.tsv", *shared, "-o", "release", "--engine", "spark", "--master", "local[1]",
+              "--conf", "spark.driver.memory=1g"],
+             ["anonymize", "log.tsv", *shared, "-o", "local"]]  # fmt: skip
+    for line in words:
+        command = [sys.executable, "-c", "from queryveil.cli import main; main()", *line]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    one, other = (qv.Release.load(place) for place in (release, tmp_path / "local"))
+    assert next(one.batches()).equals(next(other.batches()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["local", "log.tsv", "release"]
+    assert sorted(path.name for path in (release / "log.parquet").iterdir()) == ["part-00000.parquet"]
