@@ -4,9 +4,9 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations
+from benchmarks import affinity, foundations, spark
 
-REPORTS = {"foundations": foundations.report, "affinity": affinity.report}
+REPORTS = {"foundations": foundations.report, "affinity": affinity.report, "spark": spark.report}
 
 
 def main() -> None:
