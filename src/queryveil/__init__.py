@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
     from queryveil.explanation import explain
     from queryveil.ingest import read_log
@@ -33,6 +34,7 @@ __all__ = [
     "QueryveilError",
     "Release",
     "Rules",
+    "Spark",
     "explain",
     "generate",
     "neighbourhood",
@@ -49,6 +51,7 @@ _HOMES = {
     "QueryveilError": "errors",
     "Release": "release",
     "Rules": "methods",
+    "Spark": "engines.spark",
     "explain": "explanation",
     "generate": "synth",
     "neighbourhood": "neighbourhoods",

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
-from queryveil.log import LocalLog
+from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
 from queryveil.release import Release
 from queryveil.text import normal_form
@@ -29,12 +29,13 @@ class Explanation:
         return self.rows > 0
 
 
-def explain(release: str | Path | Release, log: LocalLog, query: str) -> Explanation:
+def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explanation:
     """Say why a query is in a release, or not.
 
     Raises:
-        QueryveilError: If the release was made from another log.
+        QueryveilError: If the release was made from another log, or the log is not on this machine.
     """
+    log = local(log, "explain")
     if not isinstance(release, Release):
         release = Release.load(release)
     manifest = release.manifest

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.engines import Batches, DuckDB, Engine
+from queryveil.errors import QueryveilError
 from queryveil.formats import BadRows, writers
 from queryveil.text import normal_form
 
@@ -400,6 +401,17 @@ class LocalLog(QueryLog):
         """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
         at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
         return None if at < 0 else int(at)
+
+
+def local(log: QueryLog, what: str) -> LocalLog:
+    """The log, if it is in the memory of this machine.
+
+    Raises:
+        QueryveilError: If it is on a cluster, where `what` cannot be done.
+    """
+    if not isinstance(log, LocalLog):
+        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without 'engine'.")
+    return log
 
 
 def _dictionary(name: str, text: pa.Array) -> pa.Table:

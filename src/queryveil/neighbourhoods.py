@@ -17,7 +17,7 @@ from queryveil.drawings import draw_graph
 from queryveil.errors import QueryveilError
 from queryveil.files import check_file, write_whole
 from queryveil.graph import AffinityGraph, Vertices, affine_pairs
-from queryveil.log import LocalLog
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.affinity import Affinity, Candidates
 
 MOST_DEGREE = 1000
@@ -90,7 +90,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    log: LocalLog, query: str, *, theta: float = 0.9, max_vertices: int = 2000, **parameters: Any
+    log: QueryLog, query: str, *, theta: float = 0.9, max_vertices: int = 2000, **parameters: Any
 ) -> Neighbourhood:
     """Grow the graph of affine queries around one, and find the degree of each.
 
@@ -104,6 +104,7 @@ def neighbourhood(
     Raises:
         QueryveilError: If nobody issued the query, or it stands in no graph.
     """
+    log = local(log, "neighbourhood")
     if max_vertices < 1:
         raise QueryveilError(f"The 'max_vertices' parameter must be an integer of at least 1. Got {max_vertices!r}.")
     method = Affinity(theta=theta, **parameters)

@@ -14,7 +14,7 @@ from typing import Any
 from queryveil.concepts import default_min_users
 from queryveil.errors import QueryveilError
 from queryveil.files import check_file, write_whole
-from queryveil.log import LocalLog
+from queryveil.log import QueryLog, local
 from queryveil.methods.affinity import Affinity, Candidates
 from queryveil.methods.queries import check_k
 
@@ -102,7 +102,7 @@ class Sweep:
 
 
 def sweep(
-    log: LocalLog,
+    log: QueryLog,
     *,
     ks: Sequence[int] | None = None,
     thetas: Sequence[float] = (0.9, 0.8),
@@ -120,6 +120,7 @@ def sweep(
         thetas: Least cosines, several values.
         **parameters: Further parameters of `Affinity`.
     """
+    log = local(log, "sweep")
     if ks is None:
         ks = [k for k in KS if k <= log.n_users]
     if not ks or not thetas:

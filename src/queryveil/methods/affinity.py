@@ -19,7 +19,7 @@ from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.errors import QueryveilError
 from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.graph_tables import Wanted, find_affine
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
@@ -117,7 +117,7 @@ class Affinity(Method):
         find_affine(log, concepts, wanted)
         return min_users, len(concepts)
 
-    def degrees(self, log: LocalLog, *, max_degree: int = 30) -> NDArray[np.int64]:
+    def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
 
         Concepts, and all other parameters, are those of this method, whatever the k; where `min_users` is not given, a
@@ -127,7 +127,7 @@ class Affinity(Method):
         if max_degree < 1:
             raise QueryveilError(f"The 'max_degree' must be an integer of at least 1. Got {max_degree!r} instead.")
         degree = np.zeros(log.n_queries, np.int64)
-        for _, k, kept in Candidates(self, log).released(range(1, max_degree + 1), [self.theta]):
+        for _, k, kept in Candidates(self, local(log, "degrees")).released(range(1, max_degree + 1), [self.theta]):
             degree[kept] = k
             if not kept.any():
                 break
