@@ -1,9 +1,13 @@
-"""Single files for people to look at: written whole or not at all, and never over another unless told."""
+"""Files and folders that are written whole or not at all, and never over another unless told."""
 
+import hashlib
 import os
+import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from queryveil.errors import QueryveilError
 
@@ -48,3 +52,152 @@ def write_whole(place: Path, content: bytes, *, private: bool = False) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+class Folder(ABC):
+    """A folder that a release lies in: on this machine, or wherever a cluster reaches."""
+
+    @abstractmethod
+    def uri(self, name: str) -> str:
+        """The address of a file in it."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is anything at its place."""
+
+    @abstractmethod
+    def parent(self) -> str | None:
+        """The folder around it, if that exists."""
+
+    @abstractmethod
+    def files(self) -> list[str]:
+        """The files in it and below, by name."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """The content of a small file."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file."""
+
+    @abstractmethod
+    def sha256(self) -> dict[str, str]:
+        """The SHA-256 of every file, in hexadecimal."""
+
+    @abstractmethod
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove a file."""
+
+    @abstractmethod
+    def stage(self) -> "Folder":
+        """A new folder beside it that only its owner may read."""
+
+    @abstractmethod
+    def take(self, stage: "Folder") -> None:
+        """Become what is staged, in place of what was here."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Remove it and all in it."""
+
+    def open_table(self, name: str) -> tuple[Any, Any]:
+        """The columns of a released table in it, and a way to read its batches, where only the folder knows how."""
+        raise NotImplementedError(name)
+
+
+class LocalFolder(Folder):
+    """A folder on this machine."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def uri(self, name: str) -> str:
+        """The address of a file in it."""
+        return (self.path / name).absolute().as_uri()
+
+    def exists(self) -> bool:
+        """Whether there is anything at its place."""
+        return self.path.exists()
+
+    def parent(self) -> str | None:
+        """The folder around it, if that exists."""
+        return str(self.path.parent) if self.path.parent.is_dir() else None
+
+    def files(self) -> list[str]:
+        """The files in it and below, by name."""
+        found = (file for file in self.path.rglob("*") if file.is_symlink() or not file.is_dir())
+        return sorted(file.relative_to(self.path).as_posix() for file in found)
+
+    def read(self, name: str) -> bytes:
+        """The content of a small file."""
+        return (self.path / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file."""
+        (self.path / name).write_bytes(content)
+
+    def sha256(self) -> dict[str, str]:
+        """The SHA-256 of every file, in hexadecimal."""
+        found = {}
+        for name in self.files():
+            with (self.path / name).open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        return found
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name."""
+        (self.path / name).rename(self.path / new)
+
+    def delete(self, name: str) -> None:
+        """Remove a file."""
+        (self.path / name).unlink()
+
+    def stage(self) -> "LocalFolder":
+        """A new folder beside it that only its owner may read."""
+        return LocalFolder(tempfile.mkdtemp(prefix=".queryveil-", dir=self.path.parent))
+
+    def take(self, stage: Folder) -> None:
+        """Become what is staged, in place of what was here."""
+        assert isinstance(stage, LocalFolder)  # noqa: S101
+        for name in stage.files():
+            with (stage.path / name).open("rb") as file:
+                os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        stage.path.chmod(0o777 & ~mask)  # the staging folder was private; a release is meant to be handed on
+        if not self.path.exists():
+            stage.path.rename(self.path)
+            return
+        old = Path(tempfile.mkdtemp(prefix=".queryveil-old-", dir=self.path.parent))
+        self.path.rename(old / "release")
+        try:
+            stage.path.rename(self.path)
+        except BaseException:
+            (old / "release").rename(self.path)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Remove it and all in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def is_address(path: str | Path) -> bool:
+    """Whether a place is named by an address that is not of this machine, such as `hdfs://host/path`."""
+    return "://" in str(path) and not str(path).startswith("file://")
+
+
+def local_folder(path: str | Path) -> LocalFolder:
+    """A folder on this machine; an address is refused."""
+    if is_address(path):
+        raise QueryveilError(f"{path} is not on this machine; reach it with Spark (--engine spark).")
+    return LocalFolder(str(path).removeprefix("file://"))

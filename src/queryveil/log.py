@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from queryveil.engines import Batches, DuckDB, Engine
 from queryveil.errors import QueryveilError
+from queryveil.files import Folder, LocalFolder, local_folder
 from queryveil.formats import BadRows, writers
 from queryveil.text import normal_form
 
@@ -166,8 +167,12 @@ class QueryLog(ABC):
         """
 
     @abstractmethod
-    def write(self, path: Path, format: str, schema: pa.Schema, batches: Batches) -> None:
-        """Write a released table."""
+    def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table into a folder."""
+
+    @abstractmethod
+    def folder(self, path: str | Path) -> Folder:
+        """A folder that the engine of the log reaches."""
 
     @cached_property
     def lengths(self) -> pa.Table:
@@ -393,9 +398,13 @@ class LocalLog(QueryLog):
 
         return batches
 
-    def write(self, path: Path, format: str, schema: pa.Schema, batches: Batches) -> None:
+    def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to a file."""
-        writers.write(path, format, schema, batches())
+        writers.write(local_folder(str(folder)).path / table, format, schema, batches())
+
+    def folder(self, path: str | Path) -> LocalFolder:
+        """A folder on this machine."""
+        return local_folder(path)
 
     def find(self, query: str) -> int | None:
         """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""

@@ -1,12 +1,9 @@
 """Release: what leaves the house, with its manifest; written whole or not at all."""
 
 import errno
-import hashlib
 import itertools
 import json
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,8 +19,9 @@ from pydantic import ValidationError
 from queryveil.bands import bands
 from queryveil.claims import Claim, Verdict
 from queryveil.draws import drawn
-from queryveil.engines import Batches
+from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError
+from queryveil.files import Folder, LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog
 from queryveil.manifest import FORMAT_VERSION, Counts, Manifest
@@ -41,7 +39,7 @@ class Release:
         schema: The columns of the released table.
         batches: Gives the released table, batch after batch.
         log: The original log, if the release was just made from it.
-        path: Its directory, if it was loaded.
+        folder: Its directory, if it was loaded.
         fresh_users: The table of the log's engine that holds the released id of each user; the secret of the release.
     """
 
@@ -49,7 +47,7 @@ class Release:
     schema: pa.Schema
     batches: Batches
     log: QueryLog | None = None
-    path: Path | None = None
+    folder: Folder | None = None
     fresh_users: str | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -124,15 +122,19 @@ class Release:
         return release
 
     @classmethod
-    def load(cls, path: str | Path) -> "Release":
+    def load(cls, path: str | Path | Folder) -> "Release":
         """Open a release directory.
+
+        Args:
+            path: The directory; one that a cluster reaches is given as `log.folder(address)`.
 
         Raises:
             QueryveilError: If there is none, or it is not as its manifest says.
         """
-        place = Path(path)
+        place = path if isinstance(path, Folder) else local_folder(path)
+        text = ""
         try:
-            text = (place / MANIFEST).read_text("utf-8")
+            text = place.read(MANIFEST).decode("utf-8", "replace")
             manifest = Manifest.model_validate_json(text)
         except OSError:
             raise QueryveilError(
@@ -147,19 +149,20 @@ class Release:
                     "use the version of queryveil that made it."
                 ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
-            raise QueryveilError(f"The manifest {place / MANIFEST} is damaged at '{where}'.") from None
-        if "/" in manifest.table or manifest.table.startswith(".") or not (place / manifest.table).exists():
-            raise QueryveilError(f"The release {place} lacks its table '{manifest.table}'; fetch it again.")
+            raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
+        table = manifest.table
+        if "/" in table or table.startswith(".") or table not in {name.split("/")[0] for name in place.files()}:
+            raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
         try:
-            schema, batches = writers.open_table(place / manifest.table)
+            schema, batches = _open_table(place, table)
         except (pa.ArrowException, OSError, ValueError, IndexError):
-            raise QueryveilError(f"The table {place / manifest.table} is damaged; fetch the release again.") from None
+            raise QueryveilError(f"The table {place}/{table} is damaged; fetch the release again.") from None
         if tuple(schema.names) != manifest.columns:
             raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
         wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
         if wrong is not None:
-            raise QueryveilError(f"The column '{wrong}' of {place / manifest.table} is of the wrong type.")
-        return cls(manifest, schema, batches, path=place)
+            raise QueryveilError(f"The column '{wrong}' of {place}/{table} is of the wrong type.")
+        return cls(manifest, schema, batches, folder=place)
 
     def save(
         self,
@@ -172,7 +175,8 @@ class Release:
         """Check every claim, then write the release as a new directory.
 
         Args:
-            path: The directory to make; its parent must exist.
+            path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
+                all workers reach.
             format: `parquet`, `aol` (TSV) or `csv`.
             overwrite: Whether an earlier release at this place may be replaced.
             allow_empty: Whether a release without a single query is worth writing.
@@ -187,7 +191,7 @@ class Release:
             raise QueryveilError(
                 "This release was loaded from a directory; copy the directory instead of saving it again."
             )
-        place = Path(path)
+        place = self.log.folder(path)
         check_target(place, format, overwrite)
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
@@ -196,19 +200,19 @@ class Release:
             )
         stage = None
         try:
-            stage = Path(tempfile.mkdtemp(prefix=".queryveil-", dir=place.parent))
+            stage = place.stage()
             table = f"log{writers.SUFFIXES[format]}"
             schema = writers.schema_in(format, self.schema)
-            self.log.write(stage / table, format, self.schema, self.batches)
+            self.log.write(stage, table, format, self.schema, self.batches)
             manifest = self.manifest.model_copy(update={"table": table, "columns": tuple(schema.names)})
-            verdicts = _checked(Release(manifest, *writers.open_table(stage / table)), self.log)
+            verdicts = _checked(Release(manifest, *_open_table(stage, table)), self.log)
             _publish(manifest, verdicts, stage, place)
         except OSError as error:
             why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
             raise QueryveilError(f"The release cannot be written to {place}: {why}.") from error
         finally:
-            if stage is not None:
-                shutil.rmtree(stage, ignore_errors=True)
+            if stage is not None and stage.exists():
+                stage.remove()
         return verdicts
 
     def user_map(self) -> Iterator[pa.RecordBatch]:
@@ -271,16 +275,22 @@ def check_claims(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         return tuple(claim.verdict(log, tuple(release.schema.names)) for claim in release.manifest.claims)
 
 
-def check_target(place: Path, format: str, overwrite: bool) -> None:
+def check_target(place: Folder, format: str, overwrite: bool) -> None:
     """Refuse a place where a release cannot or must not be written."""
     if format not in writers.SUFFIXES:
         raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
-    if not place.parent.is_dir():
-        raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
+    if place.parent() is None:
+        raise QueryveilError(f"The folder around {place} does not exist; make it first.")
     if place.exists() and not overwrite:
         raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
-    if place.exists() and not (place / MANIFEST).is_file():
+    if place.exists() and MANIFEST not in place.files():
         raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+
+
+def _open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
+    if isinstance(place, LocalFolder):
+        return writers.open_table(place.path / name)
+    return place.open_table(name)
 
 
 def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
@@ -292,40 +302,11 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     return verdicts
 
 
-def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Path, place: Path) -> None:
-    (stage / REPORT).write_text(markdown(manifest, verdicts), "utf-8")
-    files = {name: sha256(stage / name) for name in files_in(stage)}
-    manifest = manifest.model_copy(update={"files": files})
-    (stage / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
-    for name in files_in(stage):
-        with (stage / name).open("rb") as handle:
-            os.fsync(handle.fileno())
-    mask = os.umask(0)
-    os.umask(mask)
-    stage.chmod(0o777 & ~mask)  # the staging folder was private; a release is meant to be handed on
-    if place.exists():
-        old = Path(tempfile.mkdtemp(prefix=".queryveil-old-", dir=place.parent))
-        place.rename(old / "release")
-        try:
-            stage.rename(place)
-        except BaseException:
-            (old / "release").rename(place)
-            raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-    else:
-        stage.rename(place)
-
-
-def files_in(place: Path) -> list[str]:
-    """The files of a release: their names, with the folder for those in one."""
-    return sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if not file.is_dir())
-
-
-def sha256(file: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
+def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, place: Folder) -> None:
+    stage.write(REPORT, markdown(manifest, verdicts).encode())
+    manifest = manifest.model_copy(update={"files": stage.sha256()})
+    stage.write(MANIFEST, (manifest.model_dump_json(indent=2) + "\n").encode())
+    place.take(stage)
 
 
 def _version_of(text: str) -> object:

@@ -16,9 +16,10 @@ from queryveil.claims import (
     TimesRounded,
     Verdict,
 )
+from queryveil.files import Folder
 from queryveil.log import QueryLog
 from queryveil.manifest import Manifest
-from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, files_in, loaded, sha256
+from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
 from queryveil.summary import markdown
 
 
@@ -50,12 +51,12 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
         QueryveilError: If there is no release to be checked.
     """
     if not isinstance(release, Release):
-        release = Release.load(release)
-    sound = (*([] if release.path is None else [_files_unchanged(release, release.path)]), _same_log(release, log))
+        release = Release.load(log.folder(release))
+    sound = (*([] if release.folder is None else [_files_unchanged(release, release.folder)]), _same_log(release, log))
     if not all(verdict.holds for verdict in sound):
         return Verification(sound)
     claims = check_claims(release, log)
-    told = [] if release.path is None else [_report_right(release, release.path, claims)]
+    told = [] if release.folder is None else [_report_right(release, release.folder, claims)]
     return Verification(
         (
             *sound,
@@ -132,21 +133,22 @@ def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, wrong is None, wrong and f"the column '{wrong}'")
 
 
-def _report_right(release: Release, place: Path, claims: tuple[Verdict, ...]) -> Verdict:
-    same = (place / REPORT).read_text("utf-8") == markdown(release.manifest, claims)
+def _report_right(release: Release, place: Folder, claims: tuple[Verdict, ...]) -> Verdict:
+    same = place.read(REPORT).decode("utf-8", "replace") == markdown(release.manifest, claims)
     claim = "The report says what the manifest and the checks say."
     return Verdict(claim, same, None if same else f"{REPORT} reads otherwise")
 
 
-def _files_unchanged(release: Release, place: Path) -> Verdict:
+def _files_unchanged(release: Release, place: Folder) -> Verdict:
     claim = "The files are those that the manifest names, unchanged."
     listed = release.manifest.files
     for name in sorted({release.manifest.table, REPORT} - {name.split("/")[0] for name in listed}):
         return Verdict(claim, False, f"{name} has no SHA-256 in the manifest")
-    present = set(files_in(place)) - {MANIFEST}
+    present = set(place.files()) - {MANIFEST}
     for name in sorted(present ^ set(listed)):
         return Verdict(claim, False, f"{name} is {'not in the manifest' if name in present else 'missing'}")
-    changed = next((name for name in sorted(listed) if sha256(place / name) != listed[name]), None)
+    found = place.sha256()
+    changed = next((name for name in sorted(listed) if found[name] != listed[name]), None)
     return Verdict(claim, changed is None, changed and f"{changed} was changed")
 
 

@@ -19,6 +19,7 @@ from tests.test_engines import TABLE, some_rows
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
 
+from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark, sentence_of, start
 from queryveil.ingest.spark import find_rows, read_rows, read_spark
 
@@ -247,6 +248,65 @@ def test_the_temporary_folder_is_private_and_goes(spark, tmp_path, monkeypatch):
     engine.materialize("SELECT 1 AS a", "t")
     engine.close()
     assert not folder.exists()
+
+
+def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_path, monkeypatch):
+    # Hadoop's client for files of this machine stands in for HDFS: the same calls, another file system behind them.
+    local, there = logs
+    monkeypatch.setattr("queryveil.ingest.spark.is_address", lambda path: str(path).startswith("file:"))
+    address = (tmp_path / "made" / "release").as_uri()
+    release = qv.Equality(k=3).anonymize(there, seed=4)
+    with pytest.raises(qv.QueryveilError, match="does not exist; make it first"):
+        release.save(address)
+    (tmp_path / "made").mkdir()
+    release.save(address)
+    folder = there.folder(address)
+    assert isinstance(folder, HadoopFolder)
+    assert [name for name in folder.files() if not name.startswith("log.parquet/part-")] == [
+        "manifest.json",
+        "report.md",
+    ]
+    assert qv.verify(address, there).holds
+    with pytest.raises(qv.QueryveilError, match="exists already"):
+        release.save(address)
+    qv.Equality(k=4).anonymize(there, seed=4).save(address, overwrite=True)
+    assert qv.Release.load(folder).manifest.parameters["k"] == 4
+    rows = pa.Table.from_batches(list(qv.Release.load(folder).batches()))
+    expected = qv.Equality(k=4).anonymize(local, seed=4)
+    assert rows.equals(pa.Table.from_batches(list(expected.batches())))
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["release"]
+    folder.write("extra.txt", b"what should not be here")
+    refuted = [verdict for verdict in qv.verify(address, there).verdicts if not verdict.holds]
+    assert refuted[0].counterexample == "extra.txt is not in the manifest"
+    folder.delete("extra.txt")
+    part = next(path for path in (tmp_path / "made" / "release" / "log.parquet").glob("part-*"))
+    part.write_bytes(part.read_bytes() + b"x")
+    (part.parent / f".{part.name}.crc").unlink(missing_ok=True)
+    assert "was changed" in qv.verify(address, there).verdicts[0].counterexample
+
+
+def test_an_address_is_refused_without_spark(tmp_path):
+    log = qv.read_log(TABLE)
+    for call in (
+        lambda: qv.Equality(k=3).anonymize(log).save("hdfs://somewhere/release"),
+        lambda: qv.Release.load("hdfs://somewhere/release"),
+        lambda: qv.verify("hdfs://somewhere/release", log),
+    ):
+        with pytest.raises(qv.QueryveilError, match=r"not on this machine; reach it with Spark"):
+            call()
+
+
+def test_what_needs_arrays_says_so(logs):
+    _, there = logs
+    release = qv.Equality(k=3).anonymize(there)
+    for what, call in {
+        "explain": lambda: qv.explain(release, there, "cell"),
+        "sweep": lambda: qv.sweep(there),
+        "neighbourhood": lambda: qv.neighbourhood(there, "cell"),
+        "degrees": lambda: qv.Affinity(k=3).degrees(there),
+    }.items():
+        with pytest.raises(qv.QueryveilError, match=f"{what} needs a log in the memory of one machine"):
+            call()
 
 
 def test_messages_of_spark_do_not_pass_on_what_they_quote(engine):

@@ -56,6 +56,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
 
     Nothing is written unless every claim of the release passes the verifier.
     """
+    from queryveil.files import is_address, local_folder
     from queryveil.methods.recipe import load_recipe
     from queryveil.release import check_target
 
@@ -68,12 +69,17 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
     chosen = method(**{**(recipe.parameters if recipe is not None else {}), **named})
     seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
-    target = Path(given["output"])
-    check_target(target, given["output_format"], given["overwrite"])
+    target, spark = given["output"], given["engine"] == "spark"
+    wanted = (given["output_format"], given["overwrite"])
+    if spark and given["output_format"] != "parquet":
+        raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
+    if not (spark and is_address(target)):
+        check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
         _check_map(secret, target)
     log = options.reader(given)(given["log"])
+    check_target(log.folder(target), *wanted)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if secret is not None:
@@ -90,8 +96,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     _show(release, target, given["as_json"])
 
 
-def _check_map(secret: Path, target: Path) -> None:
-    if target.resolve() in secret.resolve().parents:
+def _check_map(secret: Path, target: str) -> None:
+    if Path(target).resolve() in secret.resolve().parents:
         raise QueryveilError("The user map is the secret of the release and must not lie in it; name another place.")
     if secret.exists():
         raise QueryveilError(f"{secret} exists already; name another file for the user map.")
@@ -99,12 +105,12 @@ def _check_map(secret: Path, target: Path) -> None:
         raise QueryveilError(f"The folder {secret.parent} for the user map does not exist; make it first.")
 
 
-def _show(release: "Release", target: Path, as_json: bool) -> None:
+def _show(release: "Release", target: str, as_json: bool) -> None:
     from queryveil.summary import band_rows, kept_rows
 
     manifest = release.manifest
     if as_json:
-        typer.echo(json.dumps({"release": str(target), **manifest.model_dump(mode="json")}, indent=2))
+        typer.echo(json.dumps({"release": target, **manifest.model_dump(mode="json")}, indent=2))
         return
     options.tables(
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),

@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.engines import Batches
+from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark, SparkRows, ddl, telling, working
 from queryveil.errors import QueryveilError
+from queryveil.files import Folder, is_address, local_folder
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.source import BLOCK, Block, Lines, recode
@@ -58,19 +60,26 @@ class SparkLog(QueryLog):
         wanted = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
         return self.engine.rows(rows, f'SELECT {wanted} FROM "{rows}" r{joins}', schema.names)
 
-    def write(self, path: Path, format: str, schema: pa.Schema, batches: Batches) -> None:
-        """Write a released table to a folder of files, in order of their names."""
+    def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table to files in a folder of their own, in order of their names."""
         if format != "parquet":
             raise QueryveilError(f"On Spark a release is written as parquet, not as {format}.")
         if not isinstance(batches, SparkRows):
             raise QueryveilError("Spark writes only what it made; save this release without it.")
         with working():
             options = {"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-            batches.frame().write.options(**options).parquet(path.absolute().as_uri())
-        for number, part in enumerate(sorted(path.glob("part-*.parquet"))):
-            part.rename(path / f"part-{number:05}.parquet")
-        for other in path.glob(".*.crc"):
-            other.unlink()
+            batches.frame().write.options(**options).parquet(folder.uri(table))
+        number = 0
+        for name in folder.files():
+            if name.startswith(f"{table}/part-"):
+                folder.rename(name, f"{table}/part-{number:05}.parquet")
+                number += 1
+            elif name.startswith(f"{table}/"):
+                folder.delete(name)
+
+    def folder(self, path: str | Path) -> Folder:
+        """A folder on this machine, or where the cluster reaches."""
+        return HadoopFolder(self.engine, str(path)) if is_address(path) else local_folder(path)
 
 
 class _Source(NamedTuple):
