@@ -39,7 +39,9 @@ def pages_with_examples() -> list[str]:
 def direct_dependencies() -> list[Requirement]:
     project = tomllib.loads(text("pyproject.toml"))["project"]
     extras = project["optional-dependencies"].values()
-    return [Requirement(line) for line in [*project["dependencies"], *(line for extra in extras for line in extra)]]
+    lines = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    # An extra may take in another of the same package.
+    return [Requirement(line) for line in lines if not line.startswith(f"{project['name']}[")]
 
 
 def pins() -> dict[str, str]:

@@ -233,6 +233,7 @@ def test_the_session_of_the_caller_is_left_as_it_was(spark, tmp_path):
     )
     log = qv.read_log(spark.createDataFrame(TABLE), engine=Spark(spark, work_dir=str(tmp_path)))
     (database,) = tmp_path.iterdir()
+    assert stat.S_IMODE(database.stat().st_mode) == 0o700
     assert len(list(database.iterdir())) > 5
     log.close()
     assert list(tmp_path.iterdir()) == []
@@ -369,6 +370,8 @@ def test_on_a_cluster_a_shared_folder_must_be_named(spark, monkeypatch):
     monkeypatch.setattr(Spark, "_master", lambda engine: "spark://somewhere:7077")
     with pytest.raises(qv.QueryveilError, match="name one with --work-dir"):
         Spark(spark)
+    with pytest.raises(qv.QueryveilError, match="The work folder /not/here cannot be used"):
+        Spark(spark, work_dir="/not/here")
 
 
 def test_the_command_line_writes_the_same_release(tmp_path):

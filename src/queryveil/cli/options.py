@@ -165,6 +165,7 @@ def _read(
             session = start(master, settings, work_dir)
             opened.callback(session.stop)
             cluster = Spark(session, work_dir=work_dir)
+            cluster.progress = _tell_step
             opened.callback(cluster.close)
         with working("Reading"):
             log = read_log(list(paths), max_bad_rows=max_bad_rows, engine=cluster, **shared)
@@ -191,6 +192,15 @@ def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
     return mapping
 
 
+_step: list[Callable[[str], None]] = []
+"""Shows the step at hand beside the newest progress line."""
+
+
+def _tell_step(name: str) -> None:
+    if _step:
+        _step[-1](name)
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Any]:
     """A line on the terminal with the rows done so far; nothing where stderr is no terminal."""
@@ -203,7 +213,11 @@ def progress(what: str) -> Iterator[Any]:
         *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task(what, total=None, rows="")
-        yield lambda rows: bar.update(task, rows=f"{rows:,} rows")
+        _step.append(lambda name: bar.update(task, rows=name))
+        try:
+            yield lambda rows: bar.update(task, rows=f"{rows:,} rows")
+        finally:
+            _step.pop()
 
 
 @contextmanager

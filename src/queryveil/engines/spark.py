@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, InFiles
 from queryveil.errors import QueryveilError
+from queryveil.files import is_address
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,6 +134,9 @@ class Spark:
             on the same application.
         work_dir: Where the database is kept: a folder that the driver and all workers reach. By default a temporary
             folder if Spark runs on this machine alone, else the warehouse of the session.
+
+    Attributes:
+        progress: Called with the name of each table that is about to be made.
     """
 
     def __init__(self, session: "SparkSession", *, work_dir: str | None = None) -> None:
@@ -145,6 +149,7 @@ class Spark:
         place, folder = self._place(work_dir)
         with working():
             self.session.sql(f"CREATE DATABASE {self.database} LOCATION '{place}'")
+        self.progress: Callable[[str], None] = lambda name: None
         self._count = 0
         self._tables: dict[str, str] = {}
         self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
@@ -155,7 +160,16 @@ class Spark:
         if work_dir is not None:
             if "'" in work_dir or "`" in work_dir:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
-            return f"{work_dir.rstrip('/')}/{self.database}", None
+            place = f"{work_dir.rstrip('/')}/{self.database}"
+            if not is_address(work_dir):
+                # Readable by its owner alone, for it holds the log in the clear.
+                try:
+                    Path(place.removeprefix("file://")).mkdir(mode=0o700)
+                except OSError as error:
+                    raise QueryveilError(
+                        f"The work folder {work_dir} cannot be used ({error.strerror}); name one that you may write to."
+                    ) from None
+            return place, None
         with working():
             warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
         if self._master().startswith("local"):
@@ -188,6 +202,7 @@ class Spark:
 
     def keep(self, frame: "DataFrame", name: str) -> None:
         """Compute a frame, and keep it as a table."""
+        self.progress(name)
         self._count += 1
         stored = f"{self.database}.t{self._count}"
         with working():
