@@ -135,6 +135,13 @@ def test_merging_gives_up_the_last_column_first():
     assert merged.tolist() == [[0, 0], [0, 0], [0, MERGED], [0, MERGED], [1, 0], [1, 0]]
 
 
+def test_metadata_that_is_as_good_as_a_name_is_refused(monkeypatch):
+    monkeypatch.setattr("queryveil.methods.rules.MOST_COMBINATIONS", 3)
+    log = qv.read_log(pa.table({"user": list("abcd"), "query": ["x"] * 4, "device": list("efgh")}))
+    with pytest.raises(qv.QueryveilError, match="The columns device have 4 combinations of values"):
+        qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["device"]).anonymize(log)
+
+
 def log_of(*queries: str) -> qv.QueryLog:
     return qv.read_log(pa.table({"user": [f"u{i}" for i in range(len(queries))], "query": list(queries)}))
 

@@ -72,7 +72,7 @@ def start(
         # Spark makes a warehouse at once, used or not, by default in the folder where one happens to be.
         work_dir = tempfile.mkdtemp(prefix="queryveil-")
         atexit.register(shutil.rmtree, work_dir, ignore_errors=True)
-    chosen["spark.sql.warehouse.dir"] = work_dir
+    chosen["spark.sql.warehouse.dir"] = whole(work_dir)
     if master.startswith("local"):
         # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3 >> 20
@@ -114,6 +114,11 @@ def _check_master(master: str) -> None:
     raise QueryveilError(f"Nobody answers at {master}; check the address, and that the master runs.")
 
 
+def whole(path: str) -> str:
+    """A folder by its whole path or address, because Spark takes others from where it likes."""
+    return path.rstrip("/") if is_address(path) else str(Path(path.removeprefix("file://")).absolute())
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what Java says on starting off the terminal: it says it before it can be told not to."""
@@ -141,7 +146,6 @@ class Spark:
     """
 
     def __init__(self, session: "SparkSession", *, work_dir: str | None = None) -> None:
-        self._outer = session
         with working():
             self.session = session.newSession()
             for name, value in _SETTINGS.items():
@@ -161,11 +165,11 @@ class Spark:
         if work_dir is not None:
             if "'" in work_dir or "`" in work_dir:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
-            place = f"{work_dir.rstrip('/')}/{self.database}"
+            place = f"{whole(work_dir)}/{self.database}"
             if not is_address(work_dir):
                 # Readable by its owner alone, for it holds the log in the clear.
                 try:
-                    Path(place.removeprefix("file://")).mkdir(mode=0o700)
+                    Path(place).mkdir(mode=0o700)
                 except OSError as error:
                     raise QueryveilError(
                         f"The work folder {work_dir} cannot be used ({error.strerror}); name one that you may write to."
@@ -226,10 +230,12 @@ class Spark:
         elif isinstance(batches, InFiles):
             with working():
                 if batches.parse is None:
-                    frame = self.session.read.parquet(*batches.files)
-                else:
-                    lines = self.session.read.option("lineSep", "\n").text(list(batches.files))
-                    frame = lines.mapInArrow(each(batches.parse), ddl(schema))
+                    # As good as a table of our own, so it is not copied.
+                    self.session.read.parquet(*batches.files).createOrReplaceTempView(f"`{name}`")
+                    self._forget(name)
+                    return
+                lines = self.session.read.option("lineSep", "\n").text(list(batches.files))
+                frame = lines.mapInArrow(each(batches.parse), ddl(schema))
             self.keep(frame, name)
         else:
             self.read(name, pa.Table.from_batches(batches(), schema))

@@ -41,6 +41,9 @@ Most = Annotated[int, Field(ge=1)]
 MERGED = -2
 """The id of a metadata value that was given up; -1 is that of a missing one."""
 
+MOST_COMBINATIONS = 1_000_000
+"""Metadata with more combinations of values is refused: users are counted anew for all of them at each step."""
+
 _ROW_METADATA = ("device", "country")
 _RESERVED = ("user", "event", "query", "time", "rank", "url", "user_id", "event_id", "query_id", "url_id", "draw")
 """What metadata cannot be called, because a release, or the table it is made of, has a column of that name."""
@@ -337,6 +340,12 @@ class Rules(Method):
             f" GROUP BY e.user_id, {keys}",
             "pairs",
         )
+        (n,) = engine.row(f"SELECT count(*) AS n FROM (SELECT {names} FROM pairs e GROUP BY {keys}) AS different")
+        if n > MOST_COMBINATIONS:
+            raise QueryveilError(
+                f"The columns {', '.join(metadata)} have {n:,} combinations of values, which tells single users apart; "
+                "name columns with fewer values with --metadata."
+            )
         found = engine.table(f"SELECT {names} FROM pairs e GROUP BY {keys}")
         values = [_values(log, name) for name in metadata]
         combination = np.stack(
@@ -438,7 +447,11 @@ class _Values(NamedTuple):
 
 
 def _values(log: QueryLog, name: str) -> _Values:
-    found = log.engine.table(f'SELECT id, value FROM "extra {name}" ORDER BY id')
+    """The values that occur in `pairs`."""
+    found = log.engine.table(
+        f'SELECT x.id AS id, x.value AS value FROM "extra {name}" x JOIN (SELECT "{name} id" FROM pairs'
+        f' GROUP BY "{name} id") AS used ON used."{name} id" = x.id ORDER BY x.id'
+    )
     return _Values(found["id"].to_numpy(), found["value"].combine_chunks())
 
 
