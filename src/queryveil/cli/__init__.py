@@ -71,6 +71,7 @@ def main() -> None:
     try:
         build(words)()
     except QueryveilError as error:
+        _leave_if_stopped()
         _fail(str(error), 2)
     except KeyboardInterrupt:
         _fail("Stopped.", 130)
@@ -80,10 +81,7 @@ def main() -> None:
     except MemoryError:
         _fail("There is not enough memory for this log.", 2)
     except Exception as error:
-        if _stopped:  # DuckDB turns an interrupt into an error of its own
-            if _stopped[0] == signal.SIGINT:
-                _fail("Stopped.", 130)
-            sys.exit(128 + _stopped[0])
+        _leave_if_stopped()
         # Messages of other packages may quote the log, so they are shown only to who asks for them.
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
@@ -93,6 +91,14 @@ def main() -> None:
 
 
 _stopped: list[int] = []
+
+
+def _leave_if_stopped() -> None:
+    """End as one who was stopped: the engines turn an interrupt into an error of their own."""
+    if _stopped and _stopped[0] == signal.SIGINT:
+        _fail("Stopped.", 130)
+    if _stopped:
+        sys.exit(128 + _stopped[0])
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -167,6 +167,7 @@ def _read(
             cluster = Spark(session, work_dir=work_dir)
             cluster.progress = _tell_step
             opened.callback(cluster.close)
+            opened.callback(session.sparkContext.cancelAllJobs)
         with working("Reading"):
             log = read_log(list(paths), max_bad_rows=max_bad_rows, engine=cluster, **shared)
     elif engine == "duckdb":

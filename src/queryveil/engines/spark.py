@@ -8,6 +8,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -81,8 +82,11 @@ def start(
     builder = SparkSession.builder.appName("queryveil").master(master)
     for name, value in (chosen | dict(settings or {})).items():
         builder = builder.config(name, value)
+    ctrl_c = signal.getsignal(signal.SIGINT)
     with working(), _quiet():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    signal.signal(signal.SIGINT, ctrl_c)  # PySpark took it for itself
+    return session
 
 
 def _check_java() -> None:
