@@ -2,9 +2,11 @@ import bz2
 import gzip
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -389,3 +391,23 @@ def test_the_command_line_writes_the_same_release(tmp_path):
     assert next(one.batches()).equals(next(other.batches()))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["local", "log.tsv", "release"]
     assert sorted(path.name for path in (release / "log.parquet").iterdir()) == ["part-00000.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n"), (signal.SIGTERM, 143, "")]
+)
+def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
+    (tmp_path / "log.tsv").write_text(aol() * 50)
+    work = tmp_path / "work"
+    work.mkdir()
+    line = ["anonymize", "log.tsv", "--method", "affinity", "-k", "2", "-o", "release", "--engine", "spark",
+            "--master", "local[1]", "--conf", "spark.driver.memory=1g", "--work-dir", "work"]  # fmt: skip
+    command = [sys.executable, "-c", "from queryveil.cli import main; main()", *line]
+    run = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while run.poll() is None and len(list(work.glob("queryveil_*/*"))) < 6:
+        time.sleep(0.05)
+    run.send_signal(number)
+    _, err = run.communicate(timeout=120)
+    assert (run.returncode, err) == (code, said)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.tsv", "work"]
+    assert list(work.iterdir()) == []

@@ -64,9 +64,8 @@ def root(
 def main() -> None:
     """Run the command line; every failure is one sentence and an exit code."""
     # A polite kill must still remove what is half done.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
-    signal.signal(signal.SIGINT, _interrupt)
     words = sys.argv[1:] or _completed_words()
     try:
         build(words)()
@@ -74,7 +73,8 @@ def main() -> None:
         _leave_if_stopped()
         _fail(str(error), 2)
     except KeyboardInterrupt:
-        _fail("Stopped.", 130)
+        _leave_if_stopped()
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
@@ -103,12 +103,13 @@ def _leave_if_stopped() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     _stopped.append(number)
+    # An exception in the middle of a call to Spark would leave the connection in disorder; its jobs are ended instead,
+    # which ends the call. Who asks twice is served at once.
+    if len(_stopped) == 1 and options.stop_jobs():
+        return
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     sys.exit(128 + number)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _stopped.append(number)
-    raise KeyboardInterrupt
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -1,8 +1,10 @@
 """Options that several verbs share, and the way they open a log."""
 
 import inspect
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -133,6 +135,27 @@ opened = ExitStack()
 """Logs on a cluster, to be let go of at the end."""
 
 
+_cancel: list[Callable[[], None]] = []
+"""Ends what runs on a cluster."""
+_stopping = threading.Event()
+
+
+def stop_jobs() -> bool:
+    """End what runs on a cluster, and whatever starts there from now on; tell whether there is one."""
+    if _cancel:
+        _stopping.set()
+        threading.Thread(target=_keep_cancelling, daemon=True).start()
+    return bool(_cancel)
+
+
+def _keep_cancelling() -> None:
+    while _cancel:
+        for end in _cancel.copy():
+            with suppress(Exception):
+                end()
+        time.sleep(0.5)
+
+
 def _read(
     paths: Sequence[str],
     *,
@@ -167,7 +190,8 @@ def _read(
             cluster = Spark(session, work_dir=work_dir)
             cluster.progress = _tell_step
             opened.callback(cluster.close)
-            opened.callback(session.sparkContext.cancelAllJobs)
+            _cancel.append(session.sparkContext.cancelAllJobs)
+            opened.callback(_cancel.clear)
         with working("Reading"):
             log = read_log(list(paths), max_bad_rows=max_bad_rows, engine=cluster, **shared)
     elif engine == "duckdb":
@@ -198,6 +222,8 @@ _step: list[Callable[[str], None]] = []
 
 
 def _tell_step(name: str) -> None:
+    if _stopping.is_set():
+        raise QueryveilError("Stopped.")
     if _step:
         _step[-1](name)
 
