@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,15 +12,18 @@ import pytest
 
 import queryveil as qv
 
+needs_spark = pytest.mark.skipif(
+    find_spec("pyspark") is None or shutil.which("java") is None,
+    reason="needs PySpark (pip install 'queryveil[spark]') and Java 17",
+)
 on_both_engines = pytest.mark.parametrize("read", ["duckdb", "spark"], indirect=True)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """A session on this machine, whose shuffles have several parts even for a few rows."""
-    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17, and there is none")
+    if needs_spark.args[0]:
+        pytest.skip(needs_spark.kwargs["reason"])
     from queryveil.engines.spark import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

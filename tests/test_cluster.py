@@ -4,9 +4,9 @@ import sys
 import time
 
 import pyarrow as pa
-import pytest
 
 import queryveil as qv
+from tests.both import needs_spark
 from tests.cluster import Cluster
 from tests.test_engines import some_rows
 
@@ -19,7 +19,7 @@ def tables_in(folder) -> int:
     return sum(len(list(database.iterdir())) for database in folder.glob("queryveil_*"))
 
 
-@pytest.mark.usefixtures("spark")
+@needs_spark
 def test_a_lost_worker_does_not_lose_the_job(tmp_path):
     log = tmp_path / "log.tsv"
     rows = [row for row in some_rows(3000, seed=4) if row.query and row.time]

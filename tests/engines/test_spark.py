@@ -15,6 +15,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.formats import ReadOptions
+from tests.both import needs_spark
 from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines
 from tests.strategies import table
 from tests.test_engines import TABLE, some_rows
@@ -376,6 +377,7 @@ def test_on_a_cluster_a_shared_folder_must_be_named(spark, monkeypatch):
         Spark(spark, work_dir="/not/here")
 
 
+@needs_spark
 def test_the_command_line_writes_the_same_release(tmp_path):
     (tmp_path / "log.tsv").write_text(aol() * 2 + aol(ROWS[:2]))
     release = tmp_path / "release"
@@ -393,6 +395,7 @@ def test_the_command_line_writes_the_same_release(tmp_path):
     assert sorted(path.name for path in (release / "log.parquet").iterdir()) == ["part-00000.parquet"]
 
 
+@needs_spark
 @pytest.mark.parametrize(
     ("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n"), (signal.SIGTERM, 143, "")]
 )
