@@ -121,7 +121,7 @@ class LocalFolder(Folder):
 
     def uri(self, name: str) -> str:
         """The address of a file in it."""
-        return (self.path / name).absolute().as_uri()
+        return f"file://{(self.path / name).absolute()}"  # not encoded, because Hadoop does not decode
 
     def exists(self) -> bool:
         """Whether there is anything at its place."""

@@ -63,7 +63,7 @@ def test_numbers_go_through_all_parts_in_order(engine):
     assert keys == sorted(keys)
     rows_ = [(a, b, c is None, c or 0) for a, b, c in zip(*(found[key].to_pylist() for key in "abc"), strict=True)]
     assert rows_ == sorted(rows_)
-    assert engine.row("SELECT count(DISTINCT part) AS n FROM n")[0] > 1
+    assert engine.row('SELECT count(DISTINCT "part of the rows") AS n FROM n')[0] > 1
     engine.drop("n", "t")
 
 
@@ -140,6 +140,27 @@ def test_a_file_is_the_same_log_as_on_one_machine(engine, tmp_path, format, data
         local.facts.empty_rows,
         local.facts.bad_rows.count,
     )
+
+
+def test_odd_names_and_files_without_a_good_row(engine, tmp_path):
+    folder = tmp_path / "sp ace%20ü [1]"
+    folder.mkdir()
+    (folder / "a b%.tsv").write_text(aol())
+    (folder / "header only.tsv").write_text(aol([]))
+    (folder / "empty query.tsv").write_text("u\t\t2006-03-01 10:00:00\t\t\n")
+    files = sorted(folder.iterdir())
+    found = content(engine, [str(file).replace("[", "\\[").replace("]", "\\]") for file in files])
+    assert found.content == qv.read_log(files, max_bad_rows=1).facts.content
+
+
+def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
+    local, there = logs
+    folder = tmp_path / "out dir%20ü"
+    folder.mkdir()
+    qv.Equality(k=3).anonymize(there).save(folder / "r")
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert qv.verify(folder / "r", local).holds
+    assert qv.verify(folder / "r", there).holds
 
 
 def test_a_folder_of_parquet_files(engine, tmp_path):

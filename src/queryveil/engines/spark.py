@@ -44,6 +44,9 @@ _SETTINGS = {
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
 }
+_PART, _WITHIN = "part of the rows", "place in the part"
+"""Columns of a numbered table, called as nobody calls a column of a log."""
+
 _OPEN, _END = "queryveil says: ", " (end of what queryveil says)"
 _SENTENCE = re.compile(re.escape(_OPEN) + "(.*?)" + re.escape(_END), re.DOTALL)
 
@@ -271,24 +274,26 @@ class Spark:
                 *keys, *(F.col(f"`{key}`").asc_nulls_last() for key in then)
             )
             columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema.fields)
-            frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `part` int, `within` bigint")
+            frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `{_PART}` int, `{_WITHIN}` bigint")
         self.keep(frame, f"{name} parts")
         self.drop(f"{name} unsorted")
-        found = self.table(f'SELECT part, max(within) AS n FROM "{name} parts" GROUP BY part ORDER BY part')
+        found = self.table(
+            f'SELECT "{_PART}" AS part, max("{_WITHIN}") AS n FROM "{name} parts" GROUP BY "{_PART}" ORDER BY part'
+        )
         count = found["n"].to_numpy()
         offsets = {"part": found["part"], "before": np.cumsum(count) - count}
         self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
         with working():
             self.sql(
-                f'SELECT p.*, p.within + o.before AS "{column}" FROM "{name} parts" p'
-                f' JOIN "{name} offsets" o ON o.part = p.part'
+                f'SELECT p.*, p."{_WITHIN}" + o.before AS "{column}" FROM "{name} parts" p'
+                f' JOIN "{name} offsets" o ON o.part = p."{_PART}"'
             ).createOrReplaceTempView(f"`{name}`")
         parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
         self._order[name] = (column, tuple(then), parts)
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
-        hidden = ("part", "within")
+        hidden = (_PART, _WITHIN)
         return self.rows(name, f'SELECT r.* FROM "{name}" r', [c for c in self.columns(name) if c not in hidden])
 
     def rows(self, name: str, query: str, columns: Sequence[str]) -> "SparkRows":
@@ -351,7 +356,7 @@ class SparkRows:
         wanted = ", ".join(f'rows_."{name}" AS "{name}"' for name in self.columns)
         for part in range(self.parts):
             yield from self.engine.table(
-                f"SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_.part = {part} ORDER BY {order}"
+                f'SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_."{_PART}" = {part} ORDER BY {order}'
             ).to_batches()
 
     def frame(self) -> "DataFrame":
@@ -359,7 +364,7 @@ class SparkRows:
         from pyspark.sql import functions as F  # noqa: N812
 
         with working():
-            frame = self.engine.sql(self.query).repartitionById(self.parts, "part")
+            frame = self.engine.sql(self.query).repartitionById(self.parts, F.col(f"`{_PART}`"))
             frame = frame.sortWithinPartitions(*(F.col(f"`{key}`").asc_nulls_last() for key in self.order))
             return frame.select(*(F.col(f"`{name}`") for name in self.columns))
 
@@ -403,7 +408,7 @@ def _counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Itera
             within = number + np.cumsum(fresh)
             number = int(within[-1])
             extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within)]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=[*batch.schema.names, "part", "within"])
+            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=[*batch.schema.names, _PART, _WITHIN])
 
     return run
 

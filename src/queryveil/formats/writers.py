@@ -67,7 +67,7 @@ def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.Recor
 def open_table(path: Path) -> tuple[pa.Schema, InFiles]:
     """The columns of a released table, a file or a folder of files, and a way to read its batches."""
     files = sorted(path.glob("part-*")) if path.is_dir() else [path]
-    names = tuple(file.absolute().as_uri() for file in files)
+    names = tuple(f"file://{file.absolute()}" for file in files)
     if path.suffix == ".parquet":
         return pq.read_schema(files[0]).remove_metadata(), InFiles(names, lambda: _parquet_batches(files), None)
     with files[0].open("rb") as file:

@@ -5,6 +5,7 @@ whole digests; so ids have the order that they have on one machine, and no join 
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -191,7 +192,7 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
         raise QueryveilError("Spark does not read xz files; compress the log with gzip, bzip2 or zstd instead.")
     with working(where):
         lines = engine.session.read.option("lineSep", "\n").text(paths)
-        files = sorted(lines.inputFiles())
+        files = sorted(unquote(file) for file in lines.inputFiles())
         head = _head(engine, files)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise QueryveilError(f"The file {files[0]} is UTF-16; convert it to UTF-8 first.")
@@ -218,7 +219,8 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
 def _head(engine: Spark, files: Sequence[str]) -> bytes:
     """The first lines of the first file that has any."""
     for file in files:
-        found = engine.session.read.option("lineSep", "\n").text(file).limit(HEAD).toArrow()["value"]
+        plain = re.sub(r"([][{}*?\\])", r"\\\1", file)  # the name of a file, and no pattern
+        found = engine.session.read.option("lineSep", "\n").text(plain).limit(HEAD).toArrow()["value"]
         head = b"\n".join(found.cast(pa.binary()).to_pylist())
         if head.strip():
             return head + b"\n"
@@ -320,7 +322,8 @@ def _numbered(
         columns[f"{name} id"] = np.where(given, ids(rows.digests[kind], known[kind], id_mask), -1)
         columns[f"{name} text"] = pc.if_else(pa.array(given), rows.extras[name], None)
     columns["note"] = pa.nulls(n, pa.string())
-    return pa.table({name: columns[name] for name in schema.names}).cast(schema).combine_chunks().to_batches()[0]
+    arrays = [pa.array(columns[kind.name]).cast(kind.type) for kind in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _note(rows: Prepared, schema: pa.Schema) -> pa.RecordBatch:
