@@ -95,14 +95,14 @@ class QuerySpelling(Claim):
         """Look at every released query."""
         engine = log.engine
         engine.map("SELECT query FROM released GROUP BY query", self._wrong, pa.schema([("query", pa.string())]), "odd")
-        most = "t.n" if self.max_terms is None else str(self.max_terms)
-        found = first(
-            log,
-            "SELECT query FROM (SELECT query FROM odd UNION ALL SELECT q.query AS query FROM queries q JOIN"
-            " (SELECT query FROM released GROUP BY query) AS r ON r.query = q.query JOIN"
-            " (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t ON t.query_id = q.query_id"
-            f" WHERE t.n > {most}) AS wrong ORDER BY query LIMIT 1",
-        )
+        wrong = "SELECT query FROM odd"
+        if self.max_terms is not None:
+            wrong += (
+                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"
+                " AS r ON r.query = q.query JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t"
+                f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
+            )
+        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")
         engine.drop("odd")
         return None if found is None else f"the query '{found[0]}'"
 

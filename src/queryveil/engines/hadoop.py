@@ -113,18 +113,17 @@ class HadoopFolder(Folder):
         assert isinstance(stage, HadoopFolder)  # noqa: S101
         with working(self._address):
             self._files.setPermission(stage._path(), self._java.permission.FsPermission("755"))
-            old = None
-            if self.exists():
-                old = HadoopFolder(self._engine, f"{stage}-old")
-                self._files.rename(self._path(), old._path())
-            moved = self._files.rename(stage._path(), self._path())
-            if old is not None:
+            old = HadoopFolder(self._engine, f"{stage}-old") if self.exists() else None
+            # Renaming onto a folder that is still there would put the one inside the other.
+            moved = old is None or (self._files.rename(self._path(), old._path()) and not self.exists())
+            moved = moved and self._files.rename(stage._path(), self._path())
+            if old is not None and old.exists():
                 if moved:
                     old.remove()
                 else:
                     self._files.rename(old._path(), self._path())
         if not moved:
-            raise OSError(None, "the file system refuses to rename the finished folder")
+            raise OSError(None, f"the file system refuses to rename folders (look for {stage}-old)")
 
     def remove(self) -> None:
         """Remove it and all in it."""

@@ -471,6 +471,10 @@ def sentence_of(error: Exception, where: str) -> str:
         return f"Spark finds no file at {where}; check the path, and that all workers reach it."
     if "No space left on device" in text:
         return "A disk of the cluster is full; free some space, or name another --work-dir or spark.local.dir."
+    if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
+        return f"Spark has no connector for {where}; add it with --conf spark.jars.packages=..., or name another place."
+    if "Connection refused" in text and is_address(where):
+        return f"Nobody answers at {where}; check the address."
     if "Connection refused" in text or "SparkContext was shut down" in text or "stopped SparkContext" in text:
         return "The connection to Spark is lost; look at the master, and start again."
     condition = getattr(error, "getCondition", lambda: None)()

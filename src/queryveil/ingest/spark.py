@@ -200,7 +200,7 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
     check_format(format, options)
     if format == "parquet":
         with working(where):
-            return _from_frame(engine.session.read.parquet(*paths), options, where)
+            return _from_frame(engine.session.read.option("mergeSchema", "true").parquet(*paths), options, where)
     module = line_format(format)
     if module is None:
         raise QueryveilError(
@@ -439,7 +439,7 @@ def _make_words(engine: Spark, known: dict[tuple[int, int], int], id_mask: int) 
     queries = "SELECT query_id, query FROM queries"
     while True:
         engine.map(queries, partial(_distinct_words, known=known, mask=id_mask), _WORDS, "some words")
-        engine.materialize("SELECT word_id, word FROM `some words` GROUP BY word_id, word", "words")
+        engine.materialize('SELECT word_id, word FROM "some words" GROUP BY word_id, word', "words")
         engine.drop("some words")
         clashes = _clashes(engine, "words", "word_id", "word", id_mask)
         if not clashes:
