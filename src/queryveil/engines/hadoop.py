@@ -1,6 +1,7 @@
 """A folder on whatever file system a cluster reaches (HDFS, S3, ...), through the Hadoop client that Spark brings."""
 
 import uuid
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -54,8 +55,8 @@ class HadoopFolder(Folder):
 
     def files(self) -> list[str]:
         """The files in it and below, by name."""
-        root = self._files.makeQualified(self._path()).toString().rstrip("/") + "/"
         with working(self._address):
+            root = self._files.makeQualified(self._path()).toString().rstrip("/") + "/"
             found, names = self._files.listFiles(self._path(), True), []
             while found.hasNext():
                 names.append(found.next().getPath().toString().removeprefix(root))
@@ -63,20 +64,17 @@ class HadoopFolder(Folder):
 
     def read(self, name: str) -> bytes:
         """The content of a small file."""
-        if not self._files.exists(self._path(name)):
+        with working(self._address):
+            there = self._files.exists(self._path(name))
+        if not there:
             raise FileNotFoundError(name)
-        stream = self._files.open(self._path(name))
-        try:
+        with working(self._address), closing(self._files.open(self._path(name))) as stream:
             return bytes(self._apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file."""
-        with working(self._address):
-            stream = self._files.create(self._path(name), False)
+        with working(self._address), closing(self._files.create(self._path(name), False)) as stream:
             stream.write(bytearray(content))
-            stream.close()
 
     def sha256(self) -> dict[str, str]:
         """The SHA-256 of every file, in hexadecimal, told by the workers."""

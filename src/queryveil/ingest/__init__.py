@@ -104,7 +104,12 @@ def read_log(
 
         cluster = engine if isinstance(engine, Spark) else Spark(engine)
         refuse = partial(_refuse_bad, max_bad_rows)
-        return read_spark(source, cluster, format=format, options=options, refuse=refuse)
+        try:
+            return read_spark(source, cluster, format=format, options=options, refuse=refuse)
+        except BaseException:
+            if cluster is not engine:  # nobody else could let go of what was read so far
+                cluster.close()
+            raise
     if isinstance(source, str | Path):
         where, todo = str(source), tasks([source], format, options)[1]
     elif isinstance(source, Sequence) and source and all(isinstance(part, str | Path) for part in source):

@@ -129,6 +129,9 @@ def read_spark(
         id_mask: Which bits of a digest make an id; all but in tests.
     """
     rows = find_rows(source, engine, format, options)
+    odd = next((name for name in rows.extras if "`" in name or "." in name), None)
+    if odd is not None:
+        raise QueryveilError(f"A column of {rows.where} is called '{odd}', which Spark would misread; rename it.")
     kinds = ["user", "query", "url", *(f"extra {name}" for name in rows.extras)]
     known: dict[str, dict[tuple[int, int], int]] = {kind: {} for kind in (*kinds, "word")}
     while True:
@@ -246,7 +249,8 @@ def _stretches(
         for begin, end in pairwise(edges):
             if begin == end:
                 continue
-            place = (unquote(batch["file"][begin].as_py()), batch["start"][begin].as_py())
+            file_name = unquote(batch["file"][begin].as_py()).removeprefix("file://").removeprefix("file:")
+            place = (file_name, batch["start"][begin].as_py())
             values = batch["value"].slice(begin, end - begin).cast(pa.large_binary())
             if place != here:
                 here, line, lines = place, 1, lines_of(place[0])
