@@ -189,8 +189,10 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
 
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
-    paths = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
-    where = paths[0] if len(paths) == 1 else "the files"
+    given = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
+    # A file that is there is meant by its name, even if that looks like a pattern.
+    paths = [_plain(path) if not is_address(path) and Path(path).exists() else path for path in given]
+    where = given[0] if len(given) == 1 else "the files"
     if any(path.endswith(".xz") for path in paths):
         raise QueryveilError("Spark does not read xz files; compress the log with gzip, bzip2 or zstd instead.")
     with working(where):
@@ -222,12 +224,16 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
 def _head(engine: Spark, files: Sequence[str]) -> bytes:
     """The first lines of the first file that has any."""
     for file in files:
-        plain = re.sub(r"([][{}*?\\])", r"\\\1", file)  # the name of a file, and no pattern
-        found = engine.session.read.option("lineSep", "\n").text(plain).limit(HEAD).toArrow()["value"]
+        found = engine.session.read.option("lineSep", "\n").text(_plain(file)).limit(HEAD).toArrow()["value"]
         head = b"\n".join(found.cast(pa.binary()).to_pylist())
         if head.strip():
             return head + b"\n"
     return b""
+
+
+def _plain(path: str) -> str:
+    """A path that means itself and is no pattern."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def _stretches(
