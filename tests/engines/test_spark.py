@@ -236,6 +236,17 @@ def test_a_path_that_does_not_exist_and_a_schema_that_does_not_fit(engine, tmp_p
         qv.read_log(tmp_path / "log.parquet", engine=engine)
 
 
+def test_types_and_names_that_spark_does_not_read_are_one_sentence(engine, tmp_path):
+    pq.write_table(
+        pa.table({"user": ["u"], "query": ["q"], "time": pa.array([1], pa.timestamp("ns"))}), tmp_path / "ns.parquet"
+    )
+    with pytest.raises(qv.QueryveilError, match=r"does not read a type of .*ns.parquet, such as times in nanoseconds"):
+        qv.read_log(tmp_path / "ns.parquet", engine=engine)
+    pq.write_table(pa.table({"user": ["u"], "query": ["q"], "X": ["a"], "x": ["b"]}), tmp_path / "case.parquet")
+    with pytest.raises(qv.QueryveilError, match="have the same name but for case"):
+        qv.read_log(tmp_path / "case.parquet", engine=engine)
+
+
 def test_the_driver_sees_small_results_alone(spark, monkeypatch):
     rows = some_rows(1500, seed=11)
     seen = []

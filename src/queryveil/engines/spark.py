@@ -471,6 +471,10 @@ def sentence_of(error: Exception, where: str) -> str:
         return f"Spark finds no file at {where}; check the path, and that all workers reach it."
     if "No space left on device" in text:
         return "A disk of the cluster is full; free some space, or name another --work-dir or spark.local.dir."
+    if "PARQUET_TYPE_ILLEGAL" in text:
+        return f"Spark does not read a type of {where}, such as times in nanoseconds; write them in microseconds."
+    if "COLUMN_ALREADY_EXISTS" in text:
+        return f"Two columns of {where} have the same name but for case; give each a name of its own."
     if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
         return f"Spark has no connector for {where}; add it with --conf spark.jars.packages=..., or name another place."
     if "Connection refused" in text and is_address(where):
