@@ -41,8 +41,13 @@ def test_no_such_file(tmp_path):
     assert "no file in the folder" in refused(tmp_path)
 
 
+def test_an_address_without_spark():
+    assert "read it with --engine spark" in refused("s3://bucket/log.tsv")
+
+
 def test_a_format_that_cannot_be_told(write):
     assert "name it with --format" in refused(write("log", "what\nis\nthis\n"))
+    assert "name it with --format" in refused(write("bytes", "a,b\rc,d\0\n"))
 
 
 def test_files_of_two_formats(write):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
+from queryveil.files import is_address
 from queryveil.formats.rows import Rows, Task
 
 BLOCK = 16 << 20
@@ -72,6 +73,8 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
             raise QueryveilError(f"{place} is not a regular file, and a log is read more than once; save it first.")
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path)) if Path(p).is_file())
+            if not matches and is_address(path):
+                raise QueryveilError(f"{path} is not on this machine; read it with --engine spark, or copy it here.")
             if not matches:
                 raise QueryveilError(
                     f"There is no file {place}; check the path, or quote a pattern such as 'log-*.gz'."

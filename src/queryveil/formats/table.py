@@ -17,7 +17,10 @@ def header(head: bytes, delimiter: str) -> list[str]:
     text = first.decode("utf-8", "replace")
     if delimiter == "\t":
         return [name.strip() for name in text.split(delimiter)]
-    return [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
+    try:
+        return [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
+    except csv.Error:  # not a line of CSV at all: it names no column
+        return []
 
 
 def header_of(name: str, head: bytes) -> list[str]:
