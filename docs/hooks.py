@@ -61,8 +61,15 @@ def recipe(name: str) -> str:
 def options(verb: str) -> str:
     """The arguments and options of a verb, as its help lists them."""
     commands: dict[str, Any] = typer.main.get_command(cli.build([])).commands  # type: ignore[attr-defined]
+    below = getattr(commands[verb], "commands", None)
+    if below is None:
+        return _options(commands[verb])
+    return "\n".join(f"`queryveil {verb} {name}`:\n\n{_options(command)}" for name, command in below.items())
+
+
+def _options(command: Any) -> str:
     rows = []
-    for one in commands[verb].params:
+    for one in command.params:
         if "--help" in one.opts:
             continue
         names = [one.metavar or one.name.upper()] if one.param_type_name == "argument" else sorted(one.opts, key=len)

@@ -6,11 +6,25 @@ Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad inpu
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import typer
 
-from queryveil.cli import anonymize, concepts, explain, neighbours, options, profile, sweep, synth, verify
+from queryveil.cli import (
+    anonymize,
+    concepts,
+    directory,
+    explain,
+    knowledge,
+    link,
+    neighbours,
+    options,
+    profile,
+    sweep,
+    synth,
+    verify,
+)
 from queryveil.errors import QueryveilError
 
 
@@ -33,7 +47,19 @@ def build(words: list[str]) -> typer.Typer:
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
     app.command("explain")(options.reads_log(explain.explain))
+    app.command("link")(options.reads_log(link.link))
+    app.add_typer(_group("knowledge", show=knowledge.show), help="Look into a knowledge base.")
+    app.add_typer(_group("directory", build=directory.build), help="Make a knowledge base of a web directory's dump.")
     return app
+
+
+def _group(name: str, **verbs: Callable[..., None]) -> typer.Typer:
+    """Verbs under a common word."""
+    group = typer.Typer(name=name, no_args_is_help=True)
+    group.callback()(lambda: None)  # else Typer would take a single verb for the group itself
+    for verb, function in verbs.items():
+        group.command(verb)(function)
+    return group
 
 
 def _completed_words() -> list[str]:

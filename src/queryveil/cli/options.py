@@ -229,8 +229,8 @@ def _tell_step(name: str) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Any]:
-    """A line on the terminal with the rows done so far; nothing where stderr is no terminal."""
+def progress(what: str, unit: str = "rows") -> Iterator[Any]:
+    """A line on the terminal with what is done so far; nothing where stderr is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -242,7 +242,7 @@ def progress(what: str) -> Iterator[Any]:
         task = bar.add_task(what, total=None, rows="")
         _step.append(lambda name: bar.update(task, rows=name))
         try:
-            yield lambda rows: bar.update(task, rows=f"{rows:,} rows")
+            yield lambda rows: bar.update(task, rows=f"{rows:,} {unit}")
         finally:
             _step.pop()
 

@@ -57,10 +57,25 @@ class DuckDB:
 
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Copy a stream of batches into a table, which spills when it outgrows the memory."""
+        failure: list[BaseException] = []
+
+        def told() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from batches()
+            except BaseException as error:
+                failure.append(error)
+                raise
+
         with self._work():
-            self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, batches()))
-            self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
-            self._connection.unregister("stream_in")
+            self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, told()))
+            try:
+                self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
+            except duckdb.Error:
+                if failure:  # DuckDB would wrap what the stream says in words of its own
+                    raise failure[0] from None
+                raise
+            finally:
+                self._connection.unregister("stream_in")
 
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query as a table, which spills when it outgrows the memory."""

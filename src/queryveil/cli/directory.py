@@ -1,0 +1,54 @@
+"""queryveil directory: knowledge bases from the dumps of web directories."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def build(
+    dump: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DUMP",
+            help="structure.rdf.u8 and content.rdf.u8, Curlie's two tables, or one table of paths and addresses.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The folder to make, such as odp.qvd.", show_default=False)
+    ],
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--leave-out",
+            metavar="NAME",
+            help="A top category to leave out: World, Regional, Kids; repeat it.",
+            show_default="nothing",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier directory.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make a directory of the web from a dump, once; it is opened in no time after that.
+
+    Files may be compressed. Entries that cannot be read are left out and counted.
+    """
+    from queryveil.knowledge.directory import build_directory
+
+    with options.progress("Building", "sites") as update:
+        about = build_directory(dump, output, leave_out=leave_out or (), overwrite=overwrite, progress=update)
+    if as_json:
+        typer.echo(json.dumps(about, indent=2))
+        return
+    left_out = about.pop("left_out")
+    names = ("categories", "levels", "sites", "hosts", "terms")
+    rows = [(name, f"{about[name]:,}") for name in names] + [
+        (f"left out: {what}", f"{n:,}") for what, n in left_out.items()
+    ]
+    options.tables(
+        options.table(f"The directory {output}", ("", ""), rows),
+        f"Link a log to it with:  queryveil link LOG --knowledge {output}",
+    )

@@ -1,0 +1,38 @@
+"""queryveil knowledge: look into a knowledge base."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+Name = Annotated[
+    str, typer.Argument(metavar="KNOWLEDGE", help="wordnet, or a directory that was built.", show_default=False)
+]
+
+
+def show(
+    name: Name,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A word, a phrase, or a site.", show_default=False)],
+    categories: Annotated[int, typer.Option("--categories", min=1, help="How many nodes to show.")] = 5,
+    neighbours: Annotated[int, typer.Option("--neighbours", min=0, help="How many neighbours to show.")] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Show where a text sits in a knowledge base: the path to it, what is right below, and what is beside it."""
+    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge.places import places
+
+    found = places(open_knowledge(name), text, categories)
+    if as_json:
+        typer.echo(json.dumps({"text": text, "nodes": [place.as_dict() for place in found]}, indent=2))
+        return
+    if not found:
+        options.tables(f"'{options.printable(text)}' is not in {name}.")
+        raise typer.Exit(1)
+    for place in found:
+        options.tables(f"{options.printable(' > '.join(place.path))}   (as {place.found_as})")
+        for what, names in (("below", place.below), ("beside", place.beside)):
+            if names and neighbours:
+                more = f", and {len(names) - neighbours:,} more" if len(names) > neighbours else ""
+                options.tables(f"  {what}: {options.printable(', '.join(names[:neighbours]))}{more}")

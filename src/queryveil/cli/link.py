@@ -1,0 +1,129 @@
+"""queryveil link: how much of a log a knowledge base covers."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.knowledge import Knowledge, Links, Resolver
+
+_ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": "queries"}
+
+
+def link(
+    reader: options.Reader,
+    log: options.Logs,
+    knowledge: Annotated[str, typer.Option("--knowledge", help="wordnet, or a directory that was built.")] = "wordnet",
+    linker: Annotated[
+        str, typer.Option("--linker", help="What is looked up: terms, phrases, domains or embedding.")
+    ] = "terms",
+    categories: Annotated[
+        int, typer.Option("--categories", min=1, help="Categories that each of them has at most.")
+    ] = 1,
+    resolver: Annotated[
+        str | None,
+        typer.Option(
+            "--resolver",
+            help="Where the site of a query comes from, for domains: clicks or sites.",
+            show_default="clicks",
+        ),
+    ] = None,
+    send_queries_to: Annotated[
+        str | None,
+        typer.Option(
+            "--send-queries-to",
+            metavar="URL",
+            help="Send EVERY query to a search engine that answers as SearXNG does.",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache", metavar="FILE", help="Keep its answers here, to go on after a break.", show_default=False
+        ),
+    ] = None,
+    rate: Annotated[float, typer.Option("--rate", help="Queries to send a second, at most.")] = 1.0,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for an answer.")] = 10.0,
+    examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Link the queries of a log to a tree of topics, and show how much of the log that covers.
+
+    It shows queries of the log as they were typed: it is for whoever may see the log.
+    """
+    from queryveil.knowledge import LINKERS, open_knowledge
+    from queryveil.knowledge import link as link_log
+
+    if linker not in LINKERS:
+        raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")
+    base = open_knowledge(knowledge)
+    chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
+    read = reader(log)
+    with options.progress("Linking", "queries") as update:
+        found = link_log(read, base, linker, categories=categories, resolver=chosen, progress=update)
+        covered = found.coverage(read.events_per_query)
+    shown = _examples(found, read.query_text, read.events_per_query, examples)
+    if as_json:
+        rows = [row.__dict__ for row in covered]
+        typer.echo(
+            json.dumps({"knowledge": base.name, "linker": linker, "coverage": rows, "examples": shown}, indent=2)
+        )
+        return
+    items = _ITEMS[linker]
+    cells = [
+        (
+            f"level {row.level}" if row.level else "linked",
+            *(f"{share:.1%}" for share in (row.items, row.occurrences, row.queries, row.events)),
+        )
+        for row in covered
+    ]
+    title = f"What {base.name} covers of {read.n_queries:,} distinct queries, by {linker}"
+    head = ("", f"distinct {items}", f"{items} of queries", "distinct queries", "events")
+    parts: list[Any] = [options.table(title, head, cells)]
+    if shown:
+        lines = [
+            (options.printable(str(row["query"])), options.printable("; ".join(row["nodes"]) or "-")) for row in shown
+        ]
+        parts.append(options.table("Queries, the most frequent first, and where they sit", ("query", "nodes"), lines))
+    options.tables(*parts)
+
+
+def _resolver(
+    linker: str, name: str | None, base: "Knowledge", url: str | None, cache: str | None, rate: float, timeout: float
+) -> "Resolver | None":
+    from queryveil.knowledge import Clicks, Remote, Sites
+
+    if (name or url) and linker != "domains":
+        raise QueryveilError("--resolver and --send-queries-to are for --linker domains.")
+    if url is not None:
+        if name is not None:
+            raise QueryveilError("Give either --resolver or --send-queries-to, not both.")
+        if cache is None:
+            raise QueryveilError("--send-queries-to needs --cache FILE, where answers are kept in case of a break.")
+        return Remote(url, cache, rate=rate, timeout=timeout)
+    if cache is not None:
+        raise QueryveilError("--cache is for --send-queries-to.")
+    if name not in (None, "clicks", "sites"):
+        raise QueryveilError(f"There is no resolver '{name}'; there are clicks and sites, or --send-queries-to URL.")
+    return Sites(base) if name == "sites" else Clicks() if name == "clicks" else None
+
+
+def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[dict[str, Any]]:
+    """The most frequent queries; of equals those with the smallest id."""
+    import numpy as np
+
+    start, nodes = found.nodes()
+    order = np.lexsort((np.arange(len(events)), -events))[:wanted]
+    path = found.taxonomy.path
+    return [
+        {
+            "query": queries[int(q)].as_py(),
+            "nodes": [path(int(node), between=" > ") for node in nodes[start[q] : start[q + 1]]],
+        }
+        for q in order
+    ]

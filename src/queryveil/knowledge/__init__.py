@@ -1,0 +1,83 @@
+"""Where a query, phrase, term or address sits in a tree of topics.
+
+Methods see a tree with integer nodes (`Taxonomy`) and the nodes that each query is linked to (`Links`), whatever the
+knowledge base: WordNet, which ships with queryveil, or a directory of the web that the user brings.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.linkers import hosts_needed, link_domains, link_phrases, link_terms
+from queryveil.knowledge.links import Coverage, Links
+from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
+from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.log import QueryLog, local
+
+__all__ = [
+    "Clicks",
+    "Coverage",
+    "Knowledge",
+    "Links",
+    "Remote",
+    "Resolver",
+    "Sites",
+    "Taxonomy",
+    "link",
+    "open_knowledge",
+]
+
+LINKERS = ("terms", "phrases", "domains")
+
+
+def open_knowledge(name: str | Path) -> Knowledge:
+    """Open a knowledge base.
+
+    Args:
+        name: `wordnet`, which ships with queryveil, or the folder of a directory that `build_directory` made.
+    """
+    if str(name) == "wordnet":
+        from queryveil.knowledge.wordnet import wordnet
+
+        return wordnet()
+    if not Path(name).exists():
+        raise QueryveilError(
+            f"There is no knowledge base '{name}'; there is wordnet, and what 'queryveil directory build' makes."
+        )
+    from queryveil.knowledge.directory import open_directory
+
+    return open_directory(name)
+
+
+def link(
+    log: QueryLog,
+    knowledge: Knowledge | str | Path = "wordnet",
+    linker: str = "terms",
+    *,
+    categories: int = 1,
+    resolver: Resolver | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Links:
+    """Link every distinct query of a log to nodes of a tree of topics.
+
+    Args:
+        log: What `read_log` gave.
+        knowledge: A knowledge base, or what `open_knowledge` takes.
+        linker: What is looked up: `terms`, `phrases`, `domains`, or `embedding` for whole queries by what they mean.
+        categories: How many nodes an item has at most.
+        resolver: Finds the site of a query, for `domains`: by default the clicks of the log.
+        progress: Called with the number of queries so far, where that takes its time.
+    """
+    base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
+    if categories < 1:
+        raise QueryveilError(f"The number of categories must be at least 1. Got {categories} instead.")
+    queries = local(log, "Linking").query_text
+    if linker == "terms":
+        return link_terms(queries, base, categories=categories)
+    if linker == "phrases":
+        return link_phrases(queries, base, categories=categories)
+    if linker == "domains":
+        hosts_needed(base)
+        return link_domains((resolver or Clicks()).resolve(log, progress), base, categories=categories)
+    raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")

@@ -1,0 +1,345 @@
+"""A directory of the web as a knowledge base: built once from a dump, then opened where it lies.
+
+A built directory is a folder of plain arrays that are mapped into memory, so opening it takes no time:
+
+| file | what it holds |
+|---|---|
+| about.json | format version, counts, options, what was left out of the dump |
+| tree-*.npy, nodes.arrow | the tree; the name, description and number of sites of every category |
+| terms-*.npy | from stems of words to categories, ranked as a directory search would |
+| phrases-*.npy | from labels and their stems to categories |
+| hosts-*.npy | from hosts to categories |
+| sites/ | a full-text index over the titles and descriptions of the sites |
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.engines import DuckDB
+from queryveil.errors import QueryveilError
+from queryveil.files import LocalFolder
+from queryveil.kernels.digest import digests
+from queryveil.kernels.intern import Interner
+from queryveil.kernels.ranks import best_of
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.dumps import Dump, open_dump
+from queryveil.knowledge.hosts import MOST_LABELS, PARENTS, domains_of, hosts_of, parent_of
+from queryveil.knowledge.index import Index, offsets, ranges
+from queryveil.knowledge.sites import SiteWriter
+from queryveil.knowledge.stems import stem_words, stemmed
+from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.text import STOP_WORDS, normal_form, words
+from queryveil.text.arrays import byte_spans
+
+VERSION = 1
+MOST_CATEGORIES = 10
+_INDEXES = ("terms", "phrases", "hosts")
+_ARRAYS = ("low", "high", "start", "node")
+_TREE = ("parent", "depth", "end", "leaves")
+_ALIASES = {"Kids": "Kids_and_Teens"}
+
+
+def build_directory(
+    paths: Sequence[str | Path],
+    target: str | Path,
+    *,
+    leave_out: Sequence[str] = (),
+    overwrite: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Make a directory from a dump.
+
+    Args:
+        paths: `structure.rdf.u8` and `content.rdf.u8` of the Open Directory, the two tables of Curlie, or one table of
+            paths and addresses; maybe compressed.
+        target: The folder to make.
+        leave_out: Top categories to leave out, such as World, Regional, Kids.
+        overwrite: Replace what is there.
+        progress: Called with the number of sites so far.
+
+    Returns:
+        What `about.json` says.
+    """
+    place = LocalFolder(target)
+    if place.exists() and not (overwrite and (place.path / "about.json").is_file()):
+        raise QueryveilError(f"{target} exists already; choose another name, or replace a directory with --overwrite.")
+    if place.parent() is None:
+        raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")
+    dump = open_dump(paths)
+    stage = place.stage()
+    try:
+        about = _Build(dump, stage.path, tuple(_ALIASES.get(name, name) for name in leave_out)).run(progress)
+        place.take(stage)
+    finally:
+        stage.remove()
+    return about
+
+
+class _Build:
+    """The steps from a dump to a folder."""
+
+    def __init__(self, dump: Dump, folder: Path, leave_out: tuple[str, ...]) -> None:
+        self.dump = dump
+        self.folder = folder
+        self.leave_out = leave_out
+        self.terms = _Texts()
+        self.hosts = _Texts()
+
+    def run(self, progress: Callable[[int], None] | None) -> dict[str, Any]:
+        paths = self._categories()
+        engine = DuckDB(memory_limit="1500MB")
+        try:
+            engine.load("postings", _POSTINGS, lambda: self._postings(paths, progress))
+            self._hosts(engine)
+            self._terms(engine)
+        finally:
+            engine.close()
+        left_out = {reason: count for reason, count in sorted(self.dump.left_out.items()) if count}
+        about = {
+            "format": VERSION,
+            "kind": self.dump.kind,
+            "left_out_branches": list(self.leave_out),
+            "categories": len(self.taxonomy),
+            "levels": self.taxonomy.height,
+            "sites": int(self.sites.sum()),
+            "hosts": len(self.hosts),
+            "terms": len(self.terms),
+            "left_out": left_out,
+        }
+        (self.folder / "about.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        return about
+
+    def _wanted(self, paths: pa.Array) -> pa.Array:
+        """Which paths are in none of the branches that are left out."""
+        top = pc.struct_field(pc.extract_regex(paths, "^(?P<top>[^/]*)"), "top")
+        return pc.fill_null(pc.invert(pc.is_in(top, value_set=pa.array(self.leave_out, pa.string()))), False)
+
+    def _categories(self) -> Index:
+        """Read the tree; gives an index from paths to nodes."""
+        text_of: dict[str, str] = {}
+        for batch in self.dump.categories():
+            wanted = batch.filter(self._wanted(batch["path"]))
+            text_of.update(zip(wanted["path"].to_pylist(), wanted["text"].to_pylist(), strict=True))
+        for root in ("", "Top"):
+            text_of.pop(root, None)
+        if not text_of:
+            raise QueryveilError("The dump has no category that is not left out; check that it is the right file.")
+        # With a separator that sorts before all letters, the order of the paths is that of a walk down the tree.
+        known = sorted({path.strip("/").replace("/", "\x00") for path in text_of} - {""})
+        paths, depth, open_ = [""], [0], list[str]()
+        for path in known:
+            parts = path.split("\x00")
+            shared = 0
+            while shared < min(len(open_), len(parts)) and open_[shared] == parts[shared]:
+                shared += 1
+            for level in range(shared, len(parts)):
+                paths.append("/".join(parts[: level + 1]))
+                depth.append(level + 1)
+            open_ = parts
+        path = pa.array(paths)
+        name = pc.struct_field(pc.extract_regex(path, "(?P<name>[^/]*)$"), "name")
+        name = pc.replace_substring(name, "_", " ")
+        names = pa.concat_arrays([pa.array(["Top"]), name[1:]])
+        self.taxonomy = Taxonomy.from_depths(np.array(depth), names)
+        self.texts = pa.array([text_of.get(path, "") for path in paths])
+        for key in _TREE:
+            np.save(self.folder / f"tree-{key}.npy", getattr(self.taxonomy, key))
+        return Index.of(path, np.arange(len(path), dtype=np.int32))
+
+    def _postings(self, paths: Index, progress: Callable[[int], None] | None) -> Iterator[pa.RecordBatch]:
+        """Read the sites; gives how many sites of a category have a term, or are on a host or below it."""
+        self.sites = np.zeros(len(self.taxonomy), np.int64)
+        seen = 0
+        with SiteWriter(self.folder / "sites") as writer:
+            for batch in self.dump.sites():
+                batch = batch.filter(self._wanted(batch["path"]))
+                node = paths.first(batch["path"])
+                host = hosts_of(batch["url"])
+                known = node >= 0
+                good = known & host.is_valid().to_numpy(zero_copy_only=False)
+                self.dump.left_out["sites in a category that is not in the tree"] += int((~known).sum())
+                self.dump.left_out["sites without a host"] += int((known & ~good).sum())
+                batch, host, node = batch.filter(pa.array(good)), host.filter(pa.array(good)), node[good]
+                self.sites += np.bincount(node, minlength=len(self.sites))
+                writer.add(batch)
+                yield from (self._terms_of(batch, node), *self._hosts_of(host, node))
+                seen += len(batch)
+                if progress:
+                    progress(seen)
+        if seen == 0:
+            raise QueryveilError("The dump has no site in any of its categories; check that the files belong together.")
+
+    def _terms_of(self, batch: pa.RecordBatch, node: NDArray[np.int32]) -> pa.RecordBatch:
+        text = pc.binary_join_element_wise(batch["title"].fill_null(""), batch["text"].fill_null(""), " ")
+        split = words(normal_form(text))
+        coded = split.text.dictionary_encode()
+        term = self.terms.number(stem_words(coded.dictionary))[coded.indices.to_numpy()]
+        site = np.repeat(np.arange(len(node)), split.per_query)
+        # A site counts once, however often it says a word.
+        pairs = np.unique(site << 32 | term)
+        return _counted("term", pairs & 0xFFFFFFFF, node[pairs >> 32])
+
+    def _hosts_of(self, host: pa.Array, node: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
+        """The hosts themselves, and all domains above them as `above`."""
+        yield _counted("host", self.hosts.number(host), node)
+        domain = domains_of(host)
+        for labels in range(1, MOST_LABELS):
+            parent = parent_of(host, domain, labels)
+            some = parent.is_valid()
+            if not pc.any(some).as_py():
+                break
+            here = some.to_numpy(zero_copy_only=False)
+            yield _counted("above", self.hosts.number(parent.filter(some)), node[here])
+
+    def _hosts(self, engine: DuckDB) -> None:
+        """A host ranks its categories by its own sites, then by those of the hosts below it, then by depth."""
+        rows = engine.table(
+            "SELECT key, node, CAST(sum(CASE WHEN kind = 'host' THEN n ELSE 0 END) AS BIGINT) AS own,"
+            " CAST(sum(CASE WHEN kind = 'above' THEN n ELSE 0 END) AS BIGINT) AS below FROM postings"
+            " WHERE kind <> 'term' GROUP BY key, node ORDER BY key, node"
+        )
+        key, node, own, below = (rows[name].to_numpy() for name in ("key", "node", "own", "below"))
+        then = below * 256 - self.taxonomy.depth[node]
+        self._save("hosts", self.hosts, key, node, own, then)
+
+    def _terms(self, engine: DuckDB) -> None:
+        """A term ranks the categories that are called so first, then those with it in their name, then the others.
+
+        Within each, by the number of sites that have it: at or below a category whose name has it, else right in it.
+        """
+        rows = engine.table(
+            "SELECT key, node, CAST(sum(n) AS BIGINT) AS n FROM postings WHERE kind = 'term'"
+            " GROUP BY key, node ORDER BY key, node"
+        )
+        engine.drop("postings")
+        pair = rows["key"].to_numpy() << 32 | rows["node"].to_numpy()
+        sites = rows["n"].to_numpy()
+        del rows
+        label = normal_form(pa.concat_arrays([pa.array([""]), self.taxonomy.names[1:]]))  # the root's is no topic
+        split = words(label)
+        named = np.repeat(np.arange(len(label)), split.per_query)
+        term = self.terms.number(stem_words(split.text)).astype(np.int64)
+        by_name, first = np.unique(term << 32 | named, return_index=True)
+        whole = (split.per_query == 1)[named][first]
+        running = offsets(sites)
+        low = np.searchsorted(pair, by_name)
+        high = np.searchsorted(pair, by_name - (by_name & 0xFFFFFFFF) + self.taxonomy.end[by_name & 0xFFFFFFFF])
+        both = np.union1d(pair, by_name)
+        score = np.zeros(len(both), np.int64)
+        score[np.searchsorted(both, pair)] = sites
+        at = np.searchsorted(both, by_name)
+        score[at] = running[high] - running[low] + ((1 + whole.astype(np.int64)) << 40)
+        node = (both & 0xFFFFFFFF).astype(np.int32)
+        self._save("terms", self.terms, both >> 32, node, score, -self.taxonomy.depth[node].astype(np.int64))
+        self._phrases(label)
+
+    def _phrases(self, label: pa.Array) -> None:
+        """A label that several categories have means the one nearest to the root, then that with the most sites."""
+        running = offsets(self.sites)
+        below = running[self.taxonomy.end] - running[:-1]
+        stop = pc.is_in(label, value_set=pa.array(sorted(STOP_WORDS)))
+        nodes = np.arange(1, len(label))[~stop.to_numpy(zero_copy_only=False)[1:]]
+        nodes = nodes[np.lexsort((nodes, -below[nodes], self.taxonomy.depth[nodes]))].astype(np.int32)
+        texts = label.take(pa.array(nodes))
+        self._write("phrases", Index.of_labels(texts, nodes, most=MOST_CATEGORIES))
+        table = pa.table({"name": self.taxonomy.names, "text": self.texts, "sites": below})
+        with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+
+    def _save(
+        self,
+        name: str,
+        texts: "_Texts",
+        key: NDArray[np.int64],
+        node: NDArray[np.int32],
+        first: NDArray[np.int64],
+        then: NDArray[np.int64],
+    ) -> None:
+        """Keep the best categories of every key, in the order of the digests of its texts."""
+        start = np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key))
+        kept_start, kept = best_of(start, first, then, MOST_CATEGORIES)
+        low, high = texts.digests()
+        here = key[start[:-1]]
+        low, high = low[here], high[here]
+        order = np.lexsort((high, low))
+        size = np.diff(kept_start)[order]
+        place = ranges(kept_start[:-1][order], size)
+        self._write(name, Index(low[order], high[order], offsets(size), node[kept[place]]))
+
+    def _write(self, name: str, index: Index) -> None:
+        for key in _ARRAYS:
+            np.save(self.folder / f"{name}-{key}.npy", getattr(index, key))
+
+
+_POSTINGS = pa.schema([("kind", pa.string()), ("key", pa.int64()), ("node", pa.int32()), ("n", pa.int32())])
+
+
+def _counted(kind: str, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) -> pa.RecordBatch:
+    """How often each pair of a key and a node comes."""
+    pairs, counts = np.unique(key.astype(np.int64) << 32 | node, return_counts=True)
+    columns = [
+        pa.array([kind] * len(pairs)),
+        pairs >> 32,
+        (pairs & 0xFFFFFFFF).astype(np.int32),
+        counts.astype(np.int32),
+    ]
+    return pa.record_batch([pa.array(column) for column in columns], schema=_POSTINGS)
+
+
+class _Texts:
+    """Numbers for texts, of which only the digests are kept."""
+
+    def __init__(self) -> None:
+        self._known = Interner()
+
+    def __len__(self) -> int:
+        return self._known.count
+
+    def number(self, texts: pa.Array) -> NDArray[np.int64]:
+        """The number of each text."""
+        return self._known.add(*digests(*byte_spans(texts)))[0].astype(np.int64)
+
+    def digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The digest of every number."""
+        return self._known.digests()
+
+
+def open_directory(path: str | Path) -> Knowledge:
+    """Open a directory that was built."""
+    folder = Path(path)
+    try:
+        about = json.loads((folder / "about.json").read_text("utf-8"))
+        version = about.get("format")
+    except (OSError, ValueError, AttributeError):
+        raise QueryveilError(
+            f"{folder} is no directory of queryveil's; make one of a dump with: queryveil directory build."
+        ) from None
+    if version != VERSION:
+        raise QueryveilError(
+            f"{folder} has format {version}, and this queryveil reads format {VERSION}; build it again from the dump."
+        )
+    try:
+        nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
+        tree = Taxonomy(**{key: _load(folder, f"tree-{key}") for key in _TREE}, names=nodes["name"].chunk(0))
+        terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in _ARRAYS}) for name in _INDEXES)
+    except (OSError, ValueError, KeyError, pa.ArrowInvalid):
+        raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
+    return Knowledge(
+        name=folder.name,
+        taxonomy=tree,
+        terms=terms.with_forms(stem_words),
+        phrases=phrases.with_forms(stemmed),
+        hosts=hosts.with_forms(*PARENTS),
+        folder=folder,
+    )
+
+
+def _load(folder: Path, name: str) -> Any:
+    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,252 @@
+"""Dumps of web directories, read as streams: categories first, then sites.
+
+| kind | files |
+|---|---|
+| rdf | the Open Directory's `structure.rdf.u8` and `content.rdf.u8` |
+| curlie | Curlie's `rdf-*-s.tsv` (category id, path) and `rdf-*-c.tsv` (address, title, description, category id) |
+| paths | lines of a category path and the address of a site, with a tab between them |
+
+Real dumps hold control characters, bytes that are no UTF-8 and entries that do not close. What cannot be read is
+counted and left out. Links between categories (`narrow`, `symbolic`, `related`, `altlang`) are not read: the tree is
+in the paths.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from html import unescape
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.errors import QueryveilError
+from queryveil.formats.source import BLOCK, blocks, opened, sample
+
+CATEGORY = pa.schema([("path", pa.string()), ("text", pa.string())])
+SITE = pa.schema([("path", pa.string()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())])
+LONGEST = 64 << 20
+
+_CONTROL = bytes(c for c in range(32) if c not in b"\t\n\r") + b"\x7f"
+_TOPIC = re.compile(
+    rb'<Topic r:id="(?:Top/)?([^"<]*)">((?:[^<]|<(?!/Topic>|Topic |ExternalPage |Alias ))*)</Topic>', re.DOTALL
+)
+_DESCRIPTION = re.compile(rb"<d:Description>([^<]*)</d:Description>")
+_PAGE = re.compile(
+    rb'<ExternalPage about="([^"<]*)">\s*(?:<d:Title>([^<]*)</d:Title>\s*)?'
+    rb"(?:<d:Description>([^<]*)</d:Description>\s*)?"
+    rb"(?:<(?!topic|d:|/ExternalPage)[^>]*>[^<]*</[^>]*>\s*)*<topic>(?:Top/)?([^<]*)</topic>\s*</ExternalPage>"
+)
+_TAGS = r"<[^<>]{1,200}>"
+_ENTITY = r"&#?[0-9A-Za-z]{1,10};"
+
+
+@dataclass
+class Dump:
+    """A dump that can be read from its beginning more than once.
+
+    Attributes:
+        kind: What it is.
+        categories: Reads its categories: batches of CATEGORY.
+        sites: Reads its sites: batches of SITE.
+        left_out: What could not be read, by reason.
+    """
+
+    kind: str
+    categories: Callable[[], Iterator[pa.RecordBatch]]
+    sites: Callable[[], Iterator[pa.RecordBatch]]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def open_dump(paths: Sequence[str | Path]) -> Dump:
+    """Tell by their first bytes what files are, in whatever order they are named.
+
+    Raises:
+        QueryveilError: If a file is missing, is something else, or is the wrong one of a pair.
+    """
+    files = [Path(path) for path in paths]
+    for file in files:
+        if not file.is_file():
+            raise QueryveilError(f"There is no file {file}; check the path.")
+    kinds = {file: _kind(file) for file in files}
+    for one, other, kind in (("structure", "content", "rdf"), ("categories", "sites", "curlie")):
+        found = [file for file in files if kinds[file] in (one, other)]
+        if not found:
+            continue
+        name = {"structure": "structure.rdf.u8", "content": "content.rdf.u8"}.get
+        have = [kinds[file] for file in files]
+        if sorted(have) == sorted((one, other)):
+            first, second = (next(file for file in files if kinds[file] == wanted) for wanted in (one, other))
+            return _rdf(first, second) if kind == "rdf" else _curlie(first, second)
+        lack = other if have[0] == one else one
+        what = name(lack) or f"the file of {lack}"
+        if len(files) == 1:
+            raise QueryveilError(f"{files[0]} is one of a pair; name {what} as well.")
+        raise QueryveilError(
+            f"{files[0]} and {files[1]} are no pair: the first holds {have[0]}, the second {have[1]}; name {what}"
+            f" instead of {files[1]}."
+        )
+    if len(files) > 1:
+        raise QueryveilError(f"{files[1]} is one too many; a table of paths and addresses comes alone.")
+    return _paths(files[0])
+
+
+def _kind(file: Path) -> str:
+    head = sample(file)
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start:
+        raise QueryveilError(f"{file} is empty; fetch it again.")
+    if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
+        raise QueryveilError(f"{file} is a web page, not a dump; it may be what a server sent instead of the file.")
+    if start.startswith(b"<"):
+        if b"<RDF" not in head:
+            raise QueryveilError(
+                f"{file} is XML, but not RDF of the Open Directory; name its structure and content dumps."
+            )
+        return "content" if _has(file, b"<ExternalPage ", b"<link r:", b"<link1 r:") else "structure"
+    rows = [line.split(b"\t") for line in start.splitlines()[:50] if line.strip()]
+    widths = Counter(len(row) for row in rows)
+    if widths[1] == len(rows):
+        raise QueryveilError(
+            f"{file} is no dump of a directory; each line needs a path and an address with a tab between."
+        )
+    usual = widths.most_common(1)[0][0]
+    typical = next(row for row in rows if len(row) == usual)
+    if usual >= 4 and b"." in typical[0]:
+        return "sites"
+    if typical[0].strip().isdigit():
+        return "categories"
+    return "paths"
+
+
+def _has(file: Path, *marks: bytes) -> bool:
+    """Whether a mark stands near the beginning; the first topics of a content dump hold no sites."""
+    with opened(file) as stream:
+        head = stream.read(BLOCK)
+    return any(mark in head for mark in marks)
+
+
+# RDF
+
+
+def _records(file: Path) -> Iterator[bytes]:
+    """The file in blocks of whole records, without control characters."""
+    rest = b""
+    ended = False
+    with opened(file) as stream:
+        while data := stream.read(BLOCK):
+            data = rest + data.translate(None, _CONTROL)
+            cut = max(data.rfind(b"</Topic>"), data.rfind(b"</ExternalPage>"))
+            if cut < 0 and len(data) > LONGEST:
+                raise QueryveilError(
+                    f"{file} has {LONGEST >> 20} MB without the end of an entry; it is no directory dump."
+                )
+            cut = data.find(b">", cut) + 1 if cut >= 0 else 0
+            if cut:
+                yield data[:cut]
+            rest = data[cut:]
+            ended = b"</RDF>" in rest
+    if not ended:
+        raise QueryveilError(f"{file} is cut off: it does not end with </RDF>; fetch it again.")
+
+
+def _rdf(structure: Path, content: Path) -> Dump:
+    def categories() -> Iterator[pa.RecordBatch]:
+        for data in _records(structure):
+            found = _TOPIC.findall(data)
+            dump.left_out["malformed categories"] += data.count(b"<Topic ") - len(found)
+            texts = [match[1] if (match := _DESCRIPTION.search(body)) else b"" for _, body in found]
+            path = _texts([path for path, _ in found], dump.left_out)
+            yield pa.record_batch([path, _plain(_texts(texts, dump.left_out))], schema=CATEGORY)
+
+    def sites() -> Iterator[pa.RecordBatch]:
+        for data in _records(content):
+            found = _PAGE.findall(data)
+            dump.left_out["malformed sites"] += data.count(b"<ExternalPage ") - len(found)
+            url, title, text, path = (_texts([row[i] for row in found], dump.left_out) for i in range(4))
+            yield pa.record_batch([path, url, _plain(title), _plain(text)], schema=SITE)
+
+    dump = Dump("rdf", categories, sites)
+    return dump
+
+
+def _texts(values: list[bytes], left_out: Counter[str]) -> pa.Array:
+    """Decode what came as bytes with entities; bytes that are no UTF-8 become marks, and are counted."""
+    found = pa.array(values, pa.binary())
+    try:
+        texts = found.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = [value.decode("utf-8", "replace") for value in values]
+        left_out["texts with bytes that are no UTF-8"] += sum("\ufffd" in text for text in decoded)
+        texts = pa.array(decoded, pa.string())
+    coded = pc.match_substring_regex(texts, _ENTITY)
+    if not pc.any(coded).as_py():
+        return texts
+    # A replaced text may hold what was a control character.
+    plain = [unescape(text).translate(_NO_CONTROL) for text in texts.filter(coded).to_pylist()]
+    return pc.replace_with_mask(texts, coded, pa.array(plain, pa.string()))
+
+
+_NO_CONTROL = dict.fromkeys([*range(32), 127], " ")
+
+
+def _plain(texts: pa.Array) -> pa.Array:
+    """Texts without markup: descriptions are HTML inside of XML."""
+    marked = pc.match_substring_regex(texts, _TAGS)
+    if not pc.any(marked).as_py():
+        return texts
+    plain = pc.replace_substring_regex(texts.filter(marked), _TAGS, " ")
+    return pc.replace_with_mask(texts, marked, _texts([text.encode() for text in plain.to_pylist()], Counter()))
+
+
+# Tables
+
+
+def _rows(file: Path, width: int, left_out: Counter[str]) -> Iterator[list[pa.Array]]:
+    """The first columns of a table of tabs without a header, in batches."""
+    for block in blocks(file):
+        rows = [line.split(b"\t", width) for line in bytes(block.data).translate(None, _CONTROL).splitlines()]
+        rows = [row for row in rows if row != [b""]]
+        good = [row for row in rows if len(row) >= width]
+        left_out["lines with too few columns"] += len(rows) - len(good)
+        yield [_texts([row[i].strip() for row in good], left_out) for i in range(width)]
+
+
+def _path(paths: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(paths, "^/?(Top/)?|/$", "")
+
+
+def _curlie(categories_file: Path, sites_file: Path) -> Dump:
+    path_of: dict[str, str] = {}
+
+    def categories() -> Iterator[pa.RecordBatch]:
+        path_of.clear()
+        for number, path in _rows(categories_file, 2, dump.left_out):
+            plain = _path(path)
+            path_of.update(zip(number.to_pylist(), plain.to_pylist(), strict=True))
+            yield pa.record_batch([plain, pa.array([""] * len(plain))], schema=CATEGORY)
+
+    def sites() -> Iterator[pa.RecordBatch]:
+        for url, title, text, number in _rows(sites_file, 4, dump.left_out):
+            path = pa.array([path_of.get(id_) for id_ in number.to_pylist()], pa.string())
+            yield pa.record_batch([path, url, _plain(title), _plain(text)], schema=SITE)
+
+    dump = Dump("curlie", categories, sites)
+    return dump
+
+
+def _paths(file: Path) -> Dump:
+    def sites() -> Iterator[pa.RecordBatch]:
+        for path, url in _rows(file, 2, dump.left_out):
+            none = pa.array([""] * len(url))
+            yield pa.record_batch([_path(path), url, none, none], schema=SITE)
+
+    def categories() -> Iterator[pa.RecordBatch]:
+        for batch in sites():
+            path = batch["path"].unique()
+            yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
+        dump.left_out.clear()  # the same lines come again with the sites
+
+    dump = Dump("paths", categories, sites)
+    return dump

@@ -1,0 +1,135 @@
+"""From texts to nodes: sorted digests, so that an index of millions opens at once and is searched where it lies."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.kernels.digest import digests
+from queryveil.kernels.order import digest_order
+from queryveil.knowledge.stems import stemmed
+from queryveil.text.arrays import byte_spans
+
+
+def offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of several lists starts, if they are put one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begin[0], begin[0] + 1, ... so many as size[0], then the same of the next."""
+    start = offsets(size)
+    found: NDArray[np.int64] = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
+    return found
+
+
+Form = Callable[[pa.Array], pa.Array]
+"""Turns texts into another spelling under which they may be filed; null where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """Texts and, for each, some nodes, best first. The texts are known by their 128-bit digests alone.
+
+    Attributes:
+        low: The first halves of the digests, ascending.
+        high: Their second halves.
+        start: The nodes of entry e are node[start[e]:start[e + 1]].
+        node: Nodes.
+        forms: Other spellings to try, in this order, for a text that is not found as it is.
+    """
+
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
+    start: NDArray[np.int64]
+    node: NDArray[np.int32]
+    forms: Sequence[Form] = ()
+
+    @classmethod
+    def of(cls, texts: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
+        """An index of pairs: a text that comes several times keeps its first nodes, in the order they come in.
+
+        Args:
+            texts: The texts.
+            nodes: Their nodes.
+            forms: Other spellings to try.
+            most: How many nodes a text keeps; by default all.
+        """
+        low, high = digests(*byte_spans(texts))
+        order = digest_order(low, high)  # equal ones stay in their order
+        low, high = low[order], high[order]
+        fresh = np.ones(len(low), bool)
+        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        start = np.append(np.flatnonzero(fresh), len(low)).astype(np.int64)
+        size = np.minimum(np.diff(start), most or len(low))
+        return cls(
+            low[fresh],
+            high[fresh],
+            offsets(size),
+            nodes[order][ranges(start[:-1], size)].astype(np.int32),
+            forms,
+        )
+
+    @classmethod
+    def of_labels(cls, labels: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
+        """An index that also knows labels by the stems of their words; a label that is spelled as it should be wins.
+
+        Args:
+            labels: The labels, the better of two alike first.
+            nodes: Their nodes.
+            forms: Other spellings to try before the stems.
+            most: How many nodes a label keeps; by default all.
+        """
+        stems = stemmed(labels)
+        other = pc.not_equal(stems, labels)
+        texts = pa.concat_arrays([labels, stems.filter(other)])
+        both = np.concatenate([nodes, nodes[other.to_numpy(zero_copy_only=False)]])
+        return cls.of(texts, both, *forms, stemmed, most=most)
+
+    def with_forms(self, *forms: Form) -> "Index":
+        """The same index, with other spellings to try."""
+        return replace(self, forms=forms)
+
+    def nodes_of(self, entry: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The first nodes of entries, -1 for none: those of entry[i] are found[start[i]:start[i + 1]]."""
+        known = entry >= 0
+        begin = self.start[np.where(known, entry, 0)]
+        size = np.where(known, np.minimum(self.start[entry + 1] - begin, most), 0)
+        return offsets(size), self.node[ranges(begin, size)]
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def find(self, texts: pa.Array) -> NDArray[np.int64]:
+        """The entry of each text, as it is or in another form; -1 if it has none."""
+        found = self._exactly(texts)
+        for form in self.forms:
+            missing = np.flatnonzero(found < 0)
+            if len(missing) == 0:
+                break
+            found[missing] = self._exactly(form(texts.take(pa.array(missing))))
+        return found
+
+    def first(self, texts: pa.Array) -> NDArray[np.int32]:
+        """The best node of each text; -1 if it has none."""
+        entry = self.find(texts)
+        nodes = np.full(len(entry), -1, np.int32)
+        nodes[entry >= 0] = self.node[self.start[entry[entry >= 0]]]
+        return nodes
+
+    def _exactly(self, texts: pa.Array) -> NDArray[np.int64]:
+        low, high = digests(*byte_spans(texts))
+        # Neighbours in the order of the digests are neighbours in memory.
+        order = digest_order(low, high)
+        entry = np.searchsorted(self.low, low[order])
+        inside = entry < len(self.low)
+        entry[~inside] = 0
+        same = inside & (self.low[entry] == low[order]) & (self.high[entry] == high[order]) if len(self) else inside
+        found = np.empty(len(low), np.int64)
+        found[order] = np.where(same, entry, -1)
+        if texts.null_count:
+            found[texts.is_null().to_numpy(zero_copy_only=False)] = -1
+        return found

@@ -1,0 +1,81 @@
+"""Linkers: from queries to nodes, one function a way.
+
+| linker | what is looked up | for |
+|---|---|---|
+| terms | every word | Erola et al. 2011; with WordNet: Milani Fard and Wang 2010, He and Naughton 2009 |
+| phrases | every noun phrase | Batet et al. 2013 |
+| domains | the site that answers the query | Erola and Castella-Roca 2012 |
+
+Each takes distinct queries in normal form and is one pass over Arrow arrays, so it runs on a cluster as it does here.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.hosts import hosts_of
+from queryveil.knowledge.index import Index
+from queryveil.knowledge.links import Items, Links
+from queryveil.knowledge.phrases import noun_phrases
+from queryveil.text import STOP_WORDS, words
+
+
+def link_terms(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+    """Link every word but stop words to its first categories.
+
+    Args:
+        queries: Distinct queries in normal form.
+        knowledge: Where to look.
+        categories: How many nodes a word has at most; 1 or 5 in the paper.
+    """
+    split = words(queries)
+    meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
+    query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
+    items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
+    return Links.found(knowledge.taxonomy, knowledge.terms, knowledge.terms.find(items.texts), categories, items)
+
+
+def link_phrases(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+    """Link every noun phrase; one that is not found loses words from its left until it is.
+
+    Args:
+        queries: Distinct queries in normal form.
+        knowledge: Where to look.
+        categories: How many nodes a phrase has at most; 1 in the paper.
+    """
+    items = Items.of(*noun_phrases(queries))
+    entry = np.full(len(items.texts), -1, np.int64)
+    missing, rest = np.arange(len(entry)), items.texts
+    while len(missing):
+        entry[missing] = knowledge.phrases.find(rest)
+        again = (entry[missing] < 0) & pc.match_substring(rest, " ").to_numpy(zero_copy_only=False)
+        missing = missing[again]
+        rest = pc.replace_substring_regex(rest.filter(pa.array(again)), r"^[^ ]+ ", "")
+    return Links.found(knowledge.taxonomy, knowledge.phrases, entry, categories, items)
+
+
+def link_domains(urls: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+    """Link the address that answers each query by its host, then by the domains above it.
+
+    Args:
+        urls: The address of every query; null where none is known. A resolver gives them.
+        knowledge: A directory of the web.
+        categories: How many nodes a host has at most; 1 in the paper.
+    """
+    index = hosts_needed(knowledge)
+    hosts = hosts_of(urls)
+    known = pc.is_valid(hosts)
+    items = Items.of(known.to_numpy(zero_copy_only=False).astype(np.int64), hosts.filter(known))
+    return Links.found(knowledge.taxonomy, index, index.find(items.texts), categories, items)
+
+
+def hosts_needed(knowledge: Knowledge) -> Index:
+    """The index of hosts; refused where there is none, before a resolver goes to work."""
+    if knowledge.hosts is None:
+        raise QueryveilError(
+            f"'{knowledge.name}' knows no sites, so domains cannot be linked; name a directory that"
+            " 'queryveil directory build' made."
+        )
+    return knowledge.hosts

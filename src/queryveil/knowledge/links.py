@@ -1,0 +1,118 @@
+"""The nodes that queries are linked to, and how much of a log they cover."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.knowledge.index import Index, offsets, ranges
+from queryveil.knowledge.taxonomy import Nodes, Taxonomy
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Queries, the items that were looked up for them (terms, phrases, hosts), and the nodes of every item.
+
+    Most items occur in many queries, so each is looked up and kept once.
+
+    Attributes:
+        taxonomy: The tree.
+        start: The items of query q are item[start[q]:start[q + 1]].
+        item: Places in `items`.
+        items: The text of every distinct item.
+        first: The nodes of item i are node[first[i]:first[i + 1]], best first.
+        node: Nodes.
+        confidence: How sure each node is, from 0 to 1; a match of words is certain.
+    """
+
+    taxonomy: Taxonomy
+    start: NDArray[np.int64]
+    item: NDArray[np.int32]
+    items: pa.Array
+    first: NDArray[np.int64]
+    node: Nodes
+    confidence: NDArray[np.float32]
+
+    @classmethod
+    def found(
+        cls, taxonomy: Taxonomy, index: Index, entry: NDArray[np.int64], categories: int, items: "Items"
+    ) -> "Links":
+        """Links from the entries that the distinct items have in an index, -1 for none."""
+        first, node = index.nodes_of(entry, categories)
+        return cls(taxonomy, items.start, items.item, items.texts, first, node, np.ones(len(node), np.float32))
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @cached_property
+    def best(self) -> Nodes:
+        """The best node of every item; -1 if it has none."""
+        linked = self.first[1:] > self.first[:-1]
+        found = np.full(len(linked), -1, np.int32)
+        found[linked] = self.node[self.first[:-1][linked]]
+        return found
+
+    def nodes(self) -> tuple[NDArray[np.int64], Nodes]:
+        """The nodes of every query, all those of all its items: those of query q are found[start[q]:start[q + 1]]."""
+        size = np.diff(self.first)[self.item]
+        return offsets(size)[self.start], self.node[ranges(self.first[:-1][self.item], size)]
+
+    def coverage(self, events: NDArray[np.int64]) -> list["Coverage"]:
+        """What share is linked at all, and what share has a node at each level (figure 2 of erola2011).
+
+        Args:
+            events: How many events each query has.
+        """
+        deepest = np.full(len(self.items), -1, np.int32)
+        some = np.flatnonzero(np.diff(self.first))
+        if len(some):
+            # Items without a node have an empty range, which `reduceat` would take for one of the next item.
+            deepest[some] = np.maximum.reduceat(self.taxonomy.depth[self.node], self.first[:-1][some])
+        of_query = np.full(len(self), -1, np.int32)
+        some = np.flatnonzero(np.diff(self.start))
+        if len(some):
+            of_query[some] = np.maximum.reduceat(deepest[self.item], self.start[:-1][some])
+        total = max(int(events.sum()), 1)
+        rows = []
+        for level in range(max(int(of_query.max(initial=0)), 0) + 1):
+            rows.append(
+                Coverage(
+                    level=level,
+                    items=float((deepest >= level).mean()) if len(deepest) else 0.0,
+                    occurrences=float((deepest[self.item] >= level).mean()) if len(self.item) else 0.0,
+                    queries=float((of_query >= level).mean()) if len(self) else 0.0,
+                    events=float(events[of_query >= level].sum() / total),
+                )
+            )
+        return rows
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The shares of a log that have a node at a level, or deeper; level 0 is being linked at all."""
+
+    level: int
+    items: float
+    """Of distinct items."""
+    occurrences: float
+    """Of the items of all distinct queries."""
+    queries: float
+    """Of distinct queries."""
+    events: float
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """What is looked up for queries: distinct texts, and which of them each query has."""
+
+    start: NDArray[np.int64]
+    item: NDArray[np.int32]
+    texts: pa.Array
+
+    @classmethod
+    def of(cls, per_query: NDArray[np.int64], texts: pa.Array) -> "Items":
+        """The items of queries, told apart."""
+        coded = texts.dictionary_encode()
+        return cls(offsets(per_query), coded.indices.to_numpy(), coded.dictionary)

@@ -1,0 +1,266 @@
+"""Resolvers: from a query to the address that answers it, as Erola and Castella-Roca (2012) ask a search engine for.
+
+| resolver | where the answer comes from |
+|---|---|
+| Clicks | what the users of the log clicked on most |
+| Sites | the first hit of a full-text search over the sites of a directory |
+| Remote | the first hit of a search engine on the network, to which every query is sent |
+
+Pages of Wikipedia are passed over, as in the paper: one site for all topics says nothing of the topic.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.hosts import domains_of, hosts_of
+from queryveil.knowledge.sites import SiteSearch
+from queryveil.log import QueryLog, local
+
+PASSED_OVER = "wikipedia.org"
+_ANSWER = 4 << 20  # bytes of an answer that are read
+
+
+class Resolver(Protocol):
+    """Gives the address that answers each query of a log."""
+
+    def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
+        """The addresses of all queries, in the order of their ids; null where there is none."""
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """The most clicked host of every query; of equals, the one that stood highest, then the first by name."""
+
+    def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
+        """The hosts of all queries, in the order of their ids; null where nobody clicked."""
+        here = local(log, "Resolving by clicks")
+        if not here.has_clicks:
+            raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
+        hosts = hosts_of(here.url_text).dictionary_encode()
+        names = hosts.dictionary
+        passed = pc.fill_null(pc.equal(domains_of(names), PASSED_OVER), False).to_numpy(zero_copy_only=False)
+        place = hosts.indices.fill_null(-1).to_numpy()
+        here.engine.read(
+            "url_hosts",
+            pa.table(
+                {
+                    "url_id": np.arange(len(place), dtype=np.int32),
+                    "host": np.where(passed[place] & (place >= 0), -1, place),
+                }
+            ),
+        )
+        rows = here.engine.table(
+            "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(c.rank) AS best_rank"
+            " FROM clicks c JOIN url_hosts h ON h.url_id = c.url_id WHERE h.host >= 0 GROUP BY c.query_id, h.host"
+        )
+        here.engine.drop("url_hosts")
+        query, host, clicks = (rows[name].to_numpy() for name in ("query_id", "host", "clicks"))
+        rank = rows["best_rank"].fill_null(np.iinfo(np.int32).max).to_numpy()
+        by_name = np.empty(len(names), np.int64)
+        by_name[pc.array_sort_indices(names).to_numpy()] = np.arange(len(names))
+        order = np.lexsort((by_name[host], rank, -clicks, query))
+        first = order[np.diff(query[order], prepend=-1) > 0]
+        found = np.full(here.n_queries, -1, np.int64)
+        found[query[first]] = host[first]
+        return names.take(pa.array(found, mask=found < 0))
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The first hit among the sites of a directory, by BM25 over their titles and descriptions.
+
+    Attributes:
+        knowledge: A directory.
+        threads: How many threads search.
+    """
+
+    knowledge: Knowledge
+    threads: int | None = None
+
+    def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
+        """The addresses of all queries, in the order of their ids; null where no site has any of its words."""
+        if self.knowledge.folder is None:
+            raise QueryveilError(f"'{self.knowledge.name}' knows no sites to search; name a directory.")
+        search = SiteSearch(self.knowledge.folder / "sites", passed_over=PASSED_OVER)
+        texts = local(log, "Searching in the sites of a directory").query_text
+        parts = [texts.slice(at, 5000) for at in range(0, len(texts), 5000)]
+        found: list[pa.Array] = []
+        with ThreadPoolExecutor(self.threads or os.cpu_count()) as pool:
+            for part in pool.map(search.first, parts):
+                found.append(part)
+                if progress:
+                    progress(sum(map(len, found)))
+        return pa.concat_arrays(found)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect would send the query to a host that nobody named."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Refuse."""
+        return
+
+
+@dataclass
+class Remote:
+    """The first hit of a search engine that answers as SearXNG does: `GET URL/search?q=...&format=json`.
+
+    Every distinct query of the log leaves the machine. Answers are kept in a file, by the digest of the query and
+    without its text, so that a run that was broken off goes on where it stopped.
+
+    Attributes:
+        url: Where the engine is.
+        cache: The file that keeps the answers.
+        rate: Requests a second at most.
+        timeout: Seconds to wait for an answer.
+        retries: How often to try again, waiting twice as long each time.
+        wait: Seconds before the first of them.
+    """
+
+    url: str
+    cache: str | Path
+    rate: float = 1.0
+    timeout: float = 10.0
+    retries: int = 4
+    wait: float = 1.0
+    _next: float = field(default=0.0, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise QueryveilError(
+                f"'{self.url}' is not the address of a search engine; it begins with http:// or https://."
+            )
+        if not (self.rate > 0 and self.timeout > 0):
+            raise QueryveilError("The rate and the timeout of a search engine must be more than 0.")
+
+    def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
+        """The addresses of all queries, in the order of their ids; null where the engine has none."""
+        texts = local(log, "Asking a search engine").query_text
+        found: list[str | None] = []
+        with _Answers(Path(self.cache), self.url) as answers:
+            for query in _texts(texts):
+                known, address = answers.get(query)
+                if not known:
+                    try:
+                        address = self._ask(query)
+                    except QueryveilError as error:
+                        done = f"{len(found):,} of {len(texts):,} queries are answered and kept in {self.cache}"
+                        raise QueryveilError(f"{str(error).rstrip('.')}; {done}, so run it again to go on.") from None
+                    answers.put(query, address)
+                found.append(address)
+                if progress and len(found) % 10 == 0:
+                    progress(len(found))
+        return pa.array(found, pa.string())
+
+    def _ask(self, query: str) -> str | None:
+        address = f"{self.url.rstrip('/')}/search?{urlencode({'q': query, 'format': 'json'})}"
+        what = ""
+        for attempt in range(self.retries + 1):
+            if attempt:
+                time.sleep(self.wait * 2 ** (attempt - 1))
+            time.sleep(max(0.0, self._next - time.monotonic()))
+            self._next = time.monotonic() + 1 / self.rate
+            try:
+                with build_opener(_NoRedirect).open(
+                    Request(address, headers={"Accept": "application/json"}),  # noqa: S310
+                    timeout=self.timeout,
+                ) as answer:
+                    return _first(self._read(answer.read(_ANSWER)))
+            except HTTPError as error:
+                error.close()
+                if error.code not in (408, 425, 429) and error.code < 500:
+                    hint = "allow format json in its settings" if error.code == 403 else "check the address"
+                    raise QueryveilError(
+                        f"The search engine at {self.url} answers with status {error.code}; {hint}."
+                    ) from None
+                what = f"answers with status {error.code}"
+            except TimeoutError:
+                what = f"does not answer within {self.timeout:g} seconds"
+            except URLError as error:
+                what = (
+                    f"does not answer within {self.timeout:g} seconds"
+                    if isinstance(error.reason, TimeoutError)
+                    else "cannot be reached"
+                )
+            except (OSError, ValueError):
+                what = "breaks off"
+        raise QueryveilError(f"The search engine at {self.url} {what}, also after {self.retries} more tries.")
+
+    def _read(self, data: bytes) -> list[Any]:
+        try:
+            results = json.loads(data)["results"]
+        except (ValueError, KeyError, TypeError):
+            results = None
+        if not isinstance(results, list):
+            raise QueryveilError(
+                f"The search engine at {self.url} answers with something that is not SearXNG's JSON; check the address."
+            )
+        return results
+
+
+def _first(results: list[Any]) -> str | None:
+    """The first address that is not passed over."""
+    addresses = [result.get("url") for result in results if isinstance(result, dict)]
+    for address in addresses:
+        if isinstance(address, str) and re.match("https?://", address):
+            domain = domains_of(hosts_of(pa.array([address])))[0].as_py()
+            if domain is not None and domain != PASSED_OVER:
+                return address
+    return None
+
+
+def _texts(texts: pa.Array) -> Iterator[str]:
+    for at in range(0, len(texts), 10_000):
+        yield from texts.slice(at, 10_000).to_pylist()
+
+
+class _Answers:
+    """A file of answers, which only its owner may read."""
+
+    def __init__(self, path: Path, url: str) -> None:
+        if not path.parent.is_dir():
+            raise QueryveilError(f"The folder {path.parent} does not exist; make it first.")
+        self._path, self._url = path, url
+
+    def __enter__(self) -> "_Answers":
+        try:
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._file = sqlite3.connect(self._path, isolation_level=None)
+            self._file.execute("CREATE TABLE IF NOT EXISTS answers (query BLOB PRIMARY KEY, url TEXT) WITHOUT ROWID")
+        except (OSError, sqlite3.Error):
+            raise QueryveilError(f"{self._path} cannot keep answers; name another file, or a new one.") from None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def _key(self, query: str) -> bytes:
+        return hashlib.sha256(f"{self._url}\n{query}".encode()).digest()
+
+    def get(self, query: str) -> tuple[bool, str | None]:
+        """Whether the answer is known, and what it is."""
+        row = self._file.execute("SELECT url FROM answers WHERE query = ?", (self._key(query),)).fetchone()
+        return row is not None, row[0] if row else None
+
+    def put(self, query: str, address: str | None) -> None:
+        """Keep an answer."""
+        self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (self._key(query), address))

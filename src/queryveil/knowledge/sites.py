@@ -1,0 +1,90 @@
+"""Full-text search over the titles and descriptions of a directory's sites (BM25, by tantivy)."""
+
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from queryveil.errors import QueryveilError
+
+_HEAP = 256 << 20
+
+
+def _schema() -> Any:
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("text", stored=False, tokenizer_name="en_stem", index_option="freq")
+    builder.add_text_field("url", stored=True, tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+class SiteWriter:
+    """Writes the index; complete when it is left without an error."""
+
+    def __init__(self, folder: Path) -> None:
+        import tantivy
+
+        folder.mkdir()
+        self._tantivy = tantivy
+        self._writer = tantivy.Index(_schema(), path=str(folder)).writer(_HEAP, 1)
+
+    def __enter__(self) -> "SiteWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self._writer.commit()
+        else:
+            self._writer.rollback()
+        self._writer.wait_merging_threads()  # they write to the folder, which is about to be renamed or removed
+
+    def add(self, sites: pa.RecordBatch) -> None:
+        """Add sites: columns url, title and text."""
+        document = self._tantivy.Document
+        add = self._writer.add_document
+        for url, title, text in zip(*(sites[name].to_pylist() for name in ("url", "title", "text")), strict=True):
+            add(document(text=f"{title} {text}", url=url))
+
+
+_OTHER = re.compile(r"[\W_]+")
+
+
+class SiteSearch:
+    """Searches in the index.
+
+    Args:
+        folder: Where it lies.
+        passed_over: A domain whose pages are no answers.
+    """
+
+    def __init__(self, folder: Path, *, passed_over: str) -> None:
+        import tantivy
+
+        try:
+            self._index = tantivy.Index.open(str(folder))
+        except ValueError:
+            raise QueryveilError(f"The directory {folder.parent} is damaged; build it again from the dump.") from None
+        self._searcher = self._index.searcher()
+        self._passed_over = re.compile(rf"^[a-z]+://([^/]*\.)?{re.escape(passed_over)}([:/]|$)", re.IGNORECASE)
+
+    def first(self, queries: pa.Array) -> pa.Array:
+        """The address of the best site for each query; null where no site has a word of it."""
+        return pa.array([self._best(query) for query in queries.to_pylist()], pa.string())
+
+    def _best(self, query: str) -> str | None:
+        words = _OTHER.sub(" ", query).strip()
+        if not words:
+            return None
+        parsed = self._index.parse_query(words, ["text"])
+        for wanted in (3, 30):
+            hits = self._searcher.search(parsed, wanted, count=False).hits
+            for _, place in hits:
+                url = str(self._searcher.doc(place).get_first("url"))
+                if not self._passed_over.match(url):
+                    return url
+            if len(hits) < wanted:
+                return None
+        return None

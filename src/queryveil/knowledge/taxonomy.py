@@ -1,0 +1,218 @@
+"""A tree of topics in flat arrays.
+
+Nodes are numbered in first-child order: the root is 0, a node's first child follows it, and all that is below node n is
+n + 1 to end[n] - 1. The depth of the root is 0, so that level 1 of a directory is its top categories.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.kernels import trees
+
+Nodes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Taxonomy:
+    """An immutable tree.
+
+    Attributes:
+        parent: The node above each; -1 for the root.
+        depth: How many nodes are above each.
+        end: One more than the last node below each.
+        leaves: How many leaves are at or below each (M_p).
+        names: What each is called.
+
+    Example:
+        >>> food = Taxonomy.from_paths(pa.array(["fruit/apple", "fruit/orange", "meat/beef"]), root="food")
+        >>> [food.path(node) for node in food.children(0)]
+        ['fruit', 'meat']
+        >>> food.lm([1])
+        array([0.5])
+    """
+
+    parent: Nodes
+    depth: Nodes
+    end: Nodes
+    leaves: Nodes
+    names: pa.Array
+
+    @classmethod
+    def from_parents(cls, parent: NDArray[np.integer[Any]], names: pa.Array) -> tuple["Taxonomy", NDArray[np.int64]]:
+        """A tree from the place of each node's parent, -1 for the root.
+
+        Returns:
+            The tree, and the place that each of its nodes had; children keep the order of their places.
+        """
+        parents = parent.astype(np.int64)
+        roots = np.flatnonzero(parents < 0)
+        if len(roots) != 1:
+            names_of_roots = " and ".join(f"'{names[int(i)]}'" for i in roots[:2])
+            what = f"it has {len(roots):,}: {names_of_roots}" if len(roots) else "none of its nodes is without a parent"
+            raise QueryveilError(f"A tree has one root, but {what}; give every other node its parent.")
+        order = trees.preorder(parents, int(roots[0]))
+        if len(order) < len(parents):
+            raise QueryveilError(
+                f"The tree goes round in a circle: {_circle(parents, order, names)}; give one of them another parent."
+            )
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        above = parents[order]
+        above[1:] = place[above[1:]]
+        return cls._sorted(above.astype(np.int32), names.take(pa.array(order))), order
+
+    @classmethod
+    def from_depths(cls, depth: NDArray[np.integer[Any]], names: pa.Array) -> "Taxonomy":
+        """A tree from the depths of its nodes in first-child order, which say it all."""
+        # The parent of a node is the last one before it that is one level up.
+        parent = np.full(len(depth), -1, np.int32)
+        for level in range(1, int(depth.max()) + 1):
+            above = np.flatnonzero(depth == level - 1)
+            here = np.flatnonzero(depth == level)
+            parent[here] = above[np.searchsorted(above, here) - 1]
+        return cls._sorted(parent, names)
+
+    @classmethod
+    def _sorted(cls, parent: Nodes, names: pa.Array) -> "Taxonomy":
+        for values in (arrays := (parent, *trees.measures(parent))):
+            values.flags.writeable = False
+        return cls(*arrays, names)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> "Taxonomy":
+        """A tree from a table with a row a node: columns `node`, `parent` (null for the root) and maybe `name`.
+
+        Raises:
+            QueryveilError: If it is not one tree: two roots or none, a node twice, a parent that is missing, a circle.
+        """
+        missing = {"node", "parent"} - set(table.column_names)
+        if missing:
+            raise QueryveilError(f"The table of the tree has no column {' and no '.join(map(repr, sorted(missing)))}.")
+        if len(table) == 0:
+            raise QueryveilError("The table of the tree has no rows.")
+        node = table["node"].combine_chunks()
+        names = (table["name"] if "name" in table.column_names else node).cast(pa.string())
+        if node.null_count:
+            raise QueryveilError("A row of the tree has no 'node'; give every node a name or a number of its own.")
+        twice = pc.value_counts(node)
+        twice = twice.filter(pc.greater(twice.field("counts"), 1))
+        if len(twice):
+            raise QueryveilError(f"The tree has the node '{twice[0]['values']}' {twice[0]['counts']} times; keep one.")
+        parent = pc.index_in(table["parent"].combine_chunks().cast(node.type), value_set=node)
+        orphan = pc.and_(pc.is_valid(table["parent"]), pc.is_null(parent)).combine_chunks()
+        if pc.any(orphan).as_py():
+            at = pc.index(orphan, True).as_py()
+            raise QueryveilError(
+                f"The node '{node[at]}' has the parent '{table['parent'][at]}', which is not a node; add it."
+            )
+        if isinstance(names, pa.ChunkedArray):
+            names = names.combine_chunks()
+        if isinstance(parent, pa.ChunkedArray):
+            parent = parent.combine_chunks()
+        return cls.from_parents(parent.fill_null(-1).to_numpy(zero_copy_only=False), names)[0]
+
+    @classmethod
+    def from_paths(cls, paths: pa.Array, *, root: str = "Top") -> "Taxonomy":
+        """A tree from the paths of its nodes, such as `Arts/Music`; nodes on the way need no path of their own."""
+        known = {"": -1}
+        parent, names = [-1], [root]
+        known[""] = 0
+        for path in paths.to_pylist():
+            above = 0
+            at = 0
+            while at <= len(path):
+                cut = path.find("/", at)
+                cut = len(path) if cut < 0 else cut
+                here = known.setdefault(path[:cut], len(names))
+                if here == len(names):
+                    parent.append(above)
+                    names.append(path[at:cut])
+                above, at = here, cut + 1
+        return cls.from_parents(np.array(parent), pa.array(names))[0]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def height(self) -> int:
+        """The depth of the deepest node."""
+        return int(self.depth.max())
+
+    def children(self, node: int) -> list[int]:
+        """The nodes right below one, in order."""
+        found, at = [], node + 1
+        while at < self.end[node]:
+            found.append(at)
+            at = int(self.end[at])
+        return found
+
+    def line(self, node: int) -> list[int]:
+        """The nodes from the root to one."""
+        found: list[int] = self.ancestors([node])[1][::-1].tolist()
+        return found
+
+    def path(self, node: int, *, between: str = "/") -> str:
+        """The names from level 1 down to a node; that of the root for itself."""
+        return between.join(self.names[i].as_py() for i in self.line(node)[1:] or [0])
+
+    def ancestors(self, nodes: ArrayLike) -> tuple[NDArray[np.int64], Nodes]:
+        """Each node and what is above it, up to the root: those of nodes[i] are found[start[i]:start[i + 1]]."""
+        return trees.ancestors(self.parent, self.depth, _nodes(nodes))
+
+    def at_level(self, nodes: ArrayLike, level: int) -> Nodes:
+        """The ancestor at a level, the node itself included; -1 where a node, or -1 in its place, is not that deep."""
+        return trees.at_level(self.parent, self.depth, _nodes(nodes), level)
+
+    def below(self, above: ArrayLike, nodes: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each node is at or below another."""
+        top, node = _nodes(above), _nodes(nodes)
+        return (top <= node) & (node < self.end[top])
+
+    def lca(self, a: ArrayLike, b: ArrayLike) -> Nodes:
+        """The lowest common ancestor of each pair of nodes."""
+        first, second = np.broadcast_arrays(_nodes(a), _nodes(b))
+        return trees.lca(self.parent, self.end, first.copy(), second.copy())
+
+    def lm(self, nodes: ArrayLike) -> NDArray[np.float64]:
+        """What it costs to publish a node instead of a leaf below it: LM(p) = (M_p - 1) / (M - 1)."""
+        return (self.leaves[_nodes(nodes)] - 1) / max(int(self.leaves[0]) - 1, 1)
+
+    def ncp(self, terms: ArrayLike, released: ArrayLike) -> NDArray[np.float64]:
+        """The normalized certainty penalty of publishing nodes in place of others.
+
+        Args:
+            terms: Where each term sits.
+            released: What is published for it; -1 if nothing is.
+
+        Returns:
+            0 for a term published as it is, 1 for one that is not published, else the share of all leaves below.
+        """
+        term, shown = _nodes(terms), _nodes(released)
+        cost = self.leaves[shown] / self.leaves[0]
+        found: NDArray[np.float64] = np.where(shown < 0, 1.0, np.where(shown == term, 0.0, cost))
+        return found
+
+
+def _nodes(nodes: ArrayLike) -> Nodes:
+    return np.ascontiguousarray(nodes, dtype=np.int32)
+
+
+def _circle(parent: NDArray[np.int64], reached: NDArray[np.int64], names: pa.Array) -> str:
+    """The names along a circle."""
+    lost = np.ones(len(parent), bool)
+    lost[reached] = False
+    at, seen = int(np.flatnonzero(lost)[0]), list[int]()
+    while at not in seen:
+        seen.append(at)
+        at = int(parent[at])
+    turn: Sequence[int] = [*seen[seen.index(at) :], at]
+    shown = [f"'{names[i]}'" for i in turn]
+    return " < ".join(shown if len(shown) <= 8 else [*shown[:4], "...", *shown[-3:]])

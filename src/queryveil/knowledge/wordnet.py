@@ -1,0 +1,74 @@
+"""WordNet 3.0 nouns: the tree of their meanings, and where each word sits in it.
+
+Fellbaum, WordNet: an electronic lexical database, MIT Press 1998. The table comes from `scripts/build_wordnet.py`,
+which says how it was made; its licence is in `data/WORDNET-LICENSE.txt`.
+"""
+
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.index import Form, Index
+from queryveil.knowledge.taxonomy import Taxonomy
+
+# How regular plurals end, and what the noun ends in: the rules that WordNet itself goes by, in its order.
+_PLURALS = (
+    ("s", ""),
+    ("ses", "s"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("men", "man"),
+    ("ies", "y"),
+)
+
+
+@cache
+def table() -> dict[str, pa.Array]:
+    """The columns of the table, each of a length of its own."""
+    import pyarrow.parquet as pq
+
+    with files(__package__).joinpath("data", "wordnet.parquet").open("rb") as file:
+        read = pq.ParquetFile(file).read()
+    return {name: read[name].chunk(0).values for name in read.column_names}
+
+
+@cache
+def wordnet() -> Knowledge:
+    """WordNet's nouns as a knowledge base.
+
+    A term is looked up as it is, as an irregular plural (geese), then as a regular one. A phrase is also looked up by
+    its stems; of lemmas with the same stems, the one whose first sense is tagged most often in texts wins.
+    """
+    columns = table()
+    lemma, node = columns["lemma"], columns["node"].to_numpy()
+    plurals: list[Form] = [
+        _irregular,
+        *(partial(_regular, ending=ending, singular=singular) for ending, singular in _PLURALS),
+    ]
+    by_use = np.argsort(-columns["count"].to_numpy(), kind="stable")
+    return Knowledge(
+        name="wordnet",
+        taxonomy=Taxonomy.from_depths(columns["depth"].to_numpy(), columns["name"]),
+        terms=Index.of(lemma, node, *plurals),
+        phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], *plurals),
+    )
+
+
+def _irregular(words: pa.Array) -> pa.Array:
+    columns = table()
+    return columns["base"].take(pc.index_in(words, value_set=columns["exception"]))
+
+
+def _regular(words: pa.Array, *, ending: str, singular: str) -> pa.Array:
+    fits: Any = pc.and_(pc.ends_with(words, ending), pc.greater(pc.utf8_length(words), len(ending) + 1))
+    if ending == "s":
+        fits = pc.and_not(fits, pc.ends_with(words, "ss"))  # glass is no plural
+    base = pc.binary_join_element_wise(pc.utf8_slice_codeunits(words, 0, -len(ending)), singular, "")
+    return pc.if_else(fits, base, pa.scalar(None, pa.string()))

@@ -1,0 +1,279 @@
+"""Directories: built from dumps, ranked as the literal rules say, refused with a sentence when something is wrong."""
+
+import gzip
+import json
+import lzma
+import shutil
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import open_knowledge
+from queryveil.knowledge.directory import MOST_CATEGORIES, build_directory
+from queryveil.knowledge.dumps import open_dump
+from tests.knowledge import rdf
+from tests.oracles import directory
+from tests.oracles.directory import Site
+
+SHARED = Path(__file__).resolve().parents[3] / "shared/data/directory"
+PATHS = [
+    "Arts/Music/Bands",
+    "Arts/Music",
+    "Sports/Soccer/UEFA/Spain",
+    "Sports/Water_Sports/Swimming_and_Diving",
+    "World/Deutsch",
+]
+SITES = [
+    Site("Arts/Music", "lyrics.example.com", "Lyrics", "Words of songs & more."),
+    Site("Arts/Music/Bands", "bands.example.com", "Bands", "Lyrics of bands, song by song."),
+    Site("Arts/Music/Bands", "bands.example.com", "More bands", "Lyrics."),
+    Site("Sports/Soccer/UEFA/Spain", "fcb.example.org", "Barcelona FC", "A soccer club."),
+    Site("Sports/Water_Sports/Swimming_and_Diving", "192.0.2.7", "Divers", "Diving in the Mediterranean."),
+    Site("World/Deutsch", "de.example.net", "Fußball", "Verein."),
+]
+
+
+@pytest.fixture
+def built(tmp_path):
+    def make(paths=PATHS, sites=SITES, **options):
+        (tmp_path / "structure.rdf.u8").write_text(rdf.structure(paths), "utf-8")
+        (tmp_path / "content.rdf.u8").write_text(rdf.content(sites), "utf-8")
+        files = [tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"]
+        return build_directory(files, tmp_path / "odp.qvd", overwrite=True, **options), open_knowledge(
+            tmp_path / "odp.qvd"
+        )
+
+    return make
+
+
+def listed(knowledge, index, text):
+    names = [knowledge.taxonomy.path(int(node)) for node in index.nodes_of(index.find(pa.array([text])), 99)[1]]
+    return [name.replace(" ", "_") for name in names]
+
+
+def test_what_a_directory_knows(built):
+    about, knowledge = built()
+    assert {key: about[key] for key in ("format", "kind", "categories", "levels", "sites", "left_out")} == {
+        "format": 1, "kind": "rdf", "categories": 12, "levels": 4, "sites": 6, "left_out": {},
+    }  # fmt: skip
+    assert listed(knowledge, knowledge.terms, "songs") == ["Arts/Music", "Arts/Music/Bands"]
+    assert listed(knowledge, knowledge.terms, "band") == ["Arts/Music/Bands"]
+    assert listed(knowledge, knowledge.terms, "diving") == ["Sports/Water_Sports/Swimming_and_Diving"]
+    assert listed(knowledge, knowledge.phrases, "water sport") == ["Sports/Water_Sports"]
+    assert listed(knowledge, knowledge.hosts, "shop.bands.example.com") == ["Arts/Music/Bands"]
+    assert listed(knowledge, knowledge.hosts, "else.example.com") == ["Arts/Music/Bands", "Arts/Music"]
+    assert listed(knowledge, knowledge.hosts, "192.0.2.7") == ["Sports/Water_Sports/Swimming_and_Diving"]
+    assert listed(knowledge, knowledge.hosts, "com") == []
+
+
+PATH = st.lists(st.sampled_from(["Soccer", "Water_Sports", "Sport", "Running", "A"]), min_size=1, max_size=3).map(
+    "/".join
+)
+WORDS = st.lists(st.sampled_from(["soccer", "sports", "sport", "runs", "water", "the"]), max_size=4).map(" ".join)
+HOST = st.sampled_from(
+    ["a.example.com", "b.a.example.com", "example.com", "example.co.uk", "x.example.co.uk", "192.0.2.7", "com"]
+)
+SITE = st.builds(Site, path=PATH, host=HOST, title=WORDS, text=WORDS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(PATH, max_size=5), st.lists(SITE, min_size=1, max_size=12))
+def test_every_ranking_is_the_literal_one(paths, sites):
+    sites = [site for site in sites if "." in site.host]
+    paths = list(dict.fromkeys([*paths, *(site.path for site in sites)]))
+    if not sites:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "s").write_text(rdf.structure(paths), "utf-8")
+        (place / "c").write_text(rdf.content(sites), "utf-8")
+        build_directory([place / "s", place / "c"], place / "d")
+        knowledge = open_knowledge(place / "d")
+        assert [
+            knowledge.taxonomy.path(i).replace(" ", "_") for i in range(1, len(knowledge.taxonomy))
+        ] == directory.nodes(paths)
+        exact = {name: getattr(knowledge, name).with_forms() for name in ("terms", "hosts")}
+        for name, literal in (("terms", directory.terms), ("hosts", directory.hosts)):
+            expected = literal(paths, sites, MOST_CATEGORIES)
+            assert len(exact[name]) == len(expected)
+            assert {text: listed(knowledge, exact[name], text) for text in expected} == expected
+        for phrase in ("soccer", "water sports", "waters sport", "runs", "run", "sports"):
+            found = listed(knowledge, knowledge.phrases, phrase)
+            assert (found[0] if found else None) == directory.phrases(paths, sites, phrase)
+
+
+def test_branches_can_be_left_out(built):
+    about, knowledge = built(leave_out=["World", "Kids"])
+    assert about["sites"] == 5
+    assert about["left_out_branches"] == ["World", "Kids_and_Teens"]
+    assert "World" not in knowledge.taxonomy.names.to_pylist()
+    assert listed(knowledge, knowledge.terms, "fußball") == []
+
+
+def test_compressed_files_in_any_order(tmp_path):
+    with gzip.open(tmp_path / "a.gz", "wt", encoding="utf-8") as file:
+        file.write(rdf.content(SITES))
+    with gzip.open(tmp_path / "b.gz", "wt", encoding="utf-8") as file:
+        file.write(rdf.structure(PATHS))
+    assert build_directory([tmp_path / "a.gz", tmp_path / "b.gz"], tmp_path / "d")["sites"] == 6
+
+
+def test_what_real_dumps_contain_is_counted_and_not_fatal(tmp_path, monkeypatch):
+    monkeypatch.setattr("queryveil.knowledge.dumps.BLOCK", 300)  # so that entries lie across blocks
+    structure = rdf.structure(
+        PATHS, extra='  <Topic r:id="Top/Broken">\n  <catid>1</catid>\n  <Topic r:id="Top/Late">\n  </Topic>\n'
+    )
+    bad = rdf.page(Site("Arts/Music", "bad.example.com", "T", "X")).replace(
+        "X", "caf\udce9 \x01\x0b &#7; &lt;b&gt;bold&lt;/b&gt;"
+    )
+    extra = (
+        bad
+        + '  <ExternalPage about="http://open.example.com">\n    <d:Title>never closed</d:Title>\n'
+        + rdf.page(Site("Arts/Unknown", "u.example.com"))
+        + rdf.page(Site("Arts/Music", "mailto"))
+    )
+    (tmp_path / "s").write_text(structure, "utf-8")
+    (tmp_path / "c").write_bytes(rdf.content(SITES, extra).encode("utf-8", "surrogateescape"))
+    about = build_directory([tmp_path / "s", tmp_path / "c"], tmp_path / "d")
+    assert about["sites"] == 7
+    assert about["left_out"] == {
+        "malformed categories": 1,
+        "malformed sites": 1,
+        "sites in a category that is not in the tree": 1,
+        "sites without a host": 1,
+        "texts with bytes that are no UTF-8": 1,
+    }
+    knowledge = open_knowledge(tmp_path / "d")
+    assert "Late" in knowledge.taxonomy.names.to_pylist()
+    assert listed(knowledge, knowledge.terms, "bold") == ["Arts/Music"]
+
+
+def test_curlie(tmp_path):
+    (tmp_path / "s.tsv").write_text("7\tTop/Arts/Music\n8\tTop/World\nbroken\n", "utf-8")
+    (tmp_path / "c.tsv").write_text(
+        "http://a.example.com/\tSongs\tAll the songs\t7\thttp://x\nhttp://b.example.com/\tT\tD\t99\n", "utf-8"
+    )
+    about = build_directory([tmp_path / "s.tsv", tmp_path / "c.tsv"], tmp_path / "d")
+    assert (about["kind"], about["sites"]) == ("curlie", 1)
+    assert about["left_out"] == {"lines with too few columns": 1, "sites in a category that is not in the tree": 1}
+    knowledge = open_knowledge(tmp_path / "d")
+    assert listed(knowledge, knowledge.terms, "song") == ["Arts/Music"]
+
+
+def test_a_table_of_paths(tmp_path):
+    (tmp_path / "t.tsv").write_text("Top/Arts\thttp://www.a.com/\nTop/Arts/Music/\thttp://b.com\n\nonly\n", "utf-8")
+    about = build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    assert (about["kind"], about["categories"], about["sites"], about["left_out"]) == (
+        "paths",
+        3,
+        2,
+        {"lines with too few columns": 1},
+    )
+    knowledge = open_knowledge(tmp_path / "d")
+    assert listed(knowledge, knowledge.hosts, "a.com") == ["Arts"]
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"s": rdf.structure(PATHS), "c": rdf.content(SITES)[:-60]}, "c is cut off: it does not end with </RDF>"),
+        ({"s": rdf.structure(PATHS)[:-60], "c": rdf.content(SITES)}, "s is cut off"),
+        ({"s": "<!DOCTYPE html><html>404</html>", "c": rdf.content(SITES)}, "s is a web page, not a dump"),
+        ({"s": rdf.content(SITES), "c": rdf.content(SITES)}, "first holds content, the second content; name struct"),
+        ({"s": rdf.structure(PATHS), "c": rdf.structure(PATHS)}, "name content.rdf.u8 instead"),
+        ({"s": rdf.structure(PATHS)}, "s is one of a pair; name content.rdf.u8 as well"),
+        ({"s": rdf.structure(PATHS), "c": "Top/A\thttp://a.com\n"}, "are no pair"),
+        ({"s": "<xml></xml>", "c": rdf.content(SITES)}, "is XML, but not RDF"),
+        ({"s": "hello\nworld\n"}, "is no dump of a directory"),
+        ({"s": ""}, "s is empty"),
+        ({"s": rdf.structure([]), "c": rdf.content(SITES)}, "has no category"),
+        ({"s": rdf.structure(PATHS), "c": rdf.content([])}, "has no site in any of its categories"),
+        ({"s": "Top/A\thttp://a.com\n", "c": "Top/A\thttp://a.com\n"}, "is one too many"),
+    ],
+)  # fmt: skip
+def test_a_dump_that_is_wrong(tmp_path, files, sentence):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises(QueryveilError, match=sentence) as error:
+        build_directory([tmp_path / name for name in files], tmp_path / "d")
+    assert "\n" not in str(error.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+def test_a_compressed_dump_that_is_cut_off(tmp_path):
+    whole = gzip.compress(rdf.content(SITES * 50).encode())
+    (tmp_path / "c.gz").write_bytes(whole[:-20])
+    (tmp_path / "s").write_text(rdf.structure(PATHS), "utf-8")
+    with pytest.raises(QueryveilError, match="is cut off or damaged"):
+        build_directory([tmp_path / "s", tmp_path / "c.gz"], tmp_path / "d")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(QueryveilError, match="There is no file"):
+        build_directory([tmp_path / "s"], tmp_path / "d")
+
+
+def test_nothing_is_written_over(built, tmp_path):
+    built()
+    with pytest.raises(QueryveilError, match="exists already"):
+        build_directory([tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"], tmp_path / "odp.qvd")
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(QueryveilError, match="exists already"):
+        build_directory([tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"], tmp_path / "mine", overwrite=True)
+
+
+def test_a_directory_of_another_format(built, tmp_path):
+    built()
+    about = tmp_path / "odp.qvd" / "about.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 0}))
+    with pytest.raises(QueryveilError, match="has format 0, and this queryveil reads format 1; build it again"):
+        open_knowledge(tmp_path / "odp.qvd")
+
+
+def test_a_directory_that_is_damaged(built, tmp_path):
+    built()
+    (tmp_path / "odp.qvd" / "terms-low.npy").write_bytes(b"x")
+    with pytest.raises(QueryveilError, match="is damaged; build it again"):
+        open_knowledge(tmp_path / "odp.qvd")
+    shutil.rmtree(tmp_path / "odp.qvd")
+    (tmp_path / "odp.qvd").mkdir()
+    with pytest.raises(QueryveilError, match="is no directory of queryveil's"):
+        open_knowledge(tmp_path / "odp.qvd")
+
+
+def test_an_unknown_knowledge_base():
+    with pytest.raises(QueryveilError, match="There is no knowledge base 'wikidata'; there is wordnet"):
+        open_knowledge("wikidata")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the samples of real directories are not here")
+def test_openings_of_the_real_dumps():
+    dump = open_dump([SHARED / "structure_sample.rdf.u8", SHARED / "content_sample.rdf.u8"])
+    categories = pa.Table.from_batches(dump.categories()).to_pylist()
+    assert [row["path"] for row in categories] == ["World", "Arts"]
+    assert "<" not in categories[1]["text"]
+    assert 'art, or "the use of skill' in categories[1]["text"]
+    sites = pa.Table.from_batches(dump.sites()).to_pylist()
+    assert sites[0]["url"] == "http://www.awn.com/"
+    assert [row["path"] for row in sites][-2:] == [
+        "Arts/Animation/Cartoons/Titles/P/PB_&_J_Otter",
+        "World/Armenian/Առողջություն",
+    ]
+    assert sum(dump.left_out.values()) == 0
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the samples of real directories are not here")
+def test_real_addresses(tmp_path):
+    with lzma.open(SHARED / "url_toplevel.tsv.xz", "rt", encoding="utf-8") as lines:
+        (tmp_path / "urls.tsv").write_text("".join(islice(lines, 20_000)), "utf-8")
+    about = build_directory([tmp_path / "urls.tsv"], tmp_path / "d")
+    assert about["sites"] + sum(about["left_out"].values()) == 20_000
+    assert about["sites"] > 19_900
+    knowledge = open_knowledge(tmp_path / "d")
+    assert listed(knowledge, knowledge.hosts, "awn.com") == ["Arts"]

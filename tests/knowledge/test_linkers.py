@@ -1,0 +1,151 @@
+"""Linkers against a literal look-up, and what they cover of a log."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Links, Taxonomy, link
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.index import Index
+from queryveil.knowledge.linkers import link_domains, link_phrases, link_terms
+from queryveil.knowledge.links import Items
+from queryveil.knowledge.wordnet import wordnet
+from tests.oracles.text import words
+
+PATHS = [
+    "Sports/Water Sports/Swimming and Diving",
+    "Sports/Water Sports/Windsurfing",
+    "Regional/Europe/Mediterranean",
+    "Arts",
+]
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A tree in which `diving` has three categories, and everything else one."""
+    taxonomy = Taxonomy.from_paths(pa.array(PATHS))
+    at = {taxonomy.path(i): i for i in range(len(taxonomy))}
+    texts = ["diving", "diving", "diving", "mediterranean", "windsurfing", "water sports", "art"]
+    nodes = [PATHS[0], PATHS[1], "Arts", PATHS[2], PATHS[1], "Sports/Water Sports", "Arts"]
+    index = Index.of(pa.array(texts), np.array([at[node] for node in nodes], np.int32))
+    hosts = Index.of(pa.array(["dive.example.com", "example.com"]), np.array([at[PATHS[0]], at["Arts"]], np.int32))
+    return Knowledge("small", taxonomy, terms=index, phrases=index, hosts=hosts)
+
+
+def paths(links):
+    start, nodes = links.nodes()
+    return [[links.taxonomy.path(int(n)) for n in nodes[start[q] : start[q + 1]]] for q in range(len(links))]
+
+
+def test_the_phrases_of_the_paper(small):
+    queries = pa.array(["diving in the mediterranean", "windsurfing", "nothing here", ""])
+    assert paths(link_phrases(queries, small)) == [[PATHS[0], PATHS[2]], [PATHS[1]], [], []]
+
+
+def test_a_phrase_loses_words_from_its_left(small):
+    links = link_phrases(pa.array(["cheap family water sports", "water sports bargains", "red art"]), small)
+    assert paths(links) == [["Sports/Water Sports"], [], ["Arts"]]
+    assert links.items.to_pylist() == ["cheap family water sports", "water sports bargains", "red art"]
+
+
+def test_terms_have_their_first_categories(small):
+    queries = pa.array(["the diving", "diving diving art", "x"])
+    assert paths(link_terms(queries, small)) == [[PATHS[0]], [PATHS[0], PATHS[0], "Arts"], []]
+    assert paths(link_terms(queries, small, categories=2))[0] == [PATHS[0], PATHS[1]]
+    assert paths(link_terms(queries, small, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
+
+
+def test_domains_most_specific_first(small):
+    urls = pa.array(
+        [
+            "http://www.dive.example.com/a",
+            "http://x.dive.example.com",
+            "http://else.example.com",
+            "http://none.org",
+            None,
+        ]
+    )
+    knowledge = Knowledge(small.name, small.taxonomy, small.terms, small.phrases, small.hosts.with_forms(*_parents()))
+    assert paths(link_domains(urls, knowledge)) == [[PATHS[0]], [PATHS[0]], ["Arts"], [], []]
+
+
+def _parents():
+    from queryveil.knowledge.hosts import PARENTS
+
+    return PARENTS
+
+
+WORD = st.sampled_from(["dog", "dogs", "geese", "the", "new", "york", "xyzzy", "in", "water", "sports", "42", "(cat)"])
+
+
+@given(st.lists(st.lists(WORD, max_size=5).map(" ".join), max_size=10))
+def test_terms_are_looked_up_one_by_one(queries):
+    knowledge = wordnet()
+    links = link_terms(pa.array(queries, pa.string()), knowledge)
+    expected = []
+    for query in queries:
+        found = [int(knowledge.terms.first(pa.array([word]))[0]) for word in words(query) if word not in ("the", "in")]
+        expected.append([knowledge.taxonomy.path(node) for node in found if node >= 0])
+    assert paths(links) == expected
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8),
+    st.lists(st.lists(st.integers(0, 6), max_size=3), min_size=5, max_size=5),
+    st.data(),
+)
+def test_coverage_is_what_counting_says(queries, nodes, data):
+    taxonomy = Taxonomy.from_paths(pa.array(PATHS[:3]))
+    events = np.array([data.draw(st.integers(1, 5)) for _ in queries], np.int64)
+    flat = [node for some in nodes for node in some]
+    items = Items(
+        np.concatenate([[0], np.cumsum([len(q) for q in queries])]).astype(np.int64),
+        np.array([i for q in queries for i in q], np.int32),
+        pa.array(list("abcde")),
+    )
+    first = np.concatenate([[0], np.cumsum([len(some) for some in nodes])]).astype(np.int64)
+    links = Links(
+        taxonomy, items.start, items.item, items.texts, first, np.array(flat, np.int32), np.ones(len(flat), np.float32)
+    )
+    for row in links.coverage(events):
+        deep = [any(taxonomy.depth[n] >= row.level for n in some) for some in nodes]
+        reached = [any(deep[i] for i in query) for query in queries]
+        occurrences = [deep[i] for query in queries for i in query]
+        assert row.items == pytest.approx(np.mean(deep))
+        assert row.occurrences == pytest.approx(np.mean(occurrences) if occurrences else 0)
+        assert row.queries == pytest.approx(np.mean(reached) if reached else 0)
+        assert row.events == pytest.approx(sum(events[np.array(reached, bool)]) / max(sum(events), 1) if reached else 0)
+    assert links.best.tolist() == [some[0] if some else -1 for some in nodes]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "log.tsv"
+    path.write_text("user\tquery\na\tdog food\nb\tdog food\nb\txyzzy\n", "utf-8")
+    return qv.read_log(path)
+
+
+def test_a_log_is_linked_by_its_distinct_queries(log):
+    links = link(log, "wordnet")
+    found = dict(zip(log.query_text.to_pylist(), paths(links), strict=True))
+    assert [path.split("/")[-1] for path in found["dog food"]] == ["dog", "food"]
+    assert found["xyzzy"] == []
+    covered = links.coverage(log.events_per_query)[0]
+    assert (covered.queries, covered.events) == (0.5, pytest.approx(2 / 3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains"),
+        ({"linker": "domains"}, "'wordnet' knows no sites, so domains cannot be linked"),
+        ({"categories": 0}, "The number of categories must be at least 1. Got 0"),
+    ],
+)
+def test_what_cannot_be_linked(log, arguments, sentence):
+    with pytest.raises(QueryveilError, match=sentence):
+        link(log, "wordnet", **arguments)
