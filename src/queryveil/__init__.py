@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from queryveil.errors import QueryveilError
     from queryveil.explanation import explain
     from queryveil.ingest import read_log
+    from queryveil.knowledge import link, open_knowledge
+    from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
     from queryveil.methods import Affinity, Equality, Rules
     from queryveil.neighbourhoods import neighbourhood
@@ -35,9 +37,12 @@ __all__ = [
     "Release",
     "Rules",
     "Spark",
+    "build_directory",
     "explain",
     "generate",
+    "link",
     "neighbourhood",
+    "open_knowledge",
     "profile",
     "read_log",
     "sweep",
@@ -52,9 +57,12 @@ _HOMES = {
     "Release": "release",
     "Rules": "methods",
     "Spark": "engines.spark",
+    "build_directory": "knowledge.directory",
     "explain": "explanation",
     "generate": "synth",
+    "link": "knowledge",
     "neighbourhood": "neighbourhoods",
+    "open_knowledge": "knowledge",
     "profile": "profiles",
     "read_log": "ingest",
     "sweep": "sweeps",

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 
-VERBS = ("synth", "profile", "concepts", "sweep", "neighbours", "anonymize", "verify", "explain")
+VERBS = (
+    "synth",
+    "profile",
+    "concepts",
+    "sweep",
+    "neighbours",
+    "anonymize",
+    "verify",
+    "explain",
+    "link",
+    "knowledge",
+    "directory",
+)
 
 
 def test_the_tour_of_the_readme(run, tmp_path):

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -83,13 +84,13 @@ SITE = st.builds(Site, path=PATH, host=HOST, title=WORDS, text=WORDS)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(PATH, max_size=5), st.lists(SITE, min_size=1, max_size=12))
-def test_every_ranking_is_the_literal_one(paths, sites):
+@given(st.lists(PATH, max_size=5), st.lists(SITE, min_size=1, max_size=12), st.sampled_from([1, 3, 1000]))
+def test_every_ranking_is_the_literal_one(paths, sites, part):
     sites = [site for site in sites if "." in site.host]
     paths = list(dict.fromkeys([*paths, *(site.path for site in sites)]))
     if not sites:
         return
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch("queryveil.knowledge.directory._PART", part):
         place = Path(folder)
         (place / "s").write_text(rdf.structure(paths), "utf-8")
         (place / "c").write_text(rdf.content(sites), "utf-8")

@@ -1,5 +1,7 @@
 """Linkers against a literal look-up, and what they cover of a log."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +12,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links, Taxonomy, link
 from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.linkers import link_domains, link_phrases, link_terms
 from queryveil.knowledge.links import Items
@@ -33,7 +36,7 @@ def small():
     nodes = [PATHS[0], PATHS[1], "Arts", PATHS[2], PATHS[1], "Sports/Water Sports", "Arts"]
     index = Index.of(pa.array(texts), np.array([at[node] for node in nodes], np.int32))
     hosts = Index.of(pa.array(["dive.example.com", "example.com"]), np.array([at[PATHS[0]], at["Arts"]], np.int32))
-    return Knowledge("small", taxonomy, terms=index, phrases=index, hosts=hosts)
+    return Knowledge("small", taxonomy, terms=index, phrases=index, meanings=wordnet().meanings, hosts=hosts)
 
 
 def paths(links):
@@ -69,14 +72,8 @@ def test_domains_most_specific_first(small):
             None,
         ]
     )
-    knowledge = Knowledge(small.name, small.taxonomy, small.terms, small.phrases, small.hosts.with_forms(*_parents()))
+    knowledge = replace(small, hosts=small.hosts.with_forms(*PARENTS))
     assert paths(link_domains(urls, knowledge)) == [[PATHS[0]], [PATHS[0]], ["Arts"], [], []]
-
-
-def _parents():
-    from queryveil.knowledge.hosts import PARENTS
-
-    return PARENTS
 
 
 WORD = st.sampled_from(["dog", "dogs", "geese", "the", "new", "york", "xyzzy", "in", "water", "sports", "42", "(cat)"])
@@ -141,7 +138,7 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains"),
+        ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains, embedding"),
         ({"linker": "domains"}, "'wordnet' knows no sites, so domains cannot be linked"),
         ({"categories": 0}, "The number of categories must be at least 1. Got 0"),
     ],

@@ -11,7 +11,7 @@ from queryveil.errors import QueryveilError
 if TYPE_CHECKING:
     from queryveil.knowledge import Knowledge, Links, Resolver
 
-_ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": "queries"}
+_ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": None}
 
 
 def link(
@@ -24,6 +24,9 @@ def link(
     categories: Annotated[
         int, typer.Option("--categories", min=1, help="Categories that each of them has at most.")
     ] = 1,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", help="How sure a link must be, from 0 to 1, for embedding.")
+    ] = 0.4,
     resolver: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +68,9 @@ def link(
     chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
     with options.progress("Linking", "queries") as update:
-        found = link_log(read, base, linker, categories=categories, resolver=chosen, progress=update)
+        found = link_log(
+            read, base, linker, categories=categories, min_confidence=min_confidence, resolver=chosen, progress=update
+        )
         covered = found.coverage(read.events_per_query)
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
@@ -75,30 +80,35 @@ def link(
         )
         return
     items = _ITEMS[linker]
+    shares = {f"distinct {items}": "items", f"{items} of queries": "occurrences"} if items else {}
+    shares |= {"distinct queries": "queries", "events": "events"}
     cells = [
         (
             f"level {row.level}" if row.level else "linked",
-            *(f"{share:.1%}" for share in (row.items, row.occurrences, row.queries, row.events)),
+            *(f"{getattr(row, share):.1%}" for share in shares.values()),
         )
         for row in covered
     ]
     title = f"What {base.name} covers of {read.n_queries:,} distinct queries, by {linker}"
-    head = ("", f"distinct {items}", f"{items} of queries", "distinct queries", "events")
-    parts: list[Any] = [options.table(title, head, cells)]
+    parts: list[Any] = [options.table(title, ("", *shares), cells)]
     if shown:
         lines = [
             (options.printable(str(row["query"])), options.printable("; ".join(row["nodes"]) or "-")) for row in shown
         ]
-        parts.append(options.table("Queries, the most frequent first, and where they sit", ("query", "nodes"), lines))
+        parts.append(
+            options.table("Queries, the most frequent first, and where they sit", ("query", "nodes"), lines, texts=2)
+        )
     options.tables(*parts)
 
 
 def _resolver(
     linker: str, name: str | None, base: "Knowledge", url: str | None, cache: str | None, rate: float, timeout: float
 ) -> "Resolver | None":
-    from queryveil.knowledge import Clicks, Remote, Sites
+    from queryveil.knowledge import Clicks, Remote, Sites, hosts_needed
 
-    if (name or url) and linker != "domains":
+    if linker == "domains":
+        hosts_needed(base)
+    elif name or url:
         raise QueryveilError("--resolver and --send-queries-to are for --linker domains.")
     if url is not None:
         if name is not None:

@@ -264,15 +264,15 @@ def tables(*parts: Any) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=isinstance(line, str))
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, Any]:
-    """A title, and a table whose first column is text and whose others are numbers."""
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> tuple[str, Any]:
+    """A title, and a table whose first columns are texts and whose others are numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(head))
     for i, name in enumerate(head):
-        result.add_column(name, justify="right" if i else "left")
+        result.add_column(name, justify="right" if i >= texts else "left")
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return title, result

@@ -105,3 +105,19 @@ def lca(
             node = parent[node]
         out[i] = node
     return out
+
+
+@kernel
+def add_rows(sums: NDArray[np.float32], nodes: NDArray[np.int32], rows: NDArray[np.float32]) -> None:
+    """Add rows[i] to the sum of nodes[i]."""
+    for i in range(len(nodes)):
+        for k in range(sums.shape[1]):
+            sums[nodes[i], k] += rows[i, k]
+
+
+@kernel
+def add_to_parents(parent: NDArray[np.int32], sums: NDArray[np.float32]) -> None:
+    """Make the sum of every node that of all nodes at or below it."""
+    for node in range(len(parent) - 1, 0, -1):
+        for k in range(sums.shape[1]):
+            sums[parent[node], k] += sums[node, k]

@@ -24,11 +24,12 @@ __all__ = [
     "Resolver",
     "Sites",
     "Taxonomy",
+    "hosts_needed",
     "link",
     "open_knowledge",
 ]
 
-LINKERS = ("terms", "phrases", "domains")
+LINKERS = ("terms", "phrases", "domains", "embedding")
 
 
 def open_knowledge(name: str | Path) -> Knowledge:
@@ -56,6 +57,7 @@ def link(
     linker: str = "terms",
     *,
     categories: int = 1,
+    min_confidence: float = 0.4,
     resolver: Resolver | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Links:
@@ -66,6 +68,7 @@ def link(
         knowledge: A knowledge base, or what `open_knowledge` takes.
         linker: What is looked up: `terms`, `phrases`, `domains`, or `embedding` for whole queries by what they mean.
         categories: How many nodes an item has at most.
+        min_confidence: How sure a link by `embedding` must be, from 0 to 1.
         resolver: Finds the site of a query, for `domains`: by default the clicks of the log.
         progress: Called with the number of queries so far, where that takes its time.
     """
@@ -80,4 +83,8 @@ def link(
     if linker == "domains":
         hosts_needed(base)
         return link_domains((resolver or Clicks()).resolve(log, progress), base, categories=categories)
+    if linker == "embedding":
+        from queryveil.knowledge.embedding import link_embedding
+
+        return link_embedding(queries, base, categories=categories, min_confidence=min_confidence)
     raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")

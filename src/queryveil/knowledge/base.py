@@ -1,9 +1,11 @@
 """What every knowledge base offers: a tree, and indexes that lead from texts to its nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from queryveil.knowledge.index import Index
+from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.taxonomy import Taxonomy
 
 
@@ -16,6 +18,7 @@ class Knowledge:
         taxonomy: The tree.
         terms: From single words to nodes.
         phrases: From the labels of nodes, also of several words, to nodes.
+        meanings: Gives the vectors of the nodes, for linking by what a query means.
         hosts: From hosts of the web to nodes, where it knows any.
         folder: Where it lies, if it is a directory that was built.
     """
@@ -24,5 +27,6 @@ class Knowledge:
     taxonomy: Taxonomy
     terms: Index
     phrases: Index
+    meanings: Callable[[], Cells]
     hosts: Index | None = None
     folder: Path | None = None

@@ -9,11 +9,13 @@ A built directory is a folder of plain arrays that are mapped into memory, so op
 | terms-*.npy | from stems of words to categories, ranked as a directory search would |
 | phrases-*.npy | from labels and their stems to categories |
 | hosts-*.npy | from hosts to categories |
+| meanings-*.npy | the vector of every category, from its sites and its name |
 | sites/ | a full-text index over the titles and descriptions of the sites |
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError
 from queryveil.files import LocalFolder
+from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner
 from queryveil.kernels.ranks import best_of
@@ -32,9 +35,11 @@ from queryveil.knowledge.base import Knowledge
 from queryveil.knowledge.dumps import Dump, open_dump
 from queryveil.knowledge.hosts import MOST_LABELS, PARENTS, domains_of, hosts_of, parent_of
 from queryveil.knowledge.index import Index, offsets, ranges
+from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.sites import SiteWriter
 from queryveil.knowledge.stems import stem_words, stemmed
 from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.vectors import WIDTH, embed
 from queryveil.text import STOP_WORDS, normal_form, words
 from queryveil.text.arrays import byte_spans
 
@@ -42,6 +47,8 @@ VERSION = 1
 MOST_CATEGORIES = 10
 _INDEXES = ("terms", "phrases", "hosts")
 _ARRAYS = ("low", "high", "start", "node")
+_CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
+_LABEL_WEIGHT = np.float32(0.25)  # of the name of a category, next to all its sites
 _TREE = ("parent", "depth", "end", "leaves")
 _ALIASES = {"Kids": "Kids_and_Teens"}
 
@@ -99,6 +106,7 @@ class _Build:
             engine.load("postings", _POSTINGS, lambda: self._postings(paths, progress))
             self._hosts(engine)
             self._terms(engine)
+            self._meanings()
         finally:
             engine.close()
         left_out = {reason: count for reason, count in sorted(self.dump.left_out.items()) if count}
@@ -156,6 +164,7 @@ class _Build:
     def _postings(self, paths: Index, progress: Callable[[int], None] | None) -> Iterator[pa.RecordBatch]:
         """Read the sites; gives how many sites of a category have a term, or are on a host or below it."""
         self.sites = np.zeros(len(self.taxonomy), np.int64)
+        self.meaning = np.zeros((len(self.taxonomy), WIDTH), np.float32)
         seen = 0
         with SiteWriter(self.folder / "sites") as writer:
             for batch in self.dump.sites():
@@ -169,26 +178,27 @@ class _Build:
                 batch, host, node = batch.filter(pa.array(good)), host.filter(pa.array(good)), node[good]
                 self.sites += np.bincount(node, minlength=len(self.sites))
                 writer.add(batch)
-                yield from (self._terms_of(batch, node), *self._hosts_of(host, node))
+                text = normal_form(pc.binary_join_element_wise(batch["title"], batch["text"], " "))
+                trees.add_rows(self.meaning, node, embed(text).vectors)
+                yield from (self._terms_of(text, node), *self._hosts_of(host, node))
                 seen += len(batch)
                 if progress:
                     progress(seen)
         if seen == 0:
             raise QueryveilError("The dump has no site in any of its categories; check that the files belong together.")
 
-    def _terms_of(self, batch: pa.RecordBatch, node: NDArray[np.int32]) -> pa.RecordBatch:
-        text = pc.binary_join_element_wise(batch["title"].fill_null(""), batch["text"].fill_null(""), " ")
-        split = words(normal_form(text))
+    def _terms_of(self, text: pa.Array, node: NDArray[np.int32]) -> pa.RecordBatch:
+        split = words(text)
         coded = split.text.dictionary_encode()
         term = self.terms.number(stem_words(coded.dictionary))[coded.indices.to_numpy()]
         site = np.repeat(np.arange(len(node)), split.per_query)
         # A site counts once, however often it says a word.
         pairs = np.unique(site << 32 | term)
-        return _counted("term", pairs & 0xFFFFFFFF, node[pairs >> 32])
+        return _counted(_TERM, pairs & 0xFFFFFFFF, node[pairs >> 32])
 
     def _hosts_of(self, host: pa.Array, node: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
         """The hosts themselves, and all domains above them as `above`."""
-        yield _counted("host", self.hosts.number(host), node)
+        yield _counted(_HOST, self.hosts.number(host), node)
         domain = domains_of(host)
         for labels in range(1, MOST_LABELS):
             parent = parent_of(host, domain, labels)
@@ -196,49 +206,66 @@ class _Build:
             if not pc.any(some).as_py():
                 break
             here = some.to_numpy(zero_copy_only=False)
-            yield _counted("above", self.hosts.number(parent.filter(some)), node[here])
+            yield _counted(_ABOVE, self.hosts.number(parent.filter(some)), node[here])
 
     def _hosts(self, engine: DuckDB) -> None:
         """A host ranks its categories by its own sites, then by those of the hosts below it, then by depth."""
         rows = engine.table(
-            "SELECT key, node, CAST(sum(CASE WHEN kind = 'host' THEN n ELSE 0 END) AS BIGINT) AS own,"
-            " CAST(sum(CASE WHEN kind = 'above' THEN n ELSE 0 END) AS BIGINT) AS below FROM postings"
-            " WHERE kind <> 'term' GROUP BY key, node ORDER BY key, node"
+            f"SELECT key, node, CAST(sum(CASE WHEN kind = {_HOST} THEN n ELSE 0 END) AS BIGINT) AS own,"
+            f" CAST(sum(CASE WHEN kind = {_ABOVE} THEN n ELSE 0 END) AS BIGINT) AS below FROM postings"
+            f" WHERE kind <> {_TERM} GROUP BY key, node ORDER BY key, node"
         )
         key, node, own, below = (rows[name].to_numpy() for name in ("key", "node", "own", "below"))
-        then = below * 256 - self.taxonomy.depth[node]
-        self._save("hosts", self.hosts, key, node, own, then)
+        self._save("hosts", self.hosts, [_best(key, node, own, below * 256 - self.taxonomy.depth[node])])
 
     def _terms(self, engine: DuckDB) -> None:
         """A term ranks the categories that are called so first, then those with it in their name, then the others.
 
         Within each, by the number of sites that have it: at or below a category whose name has it, else right in it.
         """
-        rows = engine.table(
-            "SELECT key, node, CAST(sum(n) AS BIGINT) AS n FROM postings WHERE kind = 'term'"
-            " GROUP BY key, node ORDER BY key, node"
-        )
-        engine.drop("postings")
-        pair = rows["key"].to_numpy() << 32 | rows["node"].to_numpy()
-        sites = rows["n"].to_numpy()
-        del rows
         label = normal_form(pa.concat_arrays([pa.array([""]), self.taxonomy.names[1:]]))  # the root's is no topic
         split = words(label)
         named = np.repeat(np.arange(len(label)), split.per_query)
-        term = self.terms.number(stem_words(split.text)).astype(np.int64)
+        term = self.terms.number(stem_words(split.text))
         by_name, first = np.unique(term << 32 | named, return_index=True)
-        whole = (split.per_query == 1)[named][first]
+        level = 1 + (split.per_query == 1)[named][first].astype(np.int64)
+        counts = engine.table(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
+        size = np.zeros(len(self.terms), np.int64)
+        size[counts["key"].to_numpy()] = counts["n"].to_numpy()
+        # Part by part, because together they are the largest thing there is.
+        bounds = np.flatnonzero(np.diff(np.cumsum(size) // _PART, prepend=0)) + 1
+        found = []
+        for low, high in pairwise([0, *bounds[bounds < len(size)].tolist(), len(size)]):
+            rows = engine.table(
+                f"SELECT key, node, CAST(sum(n) AS BIGINT) AS n FROM postings WHERE kind = {_TERM} AND key >= {low}"
+                f" AND key < {high} GROUP BY key, node ORDER BY key, node"
+            )
+            pair = rows["key"].to_numpy() << 32 | rows["node"].to_numpy()
+            part = slice(*np.searchsorted(by_name, [low << 32, high << 32]))
+            found.append(self._ranked(pair, rows["n"].to_numpy(), by_name[part], level[part]))
+        self._save("terms", self.terms, found)
+        self._phrases(label)
+
+    def _ranked(
+        self, pair: NDArray[np.int64], sites: NDArray[np.int64], by_name: NDArray[np.int64], level: NDArray[np.int64]
+    ) -> "_Best":
+        """The best categories of some terms.
+
+        Args:
+            pair: Terms and the categories with sites that have them, as term * 2**32 + category, ascending.
+            sites: How many such sites each has.
+            by_name: Terms and the categories with names that have them, the same way.
+            level: 2 where the name is the term, 1 where it is one of its words.
+        """
         running = offsets(sites)
-        low = np.searchsorted(pair, by_name)
-        high = np.searchsorted(pair, by_name - (by_name & 0xFFFFFFFF) + self.taxonomy.end[by_name & 0xFFFFFFFF])
+        node = by_name & 0xFFFFFFFF
+        low, high = np.searchsorted(pair, by_name), np.searchsorted(pair, by_name - node + self.taxonomy.end[node])
         both = np.union1d(pair, by_name)
         score = np.zeros(len(both), np.int64)
         score[np.searchsorted(both, pair)] = sites
-        at = np.searchsorted(both, by_name)
-        score[at] = running[high] - running[low] + ((1 + whole.astype(np.int64)) << 40)
-        node = (both & 0xFFFFFFFF).astype(np.int32)
-        self._save("terms", self.terms, both >> 32, node, score, -self.taxonomy.depth[node].astype(np.int64))
-        self._phrases(label)
+        score[np.searchsorted(both, by_name)] = running[high] - running[low] + (level << 40)
+        place = (both & 0xFFFFFFFF).astype(np.int32)
+        return _best(both >> 32, place, score, -self.taxonomy.depth[place].astype(np.int64))
 
     def _phrases(self, label: pa.Array) -> None:
         """A label that several categories have means the one nearest to the root, then that with the most sites."""
@@ -253,39 +280,52 @@ class _Build:
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table.combine_chunks())
 
-    def _save(
-        self,
-        name: str,
-        texts: "_Texts",
-        key: NDArray[np.int64],
-        node: NDArray[np.int32],
-        first: NDArray[np.int64],
-        then: NDArray[np.int64],
-    ) -> None:
+    def _meanings(self) -> None:
+        """A category means what the sites at and below it say, and a little what it is called."""
+        trees.add_to_parents(self.taxonomy.parent, self.meaning)
+        for begin in range(0, len(self.taxonomy), 10_000):
+            some = slice(begin, begin + 10_000)
+            paths = [self.taxonomy.path(node, between=", ") for node in range(len(self.taxonomy))[some]]
+            label = embed(normal_form(pa.array(paths))).vectors
+            self.meaning[some] = unit(unit(self.meaning[some]) + _LABEL_WEIGHT * label)
+        self.meaning[0] = 0  # the root means everything, and is nobody's topic
+        cells = Cells.of(self.meaning)
+        for key in _CELLS:
+            np.save(self.folder / f"meanings-{key}.npy", getattr(cells, key))
+
+    def _save(self, name: str, texts: "_Texts", parts: list["_Best"]) -> None:
         """Keep the best categories of every key, in the order of the digests of its texts."""
-        start = np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key))
-        kept_start, kept = best_of(start, first, then, MOST_CATEGORIES)
-        low, high = texts.digests()
-        here = key[start[:-1]]
-        low, high = low[here], high[here]
+        key, size, node = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        low, high = (half[key] for half in texts.digests())
         order = np.lexsort((high, low))
-        size = np.diff(kept_start)[order]
-        place = ranges(kept_start[:-1][order], size)
-        self._write(name, Index(low[order], high[order], offsets(size), node[kept[place]]))
+        place = ranges(offsets(size)[:-1][order], size[order])
+        self._write(name, Index(low[order], high[order], offsets(size[order]), node[place]))
 
     def _write(self, name: str, index: Index) -> None:
         for key in _ARRAYS:
             np.save(self.folder / f"{name}-{key}.npy", getattr(index, key))
 
 
-_POSTINGS = pa.schema([("kind", pa.string()), ("key", pa.int64()), ("node", pa.int32()), ("n", pa.int32())])
+_TERM, _HOST, _ABOVE = range(3)
+_POSTINGS = pa.schema([("kind", pa.int8()), ("key", pa.int64()), ("node", pa.int32()), ("n", pa.int32())])
+_PART = 4_000_000
+
+_Best = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+"""Keys, how many nodes each has, and the nodes."""
 
 
-def _counted(kind: str, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) -> pa.RecordBatch:
+def _best(key: NDArray[np.int64], node: NDArray[np.int32], first: NDArray[np.int64], then: NDArray[np.int64]) -> _Best:
+    """The best nodes of every key; the rows of a key stand together."""
+    start = np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key))
+    kept_start, kept = best_of(start, first, then, MOST_CATEGORIES)
+    return key[start[:-1]], np.diff(kept_start), node[kept]
+
+
+def _counted(kind: int, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) -> pa.RecordBatch:
     """How often each pair of a key and a node comes."""
     pairs, counts = np.unique(key.astype(np.int64) << 32 | node, return_counts=True)
     columns = [
-        pa.array([kind] * len(pairs)),
+        np.full(len(pairs), kind, np.int8),
         pairs >> 32,
         (pairs & 0xFFFFFFFF).astype(np.int32),
         counts.astype(np.int32),
@@ -336,6 +376,7 @@ def open_directory(path: str | Path) -> Knowledge:
         taxonomy=tree,
         terms=terms.with_forms(stem_words),
         phrases=phrases.with_forms(stemmed),
+        meanings=lambda: Cells(**{key: _load(folder, f"meanings-{key}") for key in _CELLS}),
         hosts=hosts.with_forms(*PARENTS),
         folder=folder,
     )

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.knowledge.base import Knowledge
-from queryveil.knowledge.index import Form, Index
+from queryveil.knowledge.index import Form, Index, offsets
+from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.vectors import embed
 
 # How regular plurals end, and what the noun ends in: the rules that WordNet itself goes by, in its order.
 _PLURALS = (
@@ -57,8 +59,21 @@ def wordnet() -> Knowledge:
         name="wordnet",
         taxonomy=Taxonomy.from_depths(columns["depth"].to_numpy(), columns["name"]),
         terms=Index.of(lemma, node, *plurals),
+        meanings=_meanings,
         phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], *plurals),
     )
+
+
+@cache
+def _meanings() -> Cells:
+    """A node means the words that have their first sense there, and its name."""
+    columns = table()
+    node = np.concatenate([np.arange(len(columns["name"])), columns["node"].to_numpy()])
+    text = pa.concat_arrays([pc.utf8_lower(columns["name"]), columns["lemma"]])
+    order = np.argsort(node, kind="stable")
+    size = np.bincount(node)
+    lists = pa.ListArray.from_arrays(offsets(size).astype(np.int32), text.take(pa.array(order)))
+    return Cells.of(embed(pc.binary_join(lists, ", ")).vectors)
 
 
 def _irregular(words: pa.Array) -> pa.Array:

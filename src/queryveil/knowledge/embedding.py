@@ -1,0 +1,58 @@
+"""Linking by what a query means: the nearest nodes of the tree among vectors of small integers.
+
+Beyond the papers. A query and every node have a vector (see `vectors.py`); a query is linked to the nodes of largest
+cosine. How sure that is, is the cosine times the share of the query's meaning that comes from known words.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.index import offsets
+from queryveil.knowledge.links import Links
+from queryveil.knowledge.vectors import embed
+
+_PART = 20_000
+
+
+def link_embedding(
+    queries: pa.Array, knowledge: Knowledge, *, categories: int = 1, min_confidence: float = 0.4
+) -> Links:
+    """Link every query as a whole to the nodes that are nearest in meaning.
+
+    Args:
+        queries: Distinct queries in normal form.
+        knowledge: Where to look.
+        categories: How many nodes a query has at most.
+        min_confidence: How sure a link must be, from 0 to 1.
+    """
+    if not 0 <= min_confidence <= 1:
+        raise QueryveilError(f"The least confidence must be from 0 to 1. Got {min_confidence} instead.")
+    cells = knowledge.meanings()
+
+    def part(at: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        vectors, known = embed(queries.slice(at, _PART))
+        place, cosine = cells.nearest(vectors, categories)
+        return place, cosine * known[:, None]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = list(pool.map(part, range(0, len(queries), _PART)))
+    if not parts:
+        parts = [(np.empty((0, categories), np.int64), np.empty((0, categories), np.float32))]
+    node = np.concatenate([place for place, _ in parts])
+    confidence = np.clip(np.concatenate([sure for _, sure in parts]), 0, 1)
+    good = (node >= 0) & (confidence >= min_confidence) & (confidence > 0)
+    return Links(
+        taxonomy=knowledge.taxonomy,
+        start=np.arange(len(queries) + 1),
+        item=np.arange(len(queries), dtype=np.int32),
+        items=queries,
+        first=offsets(good.sum(axis=1)),
+        node=node[good].astype(np.int32),
+        confidence=confidence[good],
+    )

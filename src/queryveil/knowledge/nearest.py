@@ -1,0 +1,83 @@
+"""The nodes of a tree whose meaning is nearest to that of a text."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.kernels.nearest import nearest
+
+PROBES = 12
+_ROUNDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Vectors sorted into cells of near ones (spherical k-means), so that few need to be looked at.
+
+    Attributes:
+        middles: The middle of every cell, as small integers.
+        middle_scale: What its products are multiplied by.
+        cell: Cell c holds order[cell[c]:cell[c + 1]].
+        order: The places of the vectors, cell after cell.
+        vectors: The vectors in that order, as small integers.
+        scale: What their products are multiplied by.
+    """
+
+    middles: NDArray[np.int8]
+    middle_scale: NDArray[np.float32]
+    cell: NDArray[np.int64]
+    order: NDArray[np.int64]
+    vectors: NDArray[np.int8]
+    scale: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32]) -> "Cells":
+        """Sort unit vectors into about as many cells as a cell holds vectors."""
+        small, scale = _small(vectors)
+        n = max(1, round(len(vectors) ** 0.5))
+        # Nodes near each other in the tree are near in meaning, so every so many make a fair start.
+        middles = vectors[np.linspace(0, len(vectors) - 1, n).astype(np.int64)]
+        sample = np.arange(0, len(vectors), max(1, len(vectors) // (50 * n)))
+        for _ in range(_ROUNDS):
+            home = _home(small[sample], *_small(middles))
+            sums = np.zeros((n, vectors.shape[1]), np.float64)
+            np.add.at(sums, home, vectors[sample])
+            middles = np.where(sums.any(axis=1, keepdims=True), unit(sums), middles).astype(np.float32)
+        middle, middle_scale = _small(middles)
+        home = _home(small, middle, middle_scale)
+        order = np.argsort(home, kind="stable")
+        cell = np.searchsorted(home[order], np.arange(n + 1))
+        return cls(middle, middle_scale, cell.astype(np.int64), order, small[order], scale[order])
+
+    def nearest(self, vectors: NDArray[np.float32], wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The places of the nearest vectors to each, -1 where there are fewer, and their cosines."""
+        small, scale = _small(vectors)
+        wanted = min(wanted, len(self.order))
+        probes = min(PROBES, len(self.middles))
+        place, score = nearest(
+            small, self.middles, self.middle_scale, self.cell, self.vectors, self.scale, probes, wanted
+        )
+        found = np.where(place >= 0, self.order[place], -1)
+        return found, score * scale[:, None]
+
+
+def unit(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Vectors of length one in the same directions; zeros stay zeros."""
+    length = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+    found: NDArray[Any] = vectors / np.where(length > 0, length, 1).astype(vectors.dtype)
+    return found
+
+
+def _small(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Vectors as integers of one byte, and what to multiply them with."""
+    scale = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-9).astype(np.float32) / np.float32(127)
+    return np.rint(vectors / scale[:, None]).astype(np.int8), scale
+
+
+def _home(vectors: NDArray[np.int8], middles: NDArray[np.int8], scale: NDArray[np.float32]) -> NDArray[np.int32]:
+    """The nearest middle of each vector."""
+    whole = np.array([0, len(middles)], np.int64)
+    one, one_scale = np.zeros((1, vectors.shape[1]), np.int8), np.ones(1, np.float32)
+    return nearest(vectors, one, one_scale, whole, middles, scale, 1, 1)[0][:, 0]

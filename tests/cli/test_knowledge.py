@@ -1,0 +1,126 @@
+import json
+
+import pytest
+
+from tests.knowledge import rdf
+from tests.knowledge.test_directory import PATHS, SITES
+from tests.knowledge.test_resolvers import engine, results
+
+
+@pytest.fixture
+def dumps(tmp_path):
+    (tmp_path / "structure.rdf.u8").write_text(rdf.structure(PATHS), "utf-8")
+    (tmp_path / "content.rdf.u8").write_text(rdf.content(SITES), "utf-8")
+    return tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"
+
+
+@pytest.fixture
+def clicked(tmp_path):
+    path = tmp_path / "log.tsv"
+    path.write_text(
+        "user\tquery\ttime\trank\turl\n"
+        "a\tsong lyrics\t2006-03-01 10:00:00\t1\thttp://www.bands.example.com/\n"
+        "b\tsong lyrics\t2006-03-01 10:00:00\t\t\n"
+        "b\txyzzy\t2006-03-01 10:00:01\t\t\n"
+    )
+    return path
+
+
+def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
+    code, out, err = run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    assert (code, err) == (0, "")
+    assert "categories" in out
+    code, out, _ = run("link", clicked, "--knowledge", tmp_path / "odp.qvd")
+    assert code == 0
+    assert "Arts > Music" in out
+    code, out, _ = run("link", clicked, "--knowledge", tmp_path / "odp.qvd", "--linker", "domains", "--json")
+    found = json.loads(out)
+    assert found["examples"] == [
+        {"query": "song lyrics", "nodes": ["Arts > Music > Bands"]}, {"query": "xyzzy", "nodes": []},
+    ]  # fmt: skip
+    assert found["coverage"][0] == {
+        "level": 0,
+        "items": 1,
+        "occurrences": 1,
+        "queries": 0.5,
+        "events": pytest.approx(2 / 3),
+    }
+    code, out, _ = run("knowledge", "show", tmp_path / "odp.qvd", "www.bands.example.com")
+    assert (code, out.splitlines()[0]) == (0, "Top > Arts > Music > Bands   (as site)")
+
+
+def test_a_directory_as_json(run, dumps, tmp_path):
+    code, out, _ = run("directory", "build", *dumps, "-o", tmp_path / "d", "--leave-out", "World", "--json")
+    assert code == 0
+    assert json.loads(out)["sites"] == 5
+    code, _, err = run("directory", "build", *dumps, "-o", tmp_path / "d")
+    assert code == 2
+    assert "exists already" in err
+    assert run("directory", "build", *dumps, "-o", tmp_path / "d", "--overwrite")[0] == 0
+
+
+def test_wordnet_is_there_from_the_start(run, clicked):
+    code, out, _ = run("link", clicked, "--linker", "phrases", "--examples", 1)
+    assert code == 0
+    assert "What wordnet covers of 2 distinct queries, by phrases" in out
+    assert "song lyrics" in out
+    assert "xyzzy" not in out
+
+
+def test_show_the_path_and_the_neighbours(run):
+    code, out, _ = run("knowledge", "show", "wordnet", "Water Sports", "--neighbours", 2)
+    assert code == 0
+    path, below, beside = out.splitlines()
+    assert path.endswith("diversion > sport > water sport   (as phrase)")
+    assert below == "  below: swimming, surfing, and 1 more"
+    assert beside.startswith("  beside: ")
+    code, out, _ = run("knowledge", "show", "wordnet", "dog", "--json")
+    assert json.loads(out)["nodes"][0]["path"][0] == "entity"
+    assert run("knowledge", "show", "wordnet", "xyzzy")[0] == 1
+
+
+def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
+    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    domains = ("link", clicked, "--knowledge", tmp_path / "odp.qvd", "--linker", "domains")
+    with engine(lambda query, asked: results("http://fcb.example.org/")) as (url, asked):
+        run(*domains)
+        assert asked == []
+        code, out, _ = run(*domains, "--send-queries-to", url, "--cache", tmp_path / "a.db", "--rate", 100)
+        assert code == 0
+        assert "Sports > Soccer > UEFA > Spain" in out
+        assert sorted(asked) == ["song lyrics", "xyzzy"]
+    code, out, _ = run(*domains, "--resolver", "sites")
+    assert "Arts > Music" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--linker", "magic"], "There is no linker 'magic'"),
+        (["--knowledge", "nowhere"], "There is no knowledge base 'nowhere'"),
+        (["--linker", "domains"], "'wordnet' knows no sites"),
+        (["--resolver", "sites"], "are for --linker domains"),
+        (["--cache", "c"], "--cache is for --send-queries-to"),
+    ],
+)
+def test_wrong_usage_is_told_before_the_log_is_read(run, words, sentence):
+    code, out, err = run("link", "no such log", *words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--resolver", "magic"], "There is no resolver 'magic'"),
+        (["--send-queries-to", "http://x"], "needs --cache FILE"),
+        (["--send-queries-to", "x", "--cache", "c"], "is not the address of a search engine"),
+        (["--resolver", "clicks", "--send-queries-to", "http://x"], "not both"),
+    ],
+)
+def test_so_is_a_wrong_resolver(run, dumps, tmp_path, words, sentence):
+    run("directory", "build", *dumps, "-o", tmp_path / "d")
+    code, out, err = run("link", "no such log", "--knowledge", tmp_path / "d", "--linker", "domains", *words)
+    assert (code, out) == (2, "")
+    assert sentence in err
