@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,7 @@ def _sample(path: str) -> list[str]:
 
 
 def _nltk():  # type: ignore[no-untyped-def]
+    import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     folder = DATA / "wordnet"
@@ -99,7 +101,14 @@ def _nltk():  # type: ignore[no-untyped-def]
             shutil.copy(file, folder)
         # Debian leaves out the list of lexicographer files, which NLTK only counts.
         (folder / "lexnames").write_text("".join(f"{i:02}\tfile{i}\t1\n" for i in range(45)))
-    return WordNetCorpusReader(str(folder), None)
+    nltk.data.path.append(str(DATA))  # it reads from nowhere else
+
+    class Reader(WordNetCorpusReader):  # type: ignore[misc]
+        def map_wn(self, version: str = "wordnet") -> None:
+            """Nothing to map: this is WordNet 3.0."""
+
+    with warnings.catch_warnings(action="ignore"):  # it has no other languages
+        return Reader(str(folder), None)
 
 
 def nltk_terms(path: str) -> None:

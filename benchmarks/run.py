@@ -4,9 +4,14 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations, spark
+from benchmarks import affinity, foundations, knowledge, spark
 
-REPORTS = {"foundations": foundations.report, "affinity": affinity.report, "spark": spark.report}
+REPORTS = {
+    "foundations": foundations.report,
+    "affinity": affinity.report,
+    "spark": spark.report,
+    "knowledge": knowledge.report,
+}
 
 
 def main() -> None:

@@ -53,7 +53,8 @@ WORD = re.compile(r"[a-z0-9\x80-\U0010ffff]+")
 SHORTEST_GROUP, LONGEST_GROUP = 3, 5
 LONGEST_WORD = 40
 
-LEVELS = 15  # whole numbers to either side of 0 that a vector is made of: five bits, which the file is packed to
+PAIRED = 512
+LEVELS = 7  # whole numbers to either side of 0 that a vector is made of: four bits, and fewer once compressed
 
 TEACHER_WIDTH = 384
 TEACHER_LAYERS = 6
@@ -503,7 +504,7 @@ def fit(
     """Fit the vectors: texts[i] is to point where aims[targets[i]] points."""
     rng = np.random.default_rng(args.seed + 1)
     torch.manual_seed(args.seed)
-    torch.set_num_threads(args.processes)
+    torch.set_num_threads(1)  # steps are short: threads would wait for each other more than they work
     torch.use_deterministic_algorithms(True)
     row_of = {word: row for row, word in enumerate(words)}
     group_of = {group: row + len(words) for row, group in enumerate(groups)}
@@ -523,7 +524,7 @@ def fit(
         if word in alone:
             start[row] = torch.from_numpy(aims[alone[word]])
     table = torch.nn.Parameter(start)
-    optimizer = torch.optim.Adam([table], lr=args.rate)
+    optimizer = torch.optim.Adam([table], lr=args.rate, fused=True)
     steps_an_epoch = len(texts) // args.batch
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, args.rate, total_steps=args.epochs * steps_an_epoch, pct_start=0.1
@@ -557,9 +558,9 @@ def fit(
             )
             unit = functional.normalize(summed, dim=1, eps=1e-6)
             direct = (1 - (unit * torch.from_numpy(aims[wanted])).sum(1)).mean()
-            # Likeness of any two texts of the batch, which is what the vectors are for.
-            teacher = torch.from_numpy(centred[wanted])
-            likeness = ((unit @ unit.T - teacher @ teacher.T) ** 2).mean()
+            # Likeness of any two texts, which is what the vectors are for; a part of the batch has enough of them.
+            teacher, pupil = torch.from_numpy(centred[wanted[:PAIRED]]), unit[:PAIRED]
+            likeness = ((pupil @ pupil.T - teacher @ teacher.T) ** 2).mean()
             loss = direct + args.likeness * likeness
             optimizer.zero_grad()
             loss.backward()
@@ -599,12 +600,13 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--words", type=int, default=36_000)
     parser.add_argument("--pairs", type=int, default=12_000)
-    parser.add_argument("--groups", type=int, default=24_000)
+    parser.add_argument("--groups", type=int, default=28_000)
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--likeness", type=float, default=20.0, help="weight of the likeness of any two texts")
     parser.add_argument("--spell", type=float, default=0.15, help="share of known words that are spelt out")
+    parser.add_argument("--damaged", type=float, default=0.8, help="share of the texts with a damaged copy")
     parser.add_argument("--definitions", type=int, default=50_000)
     parser.add_argument("--excerpts", type=int, default=60_000)
     parser.add_argument("--phrases", type=int, default=50_000)
@@ -615,7 +617,7 @@ def main() -> None:
     parser.add_argument("--locations", type=int, default=30_000)
     parser.add_argument("--sites", type=int, default=20_000)
     parser.add_argument("--more-excerpts", type=int, default=50_000)
-    parser.add_argument("--more-neighbours", type=int, default=50_000)
+    parser.add_argument("--more-neighbours", type=int, default=120_000)
     parser.add_argument("--held-out", type=float, default=0.02)
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -647,7 +649,7 @@ def main() -> None:
     texts = [split[i] for i in used]
     names = [word for word in common if word.isalpha() and len(word) > 3]
     spoilt = [damaged(text, names, rng) for text in texts]
-    chosen = [i for i in range(len(texts)) if spoilt[i] is not texts[i] and rng.random() < 0.5]
+    chosen = [i for i in range(len(texts)) if spoilt[i] is not texts[i] and rng.random() < args.damaged]
     words = choose_words(texts, common, args.words)
     groups = choose_groups(Counter(w for text in [*texts, *(spoilt[i] for i in chosen)] for w in text), args.groups)
     (args.work / "held_out.json").write_text(json.dumps([corpus.texts[i] for i in np.flatnonzero(held)]))
@@ -656,7 +658,6 @@ def main() -> None:
     marked = set(pairs)
     material = [with_pairs(text, marked) for text in [*texts, *(spoilt[i] for i in chosen)]]
     student = fit(material, targets, centred, aims, sorted([*words, *pairs]), groups, args)
-    np.save(args.work / "vectors.npy", student.vectors)
     write(student, args.output)
     print(f"{args.output}: {args.output.stat().st_size:,} bytes")
 

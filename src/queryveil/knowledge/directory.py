@@ -39,7 +39,7 @@ from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.sites import SiteWriter
 from queryveil.knowledge.stems import stem_words, stemmed
 from queryveil.knowledge.taxonomy import Taxonomy
-from queryveil.knowledge.vectors import WIDTH, embed
+from queryveil.knowledge.vectors import embed, width
 from queryveil.text import STOP_WORDS, normal_form, words
 from queryveil.text.arrays import byte_spans
 
@@ -164,7 +164,7 @@ class _Build:
     def _postings(self, paths: Index, progress: Callable[[int], None] | None) -> Iterator[pa.RecordBatch]:
         """Read the sites; gives how many sites of a category have a term, or are on a host or below it."""
         self.sites = np.zeros(len(self.taxonomy), np.int64)
-        self.meaning = np.zeros((len(self.taxonomy), WIDTH), np.float32)
+        self.meaning = np.zeros((len(self.taxonomy), width()), np.float32)
         seen = 0
         with SiteWriter(self.folder / "sites") as writer:
             for batch in self.dump.sites():

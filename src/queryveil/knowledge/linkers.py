@@ -23,7 +23,7 @@ from queryveil.text import STOP_WORDS, words
 
 
 def link_terms(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
-    """Link every word but stop words to its first categories.
+    """Link every word but stop words to its first categories; a word that is a host, to those of the host.
 
     Args:
         queries: Distinct queries in normal form.
@@ -34,7 +34,17 @@ def link_terms(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) 
     meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
     query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
     items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
-    return Links.found(knowledge.taxonomy, knowledge.terms, knowledge.terms.find(items.texts), categories, items)
+    entry = knowledge.terms.find(items.texts)
+    first, node = knowledge.terms.nodes_of(entry, categories)
+    if knowledge.hosts is not None:
+        host = np.full(len(entry), -1, np.int64)
+        missing = np.flatnonzero(entry < 0)
+        host[missing] = knowledge.hosts.find(hosts_of(items.texts.take(pa.array(missing))))
+        more_first, more = knowledge.hosts.nodes_of(host, categories)
+        # An item has nodes of one kind or of the other.
+        item = np.concatenate([np.repeat(np.arange(len(entry)), np.diff(part)) for part in (first, more_first)])
+        first, node = first + more_first, np.concatenate([node, more])[np.argsort(item, kind="stable")]
+    return Links.found(knowledge.taxonomy, items, first, node)
 
 
 def link_phrases(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
@@ -53,7 +63,7 @@ def link_phrases(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1
         again = (entry[missing] < 0) & pc.match_substring(rest, " ").to_numpy(zero_copy_only=False)
         missing = missing[again]
         rest = pc.replace_substring_regex(rest.filter(pa.array(again)), r"^[^ ]+ ", "")
-    return Links.found(knowledge.taxonomy, knowledge.phrases, entry, categories, items)
+    return Links.found(knowledge.taxonomy, items, *knowledge.phrases.nodes_of(entry, categories))
 
 
 def link_domains(urls: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
@@ -68,7 +78,7 @@ def link_domains(urls: pa.Array, knowledge: Knowledge, *, categories: int = 1) -
     hosts = hosts_of(urls)
     known = pc.is_valid(hosts)
     items = Items.of(known.to_numpy(zero_copy_only=False).astype(np.int64), hosts.filter(known))
-    return Links.found(knowledge.taxonomy, index, index.find(items.texts), categories, items)
+    return Links.found(knowledge.taxonomy, items, *index.nodes_of(index.find(items.texts), categories))
 
 
 def hosts_needed(knowledge: Knowledge) -> Index:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.knowledge.index import Index, offsets, ranges
+from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.taxonomy import Nodes, Taxonomy
 
 
@@ -36,11 +36,8 @@ class Links:
     confidence: NDArray[np.float32]
 
     @classmethod
-    def found(
-        cls, taxonomy: Taxonomy, index: Index, entry: NDArray[np.int64], categories: int, items: "Items"
-    ) -> "Links":
-        """Links from the entries that the distinct items have in an index, -1 for none."""
-        first, node = index.nodes_of(entry, categories)
+    def found(cls, taxonomy: Taxonomy, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
+        """Links from the nodes of the distinct items, as `Index.nodes_of` gives them."""
         return cls(taxonomy, items.start, items.item, items.texts, first, node, np.ones(len(node), np.float32))
 
     def __len__(self) -> int:

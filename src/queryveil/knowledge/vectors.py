@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from queryveil.kernels.embedding import GROUP_START, WORD_START, embed_texts, fill_slots, line_hashes
 from queryveil.text.arrays import byte_spans
 
-WIDTH = 96
-
 
 class Embedded(NamedTuple):
     """Vectors of texts, and how far to trust them."""
@@ -83,3 +81,8 @@ def _letters() -> NDArray[np.uint8]:
         elif chr(point).isalpha():
             table[point] = 0xFF  # a letter, but none that any vector is about
     return table
+
+
+def width() -> int:
+    """How many numbers a vector has."""
+    return int(_table().vectors.shape[1])
