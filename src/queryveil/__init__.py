@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Equality, Rules
+    from queryveil.methods import Affinity, Equality, Odp, Rules, Search
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Affinity",
     "Equality",
+    "Odp",
     "QueryLog",
     "QueryveilError",
     "Release",
     "Rules",
+    "Search",
     "Spark",
     "build_directory",
     "explain",
@@ -52,10 +54,12 @@ __all__ = [
 _HOMES = {
     "Affinity": "methods",
     "Equality": "methods",
+    "Odp": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",
     "Rules": "methods",
+    "Search": "methods",
     "Spark": "engines.spark",
     "build_directory": "knowledge.directory",
     "explain": "explanation",

@@ -6,11 +6,14 @@ from pathlib import Path
 from queryveil.bands import bands
 from queryveil.claims import (
     AffineUsers,
+    AllUsers,
     Claim,
     CombinationUsers,
+    IssuedQueries,
     PartOfLog,
     QuerySpelling,
     QueryUsers,
+    RecordUsers,
     RowUsers,
     TermUsers,
     TimesRounded,
@@ -95,6 +98,9 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims
+    if manifest.method in ("odp", "search"):
+        compact = given["compact"]
+        return [IssuedQueries(), RecordUsers(users=given["k"], compact=compact), AllUsers(compact=compact)]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:
@@ -124,6 +130,8 @@ def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     for promise in release.manifest.claims:
         if isinstance(promise, RowUsers | CombinationUsers):
             allowed |= set(promise.columns)
+        if isinstance(promise, RecordUsers) and promise.compact:
+            allowed.add("users")
         if isinstance(promise, TimesRounded):
             allowed.add("time")
     wrong = next((name for name in release.schema.names if name not in allowed), None)

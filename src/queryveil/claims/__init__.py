@@ -11,22 +11,36 @@ from pydantic import Field
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
+from queryveil.claims.records import AllUsers, IssuedQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
 AnyClaim = Annotated[
-    AffineUsers | PartOfLog | QueryUsers | RowUsers | CombinationUsers | TermUsers | QuerySpelling | TimesRounded,
+    AffineUsers
+    | AllUsers
+    | CombinationUsers
+    | IssuedQueries
+    | PartOfLog
+    | QuerySpelling
+    | QueryUsers
+    | RecordUsers
+    | RowUsers
+    | TermUsers
+    | TimesRounded,
     Field(discriminator="kind"),
 ]
 
 __all__ = [
     "AffineUsers",
+    "AllUsers",
     "AnyClaim",
     "Claim",
     "Columns",
     "CombinationUsers",
+    "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",
     "QueryUsers",
+    "RecordUsers",
     "RowUsers",
     "TermUsers",
     "TimesRounded",

@@ -18,7 +18,7 @@ from queryveil.text.arrays import byte_spans
 
 SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
-_TYPES = _AOL | {"event": pa.int64()}
+_TYPES = _AOL | {"event": pa.int64(), "users": pa.int64()}
 _ROW_GROUP = 1_000_000
 
 
@@ -30,7 +30,7 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
         raise QueryveilError(
             "The aol format has a user in every row, and this release drops users; use parquet or csv."
         )
-    extra = [name for name in schema.names if name not in _TYPES]
+    extra = [name for name in schema.names if name not in (*_AOL, "event")]
     if extra:
         raise QueryveilError(f"The aol format has no place for the column '{extra[0]}'; use parquet or csv.")
     return pa.schema(list(_AOL.items()))

@@ -1,0 +1,117 @@
+"""Claims about releases in which all users of a group have one record."""
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.claims.base import Claim, Columns, first
+from queryveil.log import QueryLog
+
+
+class IssuedQueries(Claim):
+    """Nothing is invented: each released query was issued by somebody."""
+
+    kind: Literal["issued-queries"] = "issued-queries"
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "Every released query was issued by a user of the log."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Look up every released query."""
+        found = first(
+            log,
+            "SELECT r.query AS query FROM (SELECT query FROM released GROUP BY query) AS r LEFT JOIN queries q"
+            " ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
+        )
+        return None if found is None else f"the query '{found[0]}'"
+
+
+class RecordUsers(Claim):
+    """k-anonymity of users: each released record is that of at least `users` users."""
+
+    kind: Literal["record-users"] = "record-users"
+    users: int
+    compact: bool = False
+    """Whether a record stands once, with the number of its users."""
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        if self.compact:
+            return f"Every released record stands for at least {self.users} users."
+        return f"Every released user has the same queries, as often, as at least {self.users - 1} others."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Compare the records of all users by sums of keyed digests of their queries."""
+        if "user" not in columns:
+            return "the release does not tell users apart"
+        if self.compact:
+            if "users" not in columns:
+                return "the release has no column 'users'"
+            found = first(
+                log,
+                'SELECT "user", min(users) AS least, max(users) AS most FROM released GROUP BY "user"'
+                f" HAVING min(users) < {self.users} OR min(users) <> max(users) OR count(users) < count(*)"
+                ' ORDER BY "user" LIMIT 1',
+            )
+            return None if found is None else f"the record {found[0]} stands for {found[1]} to {found[2]} users"
+        key = np.frombuffer(log.secret(0, "records"), np.uint64)
+        log.engine.map('SELECT "user", query FROM released', _Marks(int(key[0]), int(key[1])), _MARKED, "marks")
+        log.engine.materialize(
+            'SELECT "user", count(*) AS n, CAST(sum(a) AS BIGINT) AS a, CAST(sum(b) AS BIGINT) AS b,'
+            ' CAST(sum(c) AS BIGINT) AS c, CAST(sum(d) AS BIGINT) AS d FROM marks GROUP BY "user"',
+            "marked",
+        )
+        found = first(
+            log,
+            'SELECT min("user") AS one, count(*) AS users FROM marked GROUP BY n, a, b, c, d'
+            f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1",
+        )
+        log.engine.drop("marks", "marked")
+        return None if found is None else f"the record of user {found[0]} is that of {found[1]} users"
+
+
+_MARKED = pa.schema([("user", pa.int64()), *((name, pa.int64()) for name in "abcd")])
+
+
+class _Marks:
+    """Marks every row by four numbers of 31 bits that follow from its query, so that their sums tell records apart."""
+
+    def __init__(self, one: int, other: int) -> None:
+        self.keys = (one, other)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        from queryveil.draws import keyed
+        from queryveil.kernels.digest import digests
+        from queryveil.text.arrays import byte_spans
+
+        key = np.array(self.keys, np.uint64).tobytes()
+        numbers = [keyed(key, half) for half in digests(*byte_spans(batch["query"].cast(pa.string())))]
+        marks = [part.astype(np.int64) for n in numbers for part in (n >> np.uint64(33), n & np.uint64(0x7FFFFFFF))]
+        return pa.RecordBatch.from_arrays([batch["user"].cast(pa.int64()), *map(pa.array, marks)], schema=_MARKED)
+
+
+class AllUsers(Claim):
+    """Nobody is left out: the release has as many users as the log."""
+
+    kind: Literal["all-users"] = "all-users"
+    compact: bool = False
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "The release stands for as many users as the log has."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the users of both."""
+        if not {"user", *(["users"] if self.compact else [])} <= set(columns):
+            return "the release does not tell users apart"
+        one = 'SELECT "user", max(users) AS n' if self.compact else 'SELECT "user", 1 AS n'
+        (released,) = log.engine.row(
+            f'SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM ({one} FROM released GROUP BY "user") AS records'
+        )
+        users = log.facts.users
+        return None if released == users else f"it stands for {released} users, the log has {users}"

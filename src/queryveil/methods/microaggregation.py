@@ -1,0 +1,317 @@
+"""Microaggregation of users: what the methods share that give all users of a group one record.
+
+A user's profile counts the categories of his queries on every level of the tree. Groups are made of users with similar
+profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with the same main interest.
+Each user gives a share of his queries to the record of his group, and every member is published with that record.
+"""
+
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims import AllUsers, IssuedQueries, RecordUsers
+from queryveil.draws import keyed
+from queryveil.errors import QueryveilError
+from queryveil.kernels import groups as kernel
+from queryveil.kernels import quotas
+from queryveil.kernels.digest import digests
+from queryveil.knowledge import Links
+from queryveil.knowledge.index import offsets, ranges
+from queryveil.log import LocalLog
+from queryveil.methods.base import Method, Reason
+from queryveil.release import Release
+from queryveil.text.arrays import byte_spans
+
+EXACT = 30_000
+BLOCK = 15_000
+Grouping = Literal["auto", "exact", "blocks"]
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """Who issued what: the queries of user u are those from start[u] to start[u + 1], the most repeated first."""
+
+    start: Longs
+    query: NDArray[np.int32]
+    times: Longs
+
+    @classmethod
+    def of(cls, log: LocalLog) -> "Searches":
+        """The searches of a log."""
+        log.need("searchers")
+        found = log.engine.table(
+            "SELECT user_id, query_id, events FROM searchers ORDER BY user_id, events DESC, query_id"
+        )
+        start = np.searchsorted(found["user_id"].to_numpy(), np.arange(log.n_users + 1))
+        return cls(start, found["query_id"].to_numpy(), found["events"].to_numpy())
+
+    @property
+    def size(self) -> Longs:
+        """How many events each user has."""
+        return np.add.reduceat(self.times, self.start[:-1])
+
+    @property
+    def user(self) -> Longs:
+        """The user of every entry."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """How often each user searched for each category, all levels together: M_1 to M_L in the paper.
+
+    Those of user u are feature[start[u]:start[u + 1]], with their count. A feature is a node of the tree, and every
+    node is on one level, so the levels need not be told apart.
+    """
+
+    start: Longs
+    feature: NDArray[np.int32]
+    count: NDArray[np.int32]
+    features: int
+
+    @classmethod
+    def of(cls, searches: Searches, links: Links, levels: int) -> "Profiles":
+        """The profiles of the users of a log."""
+        start, node = links.nodes()
+        size = np.diff(start)[searches.query]
+        mine = node[ranges(start[searches.query], size)]
+        times = np.repeat(searches.times, size).astype(np.int32)
+        tree = links.taxonomy
+        found = kernel.profiles(offsets(size)[searches.start], mine, times, tree.parent, tree.depth, levels)
+        return cls(*found, len(tree))
+
+    def take(self, users: Longs) -> "Profiles":
+        """The profiles of some users."""
+        size = np.diff(self.start)[users]
+        place = ranges(self.start[users], size)
+        return Profiles(offsets(size), self.feature[place], self.count[place], self.features)
+
+    @property
+    def linked(self) -> NDArray[np.bool_]:
+        """Whether a user has any category at all."""
+        return np.diff(self.start) > 0
+
+
+def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) -> tuple[NDArray[np.int32], int]:
+    """Groups of k to 2k - 1 users with similar profiles.
+
+    Users without a category are alike to nobody. They come last in the order that settles ties, so that they are
+    grouped with each other when nobody else is left.
+
+    Args:
+        profiles: The profiles of all users.
+        k: Least users of a group.
+        linkage: How a group draws the next user.
+        grouping: `exact`, in `blocks`, or by the number of users.
+
+    Returns:
+        The group of each user, and the number of blocks.
+    """
+    n = len(profiles.start) - 1
+    ids = np.arange(n)
+    parts = 1
+    if grouping == "blocks" or (grouping == "auto" and n > EXACT):
+        parts = min(max(2, round(n / max(BLOCK, 20 * k))), max(1, n // (2 * k)))
+    order = np.lexsort((ids, ~profiles.linked))
+    if parts > 1:
+        total = np.zeros(n, np.int64)
+        np.add.at(total, np.repeat(ids, np.diff(profiles.start)), profiles.count)
+        order = np.lexsort((ids, -total, _main_interest(profiles)))
+    # Inside a block, ties are settled as they are without blocks.
+    blocks = [part[np.lexsort((part, ~profiles.linked[part]))] for part in np.array_split(order, parts)]
+
+    def grouped(users: Longs) -> NDArray[np.int32]:
+        some = profiles.take(users)
+        return kernel.group_users(some.start, some.feature, some.count, some.features, k, linkage)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(grouped, blocks))
+    group = np.empty(n, np.int32)
+    first = 0
+    for users, mine in zip(blocks, found, strict=True):
+        group[users] = mine + first
+        first += int(mine.max()) + 1
+    return group, parts
+
+
+def _main_interest(profiles: Profiles) -> Longs:
+    """The category that each user has most of, of equals the first in the tree; one past all for a user without any."""
+    user = np.repeat(np.arange(len(profiles.start) - 1), np.diff(profiles.start))
+    order = np.lexsort((profiles.feature, -profiles.count, user))
+    main = np.full(len(profiles.start) - 1, profiles.features)
+    first = order[np.diff(user[order], prepend=-1) > 0]
+    main[user[first]] = profiles.feature[first]
+    return main
+
+
+class Microaggregation(Method):
+    """Give users with similar interests one record, made of the queries of all of them."""
+
+    limits: ClassVar[tuple[str, ...]] = (
+        "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
+        " part of the log.",
+        "Every query of a record was typed by one of its users, and is published as it is, also if it names somebody.",
+        "A record mixes the queries of its users; who splits it by topic may find what belonged to one of them.",
+        "Accounts controlled by one person count as several users.",
+    )
+
+    k: int = Field(5, ge=2, description="least users who share a record")
+    levels: int = Field(5, ge=1, le=20, description="levels of the tree that are compared")
+    compact: bool = Field(False, description="write each record once, with the number of its users")
+    grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
+
+    def release(self, log: LocalLog, links: Links, *, linkage: int, by_repetition: bool, seed: int) -> Release:
+        """Group the users of a log and release the record of each group.
+
+        Args:
+            log: The log.
+            links: Where its queries sit in a tree of topics.
+            linkage: How a group draws the next user, see `kernels.groups`.
+            by_repetition: Whether users give the queries that they repeat most, or any.
+            seed: Decides all that is random.
+        """
+        if self.k > log.n_users:
+            raise QueryveilError(
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
+                " so no group has enough."
+            )
+        searches = Searches.of(log)
+        profiles = Profiles.of(searches, links, self.levels)
+        group, parts = group_users(profiles, self.k, linkage, self.grouping)
+        return self.release_groups(
+            log, searches, group, by_repetition=by_repetition, seed=seed, notes=_notes(group, parts, profiles.linked)
+        )
+
+    def release_groups(
+        self, log: LocalLog, searches: Searches, group: Ints, *, by_repetition: bool, seed: int, notes: list[str]
+    ) -> Release:
+        """Release the record of each group, whoever made the groups."""
+        size = searches.size
+        member = np.argsort(group, kind="stable").astype(np.int32)
+        quota = quotas.quotas(size, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
+        draw = _draws(log, searches, self, seed)
+        if by_repetition:
+            share = size / np.bincount(group, weights=size)[group]
+            taken = quotas.by_repetition(searches.start, searches.times, draw, share, quota)
+        else:
+            taken = quotas.at_random(searches.start, searches.times, draw, quota)
+        silent = int((quota == 0).sum())
+        if silent:
+            notes = [
+                *notes,
+                f"{silent:,} users gave no query to their record, because it has fewer queries than users.",
+            ]
+        return _release(self, log, searches, group, taken, seed=seed, notes=notes)
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """Who could have brought the query in; which queries a group publishes is drawn by lot."""
+        users = int(log.users_per_query[query_id])
+        return [
+            Reason(
+                "a user of some group gave the query to its record",
+                None,
+                f"{users:,} users issued it; each gives a share of his queries",
+            )
+        ]
+
+
+def _draws(log: LocalLog, searches: Searches, method: Method, seed: int) -> NDArray[np.uint64]:
+    """A random number for every query of every user, which follows from their texts."""
+    name = f"{method.name} {method.model_dump_json()}"
+    digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+    user = keyed(log.secret(seed, name, "user"), digest)
+    query = keyed(log.secret(seed, name, "query"), digests(*byte_spans(log.query_text))[0])
+    return user[searches.user] + query[searches.query]
+
+
+def _release(
+    method: Microaggregation,
+    log: LocalLog,
+    searches: Searches,
+    group: Ints,
+    taken: Longs,
+    *,
+    seed: int,
+    notes: list[str],
+) -> Release:
+    """Release the record of every group: under each of its members, or once with their number.
+
+    Args:
+        method: The method, with its parameters.
+        log: The log.
+        searches: Who issued what.
+        group: The group of each user.
+        taken: How often each entry of `searches` goes into the record of its user's group.
+        seed: Decides all that is random.
+        notes: Sentences for the report.
+    """
+    size = np.bincount(group)
+    of = np.repeat(group[searches.user], taken)
+    order = np.argsort(of, kind="stable")
+    query = np.repeat(searches.query, taken)[order]
+    record = np.searchsorted(of[order], np.arange(len(size) + 1))
+    holder = np.arange(log.n_users)
+    if method.compact:
+        # One member lends his place to the record; all names are drawn anew.
+        holder = np.unique(group, return_index=True)[1]
+    length = np.diff(record)[group[holder]]
+    rows: dict[str, Any] = {
+        "event_id": np.arange(length.sum(), dtype=np.int32),
+        "user_id": np.repeat(holder, length).astype(np.int32),
+        "query_id": query[ranges(record[group[holder]], length)],
+    }
+    if method.compact:
+        rows["users"] = np.repeat(size[group[holder]], length)
+    log.engine.read("records", pa.table(rows))
+    release = Release.of_events(
+        log,
+        f"SELECT {', '.join(rows)} FROM records",
+        None,
+        method=method.name,
+        parameters=method.parameters(),
+        claims=(IssuedQueries(), RecordUsers(users=method.k, compact=method.compact), AllUsers(compact=method.compact)),
+        limits=method.limits,
+        seed=seed,
+        carried=("users",) if method.compact else (),
+        notes=notes,
+    )
+    log.engine.drop("records")
+    if not method.compact:
+        return release
+    fresh = f"{release.fresh_users} of all"
+    log.engine.read(
+        "members",
+        pa.table({"user_id": np.arange(log.n_users, dtype=np.int32), "holder": holder[group].astype(np.int32)}),
+    )
+    log.engine.materialize(
+        'SELECT m.user_id AS user_id, f."user" AS "user" FROM members m'
+        f' JOIN "{release.fresh_users}" f ON f.user_id = m.holder',
+        fresh,
+    )
+    log.engine.drop("members")
+    whole = replace(release, fresh_users=fresh)
+    weakref.finalize(whole, log.engine.drop, fresh)
+    # The tables of the first are those of the second.
+    weakref.finalize(whole, lambda first: None, release)
+    return whole
+
+
+def _notes(group: Ints, parts: int, linked: NDArray[np.bool_]) -> list[str]:
+    """What a reader of the report should know of the groups."""
+    size = np.bincount(group)
+    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users with the same main interest"
+    notes = [f"{len(size):,} groups of {size.min():,} to {size.max():,} users, made {how}."]
+    unlinked = int((~linked).sum())
+    if unlinked:
+        notes.append(f"{unlinked:,} users have no query with a category; they were grouped last, with each other.")
+    return notes

@@ -1,0 +1,53 @@
+"""Search: microaggregation of users by the categories of the sites that answer their queries.
+
+Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation of query logs with a search engine (in Spanish), RECSI 2012.
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from queryveil.errors import QueryveilError
+from queryveil.kernels.groups import RECORD
+from queryveil.knowledge import Clicks, Remote, Resolver, Sites, link, open_knowledge
+from queryveil.log import QueryLog, local
+from queryveil.methods.microaggregation import Microaggregation
+from queryveil.release import Release
+
+
+class Search(Microaggregation):
+    """Give users one record whose queries lead to sites of the same categories (Erola and Castellà-Roca 2012).
+
+    Every query becomes the site that answers it, and its category in a directory. The two users who share most
+    categories begin a group, which grows by the user who shares most with the queries of all its members together. Each
+    user gives his share of queries to the record, drawn by lot. Clicks, times and extra columns are dropped.
+    """
+
+    name: ClassVar[str] = "search"
+
+    knowledge: str | None = Field(None, description="the directory that sites are looked up in")
+    resolver: Literal["clicks", "sites"] = Field(
+        "clicks", description="where the site of a query comes from: clicks of the log, or a search in the directory"
+    )
+    send_queries_to: str | None = Field(
+        None, description="instead, send every query to this search engine, which answers as SearXNG does"
+    )
+    cache: str | None = Field(None, description="the file that keeps its answers")
+
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Group users by the sites of their queries and release the record of each group."""
+        if self.knowledge is None:
+            raise QueryveilError(
+                "The 'knowledge' parameter of Search must name a directory; make one with: queryveil directory build."
+            )
+        here = local(log, "search")
+        base = open_knowledge(self.knowledge)
+        resolver: Resolver = Sites(base) if self.resolver == "sites" else Clicks()
+        if self.send_queries_to is not None:
+            if self.cache is None:
+                raise QueryveilError(
+                    "'send_queries_to' needs 'cache', a file where answers are kept in case of a break."
+                )
+            resolver = Remote(self.send_queries_to, self.cache)
+        links = link(here, base, "domains", resolver=resolver)
+        return self.release(here, links, linkage=RECORD, by_repetition=False, seed=seed)
