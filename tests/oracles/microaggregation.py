@@ -70,7 +70,7 @@ def groups(found: list[dict[tuple[int, str], int]], users: int, k: int, *, recor
             def alike(user: int, group: list[int] = group) -> int:
                 return merged(found, group, user) if record else int(sum(similarity[u, user] for u in group))
 
-            group.append(max(rest, key=lambda user: (alike(user), -user)))  # noqa: B023
+            group.append(max(rest, key=lambda user: (alike(user), -user)))
         result.append(group)
         left = [user for user in left if user not in group]
     return [*result, left]

@@ -26,7 +26,8 @@ def quotas(size: Longs, start: Longs, member: NDArray[np.int32]) -> Longs:
     """How many queries each user gives to the record of the group: his own number divided by the users of the group.
 
     The quotas of a group add up to its mean number of queries, rounded; no quota is 0 unless that mean is less than
-    the number of users. Each next query is that of the user who lacks most; of equals, of the earlier one.
+    the number of users; then as many users as it has queries give one each. Each next query is that of the user who
+    lacks most; of equals, of the earlier one.
 
     Args:
         size: How many queries each user has.
@@ -41,7 +42,8 @@ def quotas(size: Longs, start: Longs, member: NDArray[np.int32]) -> Longs:
         for u in users:
             total += size[u]
         left = (2 * total + n) // (2 * n)
-        if left >= n:
+        at_least = left >= n
+        if at_least:
             for u in users:
                 quota[u] = 1
             left -= n
@@ -49,7 +51,7 @@ def quotas(size: Longs, start: Longs, member: NDArray[np.int32]) -> Longs:
             best, most = -1, np.int64(0)
             for u in users:
                 lacks = size[u] - n * quota[u]
-                if quota[u] < size[u] and (best < 0 or lacks > most):
+                if quota[u] < (size[u] if at_least else 1) and (best < 0 or lacks > most):
                     best, most = u, lacks
             quota[best] += 1
             left -= 1
