@@ -1,13 +1,18 @@
-"""Draw a small graph as SVG: vertices with numbers, the darker the higher their degree, and the list of their names."""
+"""Drawings: small graphs as SVG, vertices with numbers, the darker the higher their degree; and charts as files."""
 
 from collections.abc import Sequence
 from html import escape
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.files import check_file, write_whole
 from queryveil.text.show import printable
 
+CHARTS = (".svg", ".png", ".html")
 WIDTH, HEIGHT, LINE = 900, 640, 18
 LONGEST = 90
 
@@ -93,3 +98,25 @@ def _layout(n: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     low, high = place.min(axis=0), place.max(axis=0)
     spread: NDArray[np.float64] = (place - low) / np.maximum(high - low, 1e-9)
     return spread
+
+
+def save_chart(chart: Any, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write an Altair chart to a file.
+
+    Args:
+        chart: The chart.
+        path: Where to: .svg, .png, or .html, which needs no network.
+        overwrite: Whether a file at this place may be replaced.
+    """
+    place = check_file(path, CHARTS, overwrite)
+    if place.suffix.lower() == ".png":
+        binary = BytesIO()
+        chart.save(binary, format="png", scale_factor=2)
+        write_whole(place, binary.getvalue())
+        return
+    text = StringIO()
+    kind = place.suffix.lower()[1:]
+    # All that the page needs is in it, and no menu that would carry the figures to a site.
+    alone: dict[str, Any] = {"inline": True, "embed_options": {"actions": False}} if kind == "html" else {}
+    chart.save(text, format=kind, **alone)
+    write_whole(place, text.getvalue().encode())

@@ -6,20 +6,19 @@ and Management 51, 2015, figure 5a: the share of released queries against k, for
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from io import BytesIO, StringIO
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from queryveil.concepts import default_min_users
+from queryveil.drawings import CHARTS, save_chart
 from queryveil.errors import QueryveilError
-from queryveil.files import check_file, write_whole
+from queryveil.files import check_file
 from queryveil.log import QueryLog, local
 from queryveil.methods.affinity import Affinity, Candidates
 from queryveil.methods.queries import check_k
 
 KS = (2, 5, 10, 20, 50)
-CHARTS = (".svg", ".png", ".html")
 
 
 @dataclass(frozen=True)
@@ -68,19 +67,8 @@ class Sweep:
             path: Where to: .svg, .png, or .html, which needs no network.
             overwrite: Whether a file at this place may be replaced.
         """
-        place = check_file(path, CHARTS, overwrite)
-        chart = self._chart()
-        if place.suffix.lower() == ".png":
-            binary = BytesIO()
-            chart.save(binary, format="png", scale_factor=2)
-            write_whole(place, binary.getvalue())
-        else:
-            text = StringIO()
-            kind = place.suffix.lower()[1:]
-            # All that the page needs is in it, and no menu that would carry the figures to a site.
-            alone: dict[str, Any] = {"inline": True, "embed_options": {"actions": False}} if kind == "html" else {}
-            chart.save(text, format=kind, **alone)
-            write_whole(place, text.getvalue().encode())
+        check_file(path, CHARTS, overwrite)  # before the chart is drawn
+        save_chart(self._chart(), path, overwrite=overwrite)
 
     def _chart(self) -> Any:
         import altair as alt

@@ -21,6 +21,7 @@ from queryveil.cli import (
     neighbours,
     options,
     profile,
+    reproduce,
     sweep,
     synth,
     verify,
@@ -47,6 +48,7 @@ def build(words: list[str]) -> typer.Typer:
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
     app.command("explain")(options.reads_log(explain.explain))
+    app.command("reproduce")(options.reads_log(reproduce.reproduce))
     app.command("link")(options.reads_log(link.link))
     app.add_typer(_group("knowledge", show=knowledge.show), help="Look into a knowledge base.")
     app.add_typer(_group("directory", build=directory.build), help="Make a knowledge base of a web directory's dump.")

@@ -248,6 +248,13 @@ def progress(what: str, unit: str = "rows") -> Iterator[Any]:
 
 
 @contextmanager
+def steps(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on the terminal with the step at hand."""
+    with progress(what):
+        yield _tell_step
+
+
+@contextmanager
 def working(what: str) -> Iterator[None]:
     """A spinner on the terminal while something takes its time."""
     with progress(what):

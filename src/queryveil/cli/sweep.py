@@ -46,9 +46,9 @@ def sweep(
 
     The share of distinct queries, and of events, as a table and as a chart.
     """
+    from queryveil.drawings import CHARTS
     from queryveil.files import check_file
     from queryveil.methods import Affinity
-    from queryveil.sweeps import CHARTS
     from queryveil.sweeps import sweep as make
 
     ks = None if k is None else _numbers("-k", k, int)

@@ -1,0 +1,95 @@
+"""queryveil reproduce: the experiments of a paper, on a log."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.reproductions import Figure
+
+
+def reproduce(
+    reader: options.Reader,
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erola2011 or erola2012.", show_default=False)],
+    log: options.Logs,
+    knowledge: Annotated[str, typer.Option("--knowledge", help="wordnet, or a directory that was built.")] = "wordnet",
+    resolver: Annotated[
+        str, typer.Option("--resolver", help="Where the site of a query comes from: clicks or sites.")
+    ] = "clicks",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Run the experiments of a paper on a log: its figures as tables and charts."""
+    from queryveil.knowledge import Clicks, Sites, open_knowledge
+    from queryveil.reproductions import PAPERS
+    from queryveil.reproductions import reproduce as run
+
+    if paper not in PAPERS:
+        raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
+    if resolver not in ("clicks", "sites"):
+        raise QueryveilError(f"There is no resolver '{resolver}'; there are clicks and sites.")
+    folder = Path(output) if output is not None else None
+    if folder is not None and folder.exists():
+        raise QueryveilError(f"{folder} exists already; choose another name.")
+    if folder is not None and not folder.parent.is_dir():
+        raise QueryveilError(f"The folder {folder.parent} does not exist; make it first.")
+    base = open_knowledge(knowledge)
+    read = reader(log)
+    with options.steps("Reproducing") as tell:
+        figures = run(
+            paper, read, base, resolver=Sites(base) if resolver == "sites" else Clicks(), seed=seed, tell=tell
+        )
+    if folder is not None:
+        _save(figures, folder)
+    if as_json:
+        shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
+        typer.echo(json.dumps({"paper": paper, "figures": shown}, indent=2))
+        return
+    options.tables(*map(_table, figures))
+    if folder is not None:
+        options.tables(f"Tables and charts are in {folder}.")
+
+
+def _table(figure: "Figure") -> tuple[str, Any]:
+    """Lines against the axis: a row a line, a column a place."""
+    lines = [name for name in (figure.panel, figure.colour) if name is not None]
+    places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
+    cells: dict[tuple[Any, ...], dict[Any, str]] = {}
+    for row in figure.rows:
+        value = f"{row[figure.y]:.1%}" if figure.share else f"{row[figure.y]:.2f}"
+        cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = value
+    head = (*lines, *(f"{figure.x} {place}" for place in places))
+    number = figure.name.replace("-", " ")
+    rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
+    return options.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+
+
+def _save(figures: "list[Figure]", folder: Path) -> None:
+    import csv
+    from io import StringIO
+
+    from queryveil.drawings import save_chart
+    from queryveil.files import LocalFolder
+
+    place = LocalFolder(folder)
+    stage = place.stage()
+    try:
+        for figure in figures:
+            text = StringIO()
+            writer = csv.DictWriter(text, list(figure.rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(figure.rows)
+            stage.write(f"{figure.name}.csv", text.getvalue().encode())
+            save_chart(figure.chart(), stage.path / f"{figure.name}.svg")
+        place.take(stage)
+    finally:
+        stage.remove()

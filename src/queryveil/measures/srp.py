@@ -1,0 +1,91 @@
+"""SRP: the semantic remain percentage, per level of a tree of topics.
+
+Arnau Erola, Jordi Castellà-Roca, Guillermo Navarro-Arribas, Vicenç Torra, Semantic microaggregation for the
+anonymization of query logs using the open directory project, SORT 35 (2011), formula 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Links
+from queryveil.log import local
+from queryveil.methods.microaggregation import Profiles, Searches
+from queryveil.release import Release, loaded
+
+BEST = 100
+
+
+@dataclass(frozen=True)
+class Srp:
+    """What is left of the users' interests on one level."""
+
+    level: int
+    users: int
+    """Users with a category on that level; the others have nothing to lose and are not counted."""
+    mean: float
+    best: float
+    """The mean of the 100 users with the highest share."""
+
+
+def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
+    """The share of each user's categories that his released record still has, mean over users, per level.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it.
+        links: Where the queries of its log sit in a tree of topics.
+        levels: The deepest level to measure.
+
+    Returns:
+        For each level: the sum over its categories c of min(n_original(c), n_released(c)), divided by that of
+        n_original(c). The log as it is has 1, groups made by lot have about 1/k.
+    """
+    if release.log is None or release.fresh_users is None:
+        raise QueryveilError("SRP needs a release that was just made, which still knows whose record is whose.")
+    log = local(release.log, "SRP")
+    with loaded(release, log):
+        rows = log.engine.table(
+            "SELECT f.user_id AS user_id, q.query_id AS query_id, count(*) AS n FROM released r"
+            f' JOIN "{release.fresh_users}" f ON f."user" = r."user" JOIN queries q ON q.query = r.query'
+            " GROUP BY f.user_id, q.query_id ORDER BY f.user_id, q.query_id"
+        )
+    start = np.searchsorted(rows["user_id"].to_numpy(), np.arange(log.n_users + 1))
+    released = Searches(start, rows["query_id"].to_numpy(), rows["n"].to_numpy())
+    shares = kept_shares(
+        Profiles.of(Searches.of(log), links, levels), Profiles.of(released, links, levels), links.taxonomy.depth, levels
+    )
+    found = []
+    for level, share in enumerate(shares, 1):
+        some = np.sort(share[~np.isnan(share)])[::-1]
+        found.append(Srp(level, len(some), _mean(some), _mean(some[:BEST])))
+    return found
+
+
+def kept_shares(
+    original: Profiles, released: Profiles, depth: NDArray[np.int32], levels: int
+) -> list[NDArray[np.float64]]:
+    """For every level, the share of each user's categories that is left; not a number for a user without any."""
+    users = len(original.start) - 1
+    mine, theirs = _keys(original), _keys(released)
+    place = np.searchsorted(theirs, mine)
+    there = np.append(theirs, -1)[place] == mine
+    left = np.minimum(original.count, np.append(released.count, 0)[place]) * there
+    user, level = mine >> 32, depth[original.feature]
+    shares = []
+    for wanted in range(1, levels + 1):
+        here = level == wanted
+        total = np.bincount(user[here], weights=original.count[here], minlength=users)
+        kept = np.bincount(user[here], weights=left[here], minlength=users)
+        shares.append(np.divide(kept, total, out=np.full(users, np.nan), where=total > 0))
+    return shares
+
+
+def _keys(profiles: Profiles) -> NDArray[np.int64]:
+    user = np.repeat(np.arange(len(profiles.start) - 1), np.diff(profiles.start))
+    return user << 32 | profiles.feature
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")

@@ -1,0 +1,178 @@
+"""The experiments of the papers, on a log of one's own: tables and charts."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.kernels.groups import RECORD, SUMMED
+from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.measures import srp
+from queryveil.methods import Odp, Search
+from queryveil.methods.microaggregation import Microaggregation, Searches
+
+KS = (2, 3, 4, 5)
+LEVELS = 5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a paper: its values, and how they are drawn.
+
+    Attributes:
+        name: Such as `figure-3`.
+        title: What it shows.
+        rows: The values, a row each.
+        x: The column along the axis.
+        y: The column that is drawn.
+        colour: The column that tells lines apart.
+        panel: The column that tells panels apart, if there is more than one.
+        share: Whether the values are shares, to be shown in per cent.
+    """
+
+    name: str
+    title: str
+    rows: tuple[dict[str, Any], ...]
+    x: str
+    y: str
+    colour: str | None = None
+    panel: str | None = None
+    share: bool = True
+
+    def chart(self) -> Any:
+        """The figure as an Altair chart."""
+        import altair as alt
+
+        if self.panel is None:
+            return self._lines(self.rows).properties(title=self.title)
+        parts = []
+        for value in dict.fromkeys(row[self.panel] for row in self.rows):
+            rows = tuple(row for row in self.rows if row[self.panel] == value)
+            parts.append(self._lines(rows).properties(title=f"{self.panel} = {value}"))
+        return alt.hconcat(*parts, title=self.title).resolve_scale(y="shared")
+
+    def _lines(self, rows: tuple[dict[str, Any], ...]) -> Any:
+        import altair as alt
+
+        form = "%" if self.share else ",.2f"
+        lines = alt.Chart({"values": list(rows)}, width=200, height=180).encode(
+            x=alt.X(f"{self.x}:O", title=self.x, axis=alt.Axis(labelAngle=0)),
+            y=alt.Y(f"{self.y}:Q", title=self.y, axis=alt.Axis(format=form), scale=alt.Scale(zero=True)),
+            tooltip=[f"{name}:{'Q' if isinstance(value, float) else 'N'}" for name, value in rows[0].items()],
+        )
+        if self.colour is not None:
+            order = list(dict.fromkeys(row[self.colour] for row in self.rows))
+            lines = lines.encode(
+                color=alt.Color(f"{self.colour}:N", title=None, sort=order),
+                shape=alt.Shape(f"{self.colour}:N", title=None, sort=order),
+            )
+        return lines.mark_line() + lines.mark_point(filled=True, size=50)
+
+
+def reproduce(
+    paper: str,
+    log: QueryLog,
+    knowledge: Knowledge | str = "wordnet",
+    *,
+    resolver: Resolver | None = None,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> list[Figure]:
+    """Run the experiments of a paper on a log.
+
+    Args:
+        paper: `erola2011` or `erola2012`.
+        log: The log.
+        knowledge: Where queries are looked up; the papers used the Open Directory.
+        resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
+        seed: Decides all that is random.
+        tell: Called with what is being done.
+    """
+    if paper not in PAPERS:
+        raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
+    here = local(log, "reproduce")
+    if here.n_users < max(KS):
+        raise QueryveilError(f"The papers make groups of up to {max(KS)} users; the log has only {here.n_users}.")
+    base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
+    return PAPERS[paper](here, base, resolver or Clicks(), seed, tell or (lambda what: None))
+
+
+def _erola2011(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+    """Figures 2 (levels that terms reach), 3 (SRP by level, k and categories) and 4 (time)."""
+    linked = {categories: link(log, base, "terms", categories=categories) for categories in (1, 5)}
+    covered = linked[1].coverage(log.events_per_query)
+    reach = [
+        {"level": row.level, "share": share, "of": of}
+        for row in covered
+        if row.level
+        for of, share in (("terms", row.occurrences), ("distinct queries", row.queries), ("events", row.events))
+    ]
+    kept: list[dict[str, Any]] = []
+    cost: list[dict[str, Any]] = []
+    floors = {k: _by_lot(log, k, seed) for k in KS}
+    for level in range(1, min(LEVELS, base.taxonomy.height) + 1):
+        for k in KS:
+            tell(f"level {level}, k {k}")
+            for categories, links in linked.items():
+                method = Odp(k=k, levels=level, categories=categories)
+                name = "first category" if categories == 1 else f"first {categories} categories"
+                begun = time.perf_counter()
+                release = method.release(log, links, linkage=SUMMED, by_repetition=True, seed=seed)
+                seconds = time.perf_counter() - begun
+                row = srp(release, links, level)[-1]
+                kept.append({"level": level, "k": k, "groups": name, "SRP": row.mean})
+                cost.append({"level": level, "k": k, "groups": name, "seconds": seconds})
+            row = srp(floors[k], linked[1], level)[-1]
+            kept.append({"level": level, "k": k, "groups": "by lot", "SRP": row.mean})
+    return [
+        Figure("figure-2", "Share that reaches a level of the tree", tuple(reach), "level", "share", "of"),
+        Figure("figure-3", "What is left of users' interests (SRP)", tuple(kept), "level", "SRP", "groups", "k"),
+        Figure("figure-4", "Time to make groups and records", tuple(cost), "level", "seconds", "groups", "k", False),
+    ]
+
+
+def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+    """Figures 2 (SRP of all users) and 3 (of the 100 best), for the search method and for that of 2011."""
+    tell("linking")
+    links: dict[str, Links] = {
+        "search (2012)": link(log, base, "domains", resolver=resolver),
+        "terms (2011)": link(log, base, "terms"),
+    }
+    everyone: list[dict[str, Any]] = []
+    best: list[dict[str, Any]] = []
+    for level in range(1, min(LEVELS, base.taxonomy.height) + 1):
+        for k in KS:
+            tell(f"level {level}, k {k}")
+            for name, found in links.items():
+                searched = name.startswith("search")
+                method: Microaggregation = Search(k=k, levels=level) if searched else Odp(k=k, levels=level)
+                linkage = RECORD if searched else SUMMED
+                release = method.release(log, found, linkage=linkage, by_repetition=not searched, seed=seed)
+                row = srp(release, found, level)[-1]
+                everyone.append({"level": level, "k": k, "method": name, "SRP": row.mean})
+                best.append({"level": level, "k": k, "method": name, "SRP": row.best})
+    return [
+        Figure("figure-2", "What is left of users' interests (SRP)", tuple(everyone), "level", "SRP", "method", "k"),
+        Figure("figure-3", "SRP of the 100 users who keep most", tuple(best), "level", "SRP", "method", "k"),
+    ]
+
+
+def _by_lot(log: LocalLog, k: int, seed: int) -> Any:
+    """A release of groups that were drawn by lot: the floor."""
+    order = np.random.default_rng(seed).permutation(log.n_users)
+    group: NDArray[np.int32] = np.empty(log.n_users, np.int32)
+    group[order] = np.minimum(np.arange(log.n_users) // k, log.n_users // k - 1)
+    return Odp(k=k).release_groups(log, Searches.of(log), group, by_repetition=True, seed=seed, notes=[])
+
+
+PAPERS: dict[str, Callable[[LocalLog, Knowledge, Resolver, int, Tell], list[Figure]]] = {
+    "erola2011": _erola2011,
+    "erola2012": _erola2012,
+}
