@@ -4,9 +4,10 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations, knowledge, spark
+from benchmarks import affinity, foundations, knowledge, microaggregation, spark
 
 REPORTS = {
+    "microaggregation": microaggregation.report,
     "foundations": foundations.report,
     "affinity": affinity.report,
     "spark": spark.report,

@@ -71,7 +71,7 @@ class Figure:
             order = list(dict.fromkeys(row[self.colour] for row in self.rows))
             lines = lines.encode(
                 color=alt.Color(f"{self.colour}:N", title=None, sort=order),
-                shape=alt.Shape(f"{self.colour}:N", title=None, sort=order),
+                shape=alt.Shape(f"{self.colour}:N", sort=order, legend=None),
             )
         return lines.mark_line() + lines.mark_point(filled=True, size=50)
 

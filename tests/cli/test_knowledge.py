@@ -124,3 +124,43 @@ def test_so_is_a_wrong_resolver(run, dumps, tmp_path, words, sentence):
     code, out, err = run("link", "no such log", "--knowledge", tmp_path / "d", "--linker", "domains", *words)
     assert (code, out) == (2, "")
     assert sentence in err
+
+
+def test_groups_of_users_from_the_command_line(run, dumps, tmp_path):
+    log = tmp_path / "users.tsv"
+    log.write_text(
+        "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
+    )
+    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    for method, more in (("odp", ["--categories", 5]), ("search", ["--compact"])):
+        release = tmp_path / method
+        code, out, err = run(
+            "anonymize", log, "--method", method, "-k", 3, "--knowledge", tmp_path / "odp.qvd", "-o", release, *more
+        )
+        assert (code, err) == (0, "")
+        assert "3 groups of 3 to 3 users" in out
+        assert run("verify", release, "--original", log)[0] == 0
+        code, out, _ = run("explain", release, "--original", log, "song lyrics 1")
+        assert code == 0
+        assert "3 users issued it" in out
+
+
+def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
+    log = tmp_path / "users.tsv"
+    log.write_text(
+        "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
+    )
+    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    words = ("reproduce", "erola2011", log, "--knowledge", tmp_path / "odp.qvd")
+    code, out, err = run(*words, "-o", tmp_path / "figures")
+    assert (code, err) == (0, "")
+    assert "Figure 3: What is left of users' interests (SRP)" in out
+    names = {f"figure-{n}.{kind}" for n in (2, 3, 4) for kind in ("csv", "svg")}
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == names
+    assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
+    code, _, err = run(*words, "-o", tmp_path / "figures")
+    assert (code, "exists already" in err) == (2, True)
+    code, out, _ = run("reproduce", "erola2012", log, "--knowledge", tmp_path / "odp.qvd", "--json")
+    assert json.loads(out)["figures"][0]["rows"][0]["level"] == 1
+    code, _, err = run("reproduce", "nobody1999", "no such log")
+    assert (code, "There is no paper 'nobody1999'" in err) == (2, True)

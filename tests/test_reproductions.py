@@ -1,0 +1,69 @@
+"""The papers' experiments run on any log, and their figures hold what they say."""
+
+import pytest
+
+import queryveil as qv
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import open_knowledge
+from queryveil.knowledge.directory import build_directory
+from queryveil.reproductions import PAPERS, reproduce
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A synthetic log, and the directory of its world."""
+    folder = tmp_path_factory.mktemp("world")
+    qv.generate(folder / "log.tsv", users=150, seed=1, truth=folder / "truth")
+    build_directory([folder / "truth/structure.rdf.u8", folder / "truth/content.rdf.u8"], folder / "odp.qvd")
+    return qv.read_log(folder / "log.tsv"), open_knowledge(folder / "odp.qvd")
+
+
+def test_erola2011(world):
+    told = []
+    reach, kept, cost = reproduce("erola2011", *world, tell=told.append)
+    shares = {(row["of"], row["level"]): row["share"] for row in reach.rows}
+    assert 0 < shares["terms", 2] <= shares["terms", 1] < shares["distinct queries", 1] < 1
+    srp = {(row["level"], row["k"], row["groups"]): row["SRP"] for row in kept.rows}
+    assert len(srp) == 2 * 4 * 3
+    for level in (1, 2):
+        # Similar users keep more than users thrown together, and larger groups keep less.
+        assert all(srp[level, k, "first category"] > srp[level, k, "by lot"] > 0.8 / k for k in (2, 3, 4))
+        assert srp[level, 2, "first category"] > srp[level, 5, "first category"]
+    assert all(row["seconds"] > 0 for row in cost.rows)
+    assert told[-1] == "level 2, k 5"
+
+
+def test_erola2012(world):
+    everyone, best = reproduce("erola2012", *world)
+    srp = {(row["level"], row["k"], row["method"]): row["SRP"] for row in everyone.rows}
+    top = {(row["level"], row["k"], row["method"]): row["SRP"] for row in best.rows}
+    assert set(srp) == {
+        (level, k, m) for level in (1, 2) for k in (2, 3, 4, 5) for m in ("search (2012)", "terms (2011)")
+    }
+    assert all(top[key] >= srp[key] > 0 for key in srp)
+
+
+def test_the_same_seed_gives_the_same_figures(world):
+    first, second = (reproduce("erola2012", *world, seed=7)[0].rows for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_figures_can_be_drawn(world, paper):
+    for figure in reproduce(paper, *world):
+        drawn = figure.chart().to_dict()
+        assert figure.title in str(drawn)
+        assert (len(drawn["hconcat"]) == 4) if figure.panel else ("layer" in drawn)
+
+
+def test_an_unknown_paper(world):
+    with pytest.raises(
+        QueryveilError, match="There is no paper 'adar2007' to reproduce; there are erola2011, erola2012"
+    ):
+        reproduce("adar2007", *world)
+
+
+def test_too_few_users(tmp_path):
+    (tmp_path / "log.tsv").write_text("user\tquery\na\tdog\nb\tcat\n")
+    with pytest.raises(QueryveilError, match="groups of up to 5 users; the log has only 2"):
+        reproduce("erola2011", qv.read_log(tmp_path / "log.tsv"))
