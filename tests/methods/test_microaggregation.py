@@ -37,7 +37,7 @@ def profiles(bags, levels):
     node = np.array([at[node] for bag in bags for node in bag], np.int32)
     times = np.array([n for bag in bags for n in bag.values()], np.int32)
     found = kernel.profiles(start, node, times, taxonomy.parent, taxonomy.depth, levels)
-    return taxonomy, Profiles(*found, len(taxonomy))
+    return taxonomy, Profiles(*found, taxonomy.depth)
 
 
 @given(st.lists(BAG, min_size=1, max_size=8), st.integers(1, 4))

@@ -83,8 +83,7 @@ def kept_shares(
 
 
 def _keys(profiles: Profiles) -> NDArray[np.int64]:
-    user = np.repeat(np.arange(len(profiles.start) - 1), np.diff(profiles.start))
-    return user << 32 | profiles.feature
+    return profiles.user << 32 | profiles.feature
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -29,8 +29,8 @@ from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
-EXACT = 30_000
-BLOCK = 15_000
+EXACT = 60_000
+BLOCK = 30_000
 Grouping = Literal["auto", "exact", "blocks"]
 
 Longs = NDArray[np.int64]
@@ -77,7 +77,8 @@ class Profiles:
     start: Longs
     feature: NDArray[np.int32]
     count: NDArray[np.int32]
-    features: int
+    depth: NDArray[np.int32]
+    """The level of every feature there is."""
 
     @classmethod
     def of(cls, searches: Searches, links: Links, levels: int) -> "Profiles":
@@ -88,13 +89,18 @@ class Profiles:
         times = np.repeat(searches.times, size).astype(np.int32)
         tree = links.taxonomy
         found = kernel.profiles(offsets(size)[searches.start], mine, times, tree.parent, tree.depth, levels)
-        return cls(*found, len(tree))
+        return cls(*found, tree.depth)
 
     def take(self, users: Longs) -> "Profiles":
         """The profiles of some users."""
         size = np.diff(self.start)[users]
         place = ranges(self.start[users], size)
-        return Profiles(offsets(size), self.feature[place], self.count[place], self.features)
+        return Profiles(offsets(size), self.feature[place], self.count[place], self.depth)
+
+    @property
+    def user(self) -> Longs:
+        """The user of every entry."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
     @property
     def linked(self) -> NDArray[np.bool_]:
@@ -124,15 +130,15 @@ def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) ->
         parts = min(max(2, round(n / max(BLOCK, 20 * k))), max(1, n // (2 * k)))
     order = np.lexsort((ids, ~profiles.linked))
     if parts > 1:
-        total = np.zeros(n, np.int64)
-        np.add.at(total, np.repeat(ids, np.diff(profiles.start)), profiles.count)
-        order = np.lexsort((ids, -total, _main_interest(profiles)))
+        total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
+        keys: list[NDArray[Any]] = [ids, -total, *_main_interests(profiles)]
+        order = np.lexsort(keys)
     # Inside a block, ties are settled as they are without blocks.
     blocks = [part[np.lexsort((part, ~profiles.linked[part]))] for part in np.array_split(order, parts)]
 
     def grouped(users: Longs) -> NDArray[np.int32]:
         some = profiles.take(users)
-        return kernel.group_users(some.start, some.feature, some.count, some.features, k, linkage)
+        return kernel.group_users(some.start, some.feature, some.count, len(some.depth), k, linkage)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(grouped, blocks))
@@ -144,14 +150,21 @@ def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) ->
     return group, parts
 
 
-def _main_interest(profiles: Profiles) -> Longs:
-    """The category that each user has most of, of equals the first in the tree; one past all for a user without any."""
-    user = np.repeat(np.arange(len(profiles.start) - 1), np.diff(profiles.start))
-    order = np.lexsort((profiles.feature, -profiles.count, user))
-    main = np.full(len(profiles.start) - 1, profiles.features)
-    first = order[np.diff(user[order], prepend=-1) > 0]
-    main[user[first]] = profiles.feature[first]
-    return main
+def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
+    """For every level, the deepest first, the category that each user has most of, of equals the first in the tree.
+
+    A user without a category there has one past all of them.
+    """
+    user, level = profiles.user, profiles.depth[profiles.feature]
+    found = []
+    for wanted in range(int(level.max(initial=0)), 0, -1):
+        here = np.flatnonzero(level == wanted)
+        order = here[np.lexsort((profiles.feature[here], -profiles.count[here], user[here]))]
+        first = order[np.diff(user[order], prepend=-1) > 0]
+        main = np.full(len(profiles.start) - 1, len(profiles.depth), np.int32)
+        main[user[first]] = profiles.feature[first]
+        found.append(main)
+    return found
 
 
 class Microaggregation(Method):
