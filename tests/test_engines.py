@@ -8,10 +8,15 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
+from queryveil.kernels.groups import RECORD, SUMMED
+from queryveil.knowledge.directory import build_directory
+from queryveil.log import LocalLog
 from tests.both import on_both_engines
+from tests.knowledge import rdf
 from tests.methods.test_rules import allowed
 from tests.oracles import log as oracle
 from tests.oracles.affinity import affinity_degrees
+from tests.oracles.directory import Site
 from tests.oracles.log import Row
 from tests.strategies import table
 
@@ -197,3 +202,64 @@ def test_the_verifier_finds_what_is_not_in_the_log(read):
     verdicts = [verdict for verdict in qv.verify(forged, log).verdicts if not verdict.holds]
     assert any("more often than in the log" in verdict.claim for verdict in verdicts)
     assert any("counts right" in verdict.claim for verdict in verdicts)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """A directory that knows some of the words and addresses of `some_rows`."""
+    folder = tmp_path_factory.mktemp("directory")
+    paths = ["Shop/Phones", "Shop/Tea/Red", "Arts", "Home/Cases"]
+    sites = [
+        Site("Shop/Phones", "a.com", "cell phone", ""),
+        Site("Home/Cases", "b.org", "case w1 w2", ""),
+        Site("Shop/Tea/Red", "c.net", "red tea w3", "été"),
+    ]
+    (folder / "s").write_text(rdf.structure(paths), "utf-8")
+    (folder / "c").write_text(rdf.content(sites), "utf-8")
+    build_directory([folder / "s", folder / "c"], folder / "odp.qvd")
+    return str(folder / "odp.qvd")
+
+
+@on_both_engines
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        (qv.Odp, {"k": 3, "linker": "terms", "categories": 2}),
+        (qv.Odp, {"k": 2, "linker": "phrases", "compact": True}),
+        (qv.Odp, {"k": 3, "knowledge": "wordnet", "grouping": "blocks"}),
+        (qv.Search, {"k": 3, "levels": 2}),
+    ],
+)
+def test_groups_of_users_are_the_same(read, directory, method, parameters):
+    """Made by tables on either engine, a release is that of the arrays of one machine, row by row."""
+    chosen = method(**{"knowledge": directory, **parameters})
+    expected = chosen.anonymize(qv.read_log(TABLE), seed=3)
+    log = read(TABLE)
+    if isinstance(log, LocalLog):
+        linker = parameters.get("linker", "terms") if method is qv.Odp else "domains"
+        released = chosen.release_by_tables(
+            log, chosen.knowledge, linker, parameters.get("categories", 1),
+            linkage=SUMMED if method is qv.Odp else RECORD, by_repetition=method is qv.Odp, seed=3,
+        )  # fmt: skip
+    else:
+        released = chosen.anonymize(log, seed=3)
+    assert released.manifest == expected.manifest
+    log.engine.load("found", released.schema, released.batches)
+    rows = sorted(map(tuple, (r.values() for r in log.engine.table("SELECT * FROM found").to_pylist())))
+    assert rows == sorted(map(tuple, (r.values() for b in expected.batches() for r in b.to_pylist())))
+    assert qv.verify(released, log).holds
+
+
+@on_both_engines
+def test_a_function_sees_each_group_whole(read):
+    log = read(TABLE)
+    schema = pa.schema([("query_id", pa.int64()), ("n", pa.int64())])
+
+    def count(batch):
+        assert len(set(batch["query_id"].to_pylist())) == 1
+        return pa.RecordBatch.from_pylist([{"query_id": batch["query_id"][0].as_py(), "n": len(batch)}], schema)
+
+    log.engine.map_groups("SELECT query_id, user_id FROM events", "query_id", count, schema, "counted")
+    found = sorted(tuple(row.values()) for row in log.engine.table("SELECT query_id, n FROM counted").to_pylist())
+    asked = "SELECT query_id, count(*) AS n FROM events GROUP BY query_id"
+    assert found == sorted(tuple(row.values()) for row in log.engine.table(asked).to_pylist())

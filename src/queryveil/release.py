@@ -68,6 +68,7 @@ class Release:
         seed: int,
         users: Literal["fresh", "drop"] = "fresh",
         carried: Sequence[str] = (),
+        holders: str | None = None,
         notes: Sequence[str] = (),
     ) -> "Release":
         """A release of some of the log's events, under fresh user ids in random order.
@@ -83,6 +84,7 @@ class Release:
             seed: Decides all that is random.
             users: Whether users stay apart under fresh ids, or are dropped.
             carried: Further columns of `events` that are released.
+            holders: SQL of user_id and holder, the user under whose fresh id he is released; by default himself.
             notes: Sentences for the report about what the method did.
         """
         # Two releases of one log must not line up, so that draws differ by method and parameters as well.
@@ -117,8 +119,16 @@ class Release:
             bands=found,
             columns=tuple(schema.names),
         )
-        release = cls(manifest, schema, log.texts(made.rows, schema), log=log, fresh_users=made.fresh)
-        weakref.finalize(release, log.engine.drop, *made)
+        fresh = made.fresh
+        if holders is not None:
+            fresh = f"{made.fresh} of all"
+            log.engine.materialize(
+                f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'
+                f' JOIN "{made.fresh}" f ON f.user_id = h.holder',
+                fresh,
+            )
+        release = cls(manifest, schema, log.texts(made.rows, schema), log=log, fresh_users=fresh)
+        weakref.finalize(release, log.engine.drop, *made, fresh)
         return release
 
     @classmethod

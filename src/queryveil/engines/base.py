@@ -57,6 +57,24 @@ class Engine(Protocol):
             name: What the table is called.
         """
 
+    def map_groups(
+        self,
+        query: str,
+        by: str,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        schema: pa.Schema,
+        name: str,
+    ) -> None:
+        """Keep what a function makes of each group of rows.
+
+        Args:
+            query: What the function sees, group after group, each whole and its rows in any order.
+            by: The column in which the rows of a group agree.
+            function: Makes a batch of a batch; it may run in another process.
+            schema: The columns that it makes.
+            name: What the table is called.
+        """
+
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
         """Keep the result of a query with a further column: 1, 2, ... in the order of some columns.
 

@@ -89,6 +89,24 @@ class DuckDB:
         made = [function(batch) for batch in self.stream(query, _BATCH)]
         self.read(name, pa.Table.from_batches(made, schema))
 
+    def map_groups(
+        self,
+        query: str,
+        by: str,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        schema: pa.Schema,
+        name: str,
+    ) -> None:
+        """Keep what a function makes of each group of rows, in memory."""
+        rows = self.table(f'SELECT * FROM ({query}) AS rows_ ORDER BY "{by}"').combine_chunks()
+        keys = rows[by].to_numpy()
+        ends = [*(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
+        made, begin = [], 0
+        for end in ends if len(keys) else []:
+            made.append(function(rows.slice(begin, end - begin).to_batches()[0]))
+            begin = end
+        self.read(name, pa.Table.from_batches(made, schema))
+
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(f'"{key}"' for key in (*by, *then))

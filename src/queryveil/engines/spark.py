@@ -261,6 +261,19 @@ class Spark:
             frame = self.sql(query).mapInArrow(each(function), ddl(schema))
         self.keep(frame, name)
 
+    def map_groups(
+        self,
+        query: str,
+        by: str,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        schema: pa.Schema,
+        name: str,
+    ) -> None:
+        """Keep what a function makes of each group of rows; a group must fit into the memory of a worker."""
+        with working():
+            frame = self.sql(query).groupBy(f"`{by}`").applyInArrow(of_group(function, schema), ddl(schema))
+        self.keep(frame, name)
+
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
         """Keep the result of a query numbered: sorted in ranges, each counted by itself, and the counts added up."""
         from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
@@ -372,6 +385,19 @@ class SparkRows:
 def each(function: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[..., Iterator[pa.RecordBatch]]:
     """A function of a batch as Spark wants it."""
     return telling(lambda batches: (function(batch) for batch in batches))
+
+
+def of_group(function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
+    """A function of a whole group as Spark wants it."""
+
+    def run(table: pa.Table) -> pa.Table:
+        try:
+            made = function(table.combine_chunks().to_batches()[0])
+        except QueryveilError as error:
+            raise RuntimeError(f"{_OPEN}{error}{_END}") from None
+        return pa.Table.from_batches([made], schema)
+
+    return run
 
 
 def telling(

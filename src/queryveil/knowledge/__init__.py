@@ -7,6 +7,8 @@ knowledge base: WordNet, which ships with queryveil, or a directory of the web t
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.base import Knowledge
 from queryveil.knowledge.linkers import hosts_needed, link_domains, link_phrases, link_terms
@@ -26,6 +28,7 @@ __all__ = [
     "Taxonomy",
     "hosts_needed",
     "link",
+    "link_texts",
     "open_knowledge",
 ]
 
@@ -76,15 +79,24 @@ def link(
     if categories < 1:
         raise QueryveilError(f"The number of categories must be at least 1. Got {categories} instead.")
     queries = local(log, "Linking").query_text
-    if linker == "terms":
-        return link_terms(queries, base, categories=categories)
-    if linker == "phrases":
-        return link_phrases(queries, base, categories=categories)
     if linker == "domains":
         hosts_needed(base)
-        return link_domains((resolver or Clicks()).resolve(log, progress), base, categories=categories)
+        queries = (resolver or Clicks()).resolve(log, progress)
+    return link_texts(queries, base, linker, categories=categories, min_confidence=min_confidence)
+
+
+def link_texts(
+    texts: pa.Array, base: Knowledge, linker: str, *, categories: int = 1, min_confidence: float = 0.4
+) -> Links:
+    """Link texts: queries in normal form or, for `domains`, the addresses that answer them."""
+    if linker == "terms":
+        return link_terms(texts, base, categories=categories)
+    if linker == "phrases":
+        return link_phrases(texts, base, categories=categories)
+    if linker == "domains":
+        return link_domains(texts, base, categories=categories)
     if linker == "embedding":
         from queryveil.knowledge.embedding import link_embedding
 
-        return link_embedding(queries, base, categories=categories, min_confidence=min_confidence)
+        return link_embedding(texts, base, categories=categories, min_confidence=min_confidence)
     raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")

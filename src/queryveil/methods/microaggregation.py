@@ -6,9 +6,8 @@ Each user gives a share of his queries to the record of his group, and every mem
 """
 
 import os
-import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +23,8 @@ from queryveil.kernels import quotas
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.log import LocalLog
+from queryveil.log import LocalLog, QueryLog
+from queryveil.methods import record_tables
 from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
@@ -108,6 +108,13 @@ class Profiles:
         return np.diff(self.start) > 0
 
 
+def parts_of(users: int, k: int, grouping: Grouping) -> int:
+    """In how many blocks so many users are grouped."""
+    if grouping == "exact" or (grouping == "auto" and users <= EXACT):
+        return 1
+    return min(max(2, round(users / max(BLOCK, 20 * k))), max(1, users // (2 * k)))
+
+
 def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) -> tuple[NDArray[np.int32], int]:
     """Groups of k to 2k - 1 users with similar profiles.
 
@@ -125,9 +132,7 @@ def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) ->
     """
     n = len(profiles.start) - 1
     ids = np.arange(n)
-    parts = 1
-    if grouping == "blocks" or (grouping == "auto" and n > EXACT):
-        parts = min(max(2, round(n / max(BLOCK, 20 * k))), max(1, n // (2 * k)))
+    parts = parts_of(n, k, grouping)
     order = np.lexsort((ids, ~profiles.linked))
     if parts > 1:
         total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
@@ -193,17 +198,13 @@ class Microaggregation(Method):
             by_repetition: Whether users give the queries that they repeat most, or any.
             seed: Decides all that is random.
         """
-        if self.k > log.n_users:
-            raise QueryveilError(
-                f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
-                " so no group has enough."
-            )
+        self._check(log)
         searches = Searches.of(log)
         profiles = Profiles.of(searches, links, self.levels)
         group, parts = group_users(profiles, self.k, linkage, self.grouping)
-        return self.release_groups(
-            log, searches, group, by_repetition=by_repetition, seed=seed, notes=_notes(group, parts, profiles.linked)
-        )
+        size = np.bincount(group)
+        notes = _notes(len(size), int(size.min()), int(size.max()), parts, int((~profiles.linked).sum()))
+        return self.release_groups(log, searches, group, by_repetition=by_repetition, seed=seed, notes=notes)
 
     def release_groups(
         self, log: LocalLog, searches: Searches, group: Ints, *, by_repetition: bool, seed: int, notes: list[str]
@@ -218,13 +219,38 @@ class Microaggregation(Method):
             taken = quotas.by_repetition(searches.start, searches.times, draw, share, quota)
         else:
             taken = quotas.at_random(searches.start, searches.times, draw, quota)
-        silent = int((quota == 0).sum())
-        if silent:
-            notes = [
-                *notes,
-                f"{silent:,} users gave no query to their record, because it has fewer queries than users.",
-            ]
-        return _release(self, log, searches, group, taken, seed=seed, notes=notes)
+        _load_records(log, searches, group, taken, compact=self.compact)
+        return _release(self, log, seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))])
+
+    def _check(self, log: QueryLog) -> None:
+        if self.k > log.n_users:
+            raise QueryveilError(
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
+                " so no group has enough."
+            )
+
+    def release_by_tables(
+        self,
+        log: QueryLog,
+        knowledge: str,
+        linker: str,
+        categories: int,
+        *,
+        linkage: int,
+        by_repetition: bool,
+        seed: int,
+    ) -> Release:
+        """The same release by tables, for a log that is not in the memory of this machine."""
+        self._check(log)
+        parts = parts_of(log.n_users, self.k, self.grouping)
+        record_tables.link_queries(log, knowledge, linker, categories)
+        record_tables.count_interests(log, knowledge, self.levels)
+        record_tables.cut_blocks(log, knowledge, self.levels, parts)
+        keys = _keys(log, self, seed)
+        record_tables.make_records(log, keys, k=self.k, linkage=linkage, by_repetition=by_repetition)
+        found = record_tables.load_records(log, compact=self.compact)
+        notes = _notes(found.groups, found.least, found.most, parts, found.unlinked) + _silence(found.silent)
+        return _release(self, log, seed=seed, notes=notes)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is drawn by lot."""
@@ -238,93 +264,87 @@ class Microaggregation(Method):
         ]
 
 
+def _keys(log: QueryLog, method: Method, seed: int) -> tuple[bytes, bytes]:
+    """What the draws of users and of queries are keyed by."""
+    name = f"{method.name} {method.model_dump_json()}"
+    return log.secret(seed, name, "user"), log.secret(seed, name, "query")
+
+
 def _draws(log: LocalLog, searches: Searches, method: Method, seed: int) -> NDArray[np.uint64]:
     """A random number for every query of every user, which follows from their texts."""
-    name = f"{method.name} {method.model_dump_json()}"
+    keys = _keys(log, method, seed)
     digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
-    user = keyed(log.secret(seed, name, "user"), digest)
-    query = keyed(log.secret(seed, name, "query"), digests(*byte_spans(log.query_text))[0])
-    return user[searches.user] + query[searches.query]
+    query = keyed(keys[1], digests(*byte_spans(log.query_text))[0])
+    return keyed(keys[0], digest)[searches.user] + query[searches.query]
 
 
-def _release(
-    method: Microaggregation,
-    log: LocalLog,
-    searches: Searches,
-    group: Ints,
-    taken: Longs,
-    *,
-    seed: int,
-    notes: list[str],
-) -> Release:
-    """Release the record of every group: under each of its members, or once with their number.
+def _load_records(log: LocalLog, searches: Searches, group: Ints, taken: Longs, *, compact: bool) -> None:
+    """Make the tables `records` and `record members` that a release is made of.
 
     Args:
-        method: The method, with its parameters.
         log: The log.
         searches: Who issued what.
         group: The group of each user.
         taken: How often each entry of `searches` goes into the record of its user's group.
-        seed: Decides all that is random.
-        notes: Sentences for the report.
+        compact: Whether a record is written once, with the number of its users.
     """
     size = np.bincount(group)
     of = np.repeat(group[searches.user], taken)
     order = np.argsort(of, kind="stable")
     query = np.repeat(searches.query, taken)[order]
     record = np.searchsorted(of[order], np.arange(len(size) + 1))
-    holder = np.arange(log.n_users)
-    if method.compact:
-        # One member lends his place to the record; all names are drawn anew.
-        holder = np.unique(group, return_index=True)[1]
-    length = np.diff(record)[group[holder]]
-    rows: dict[str, Any] = {
+    holder = np.unique(group, return_index=True)[1]
+    users = holder if compact else np.arange(log.n_users)
+    length = np.diff(record)[group[users]]
+    rows = {
         "event_id": np.arange(length.sum(), dtype=np.int32),
-        "user_id": np.repeat(holder, length).astype(np.int32),
-        "query_id": query[ranges(record[group[holder]], length)],
+        "user_id": np.repeat(users, length).astype(np.int32),
+        "query_id": query[ranges(record[group[users]], length)],
+        "users": np.repeat(size[group[users]], length),
     }
-    if method.compact:
-        rows["users"] = np.repeat(size[group[holder]], length)
     log.engine.read("records", pa.table(rows))
+    members = {"user_id": np.arange(log.n_users, dtype=np.int32), "holder": holder[group].astype(np.int32)}
+    log.engine.read("record members", pa.table(members))
+
+
+def _release(method: Microaggregation, log: QueryLog, *, seed: int, notes: list[str]) -> Release:
+    """Release the table `records`: the record of every group under each of its members, or once with their number.
+
+    Args:
+        method: The method, with its parameters.
+        log: The log. The tables `records` (event_id, user_id, query_id, users) and `record members` (user_id, and the
+            holder in whose place the record of his group stands if it is written once) go with the release.
+        seed: Decides all that is random.
+        notes: Sentences for the report.
+    """
+    carried = ("users",) if method.compact else ()
     release = Release.of_events(
         log,
-        f"SELECT {', '.join(rows)} FROM records",
+        f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM records",
         None,
         method=method.name,
         parameters=method.parameters(),
         claims=(IssuedQueries(), RecordUsers(users=method.k, compact=method.compact), AllUsers(compact=method.compact)),
         limits=method.limits,
         seed=seed,
-        carried=("users",) if method.compact else (),
+        carried=carried,
+        holders='SELECT user_id, holder FROM "record members"' if method.compact else None,
         notes=notes,
     )
-    log.engine.drop("records")
-    if not method.compact:
-        return release
-    fresh = f"{release.fresh_users} of all"
-    log.engine.read(
-        "members",
-        pa.table({"user_id": np.arange(log.n_users, dtype=np.int32), "holder": holder[group].astype(np.int32)}),
-    )
-    log.engine.materialize(
-        'SELECT m.user_id AS user_id, f."user" AS "user" FROM members m'
-        f' JOIN "{release.fresh_users}" f ON f.user_id = m.holder',
-        fresh,
-    )
-    log.engine.drop("members")
-    whole = replace(release, fresh_users=fresh)
-    weakref.finalize(whole, log.engine.drop, fresh)
-    # The tables of the first are those of the second.
-    weakref.finalize(whole, lambda first: None, release)
-    return whole
+    log.engine.drop("records", "record members")
+    return release
 
 
-def _notes(group: Ints, parts: int, linked: NDArray[np.bool_]) -> list[str]:
+def _notes(count: int, least: int, most: int, parts: int, unlinked: int) -> list[str]:
     """What a reader of the report should know of the groups."""
-    size = np.bincount(group)
     how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users with the same main interest"
-    notes = [f"{len(size):,} groups of {size.min():,} to {size.max():,} users, made {how}."]
-    unlinked = int((~linked).sum())
+    notes = [f"{count:,} groups of {least:,} to {most:,} users, made {how}."]
     if unlinked:
         notes.append(f"{unlinked:,} users have no query with a category; they were grouped last, with each other.")
     return notes
+
+
+def _silence(silent: int) -> list[str]:
+    if silent == 0:
+        return []
+    return [f"{silent:,} users gave no query to their record, because it has fewer queries than users."]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from queryveil.kernels.groups import SUMMED
 from queryveil.knowledge import link
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.microaggregation import Microaggregation
 from queryveil.release import Release
 
@@ -33,6 +33,9 @@ class Odp(Microaggregation):
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Group users by their terms and release the record of each group."""
-        here = local(log, "odp")
-        links = link(here, self.knowledge, self.linker, categories=self.categories)
-        return self.release(here, links, linkage=SUMMED, by_repetition=True, seed=seed)
+        if not isinstance(log, LocalLog):
+            return self.release_by_tables(
+                log, self.knowledge, self.linker, self.categories, linkage=SUMMED, by_repetition=True, seed=seed
+            )
+        links = link(log, self.knowledge, self.linker, categories=self.categories)
+        return self.release(log, links, linkage=SUMMED, by_repetition=True, seed=seed)

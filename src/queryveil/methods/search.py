@@ -9,8 +9,8 @@ from pydantic import Field
 
 from queryveil.errors import QueryveilError
 from queryveil.kernels.groups import RECORD
-from queryveil.knowledge import Clicks, Remote, Resolver, Sites, link, open_knowledge
-from queryveil.log import QueryLog, local
+from queryveil.knowledge import Clicks, Remote, Resolver, Sites, hosts_needed, link, open_knowledge
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation import Microaggregation
 from queryveil.release import Release
 
@@ -40,14 +40,19 @@ class Search(Microaggregation):
             raise QueryveilError(
                 "The 'knowledge' parameter of Search must name a directory; make one with: queryveil directory build."
             )
-        here = local(log, "search")
+        if self.send_queries_to is not None and self.cache is None:
+            raise QueryveilError("'send_queries_to' needs 'cache', a file where answers are kept in case of a break.")
         base = open_knowledge(self.knowledge)
+        hosts_needed(base)
+        if not isinstance(log, LocalLog) and self.resolver == "clicks" and self.send_queries_to is None:
+            if not log.has_clicks:
+                raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
+            return self.release_by_tables(
+                log, self.knowledge, "domains", 1, linkage=RECORD, by_repetition=False, seed=seed
+            )
+        here = local(log, "Another resolver than clicks")
         resolver: Resolver = Sites(base) if self.resolver == "sites" else Clicks()
-        if self.send_queries_to is not None:
-            if self.cache is None:
-                raise QueryveilError(
-                    "'send_queries_to' needs 'cache', a file where answers are kept in case of a break."
-                )
+        if self.send_queries_to is not None and self.cache is not None:
             resolver = Remote(self.send_queries_to, self.cache)
         links = link(here, base, "domains", resolver=resolver)
         return self.release(here, links, linkage=RECORD, by_repetition=False, seed=seed)
