@@ -166,7 +166,7 @@ def _loss() -> Iterator[str]:
         for k in (2, 5, 10):
             found = []
             for block in (None, 5_000, 10_000):
-                microaggregation.BLOCK = block or 30_000
+                microaggregation.BLOCK = block or 20_000
                 method = Odp(k=k, grouping="exact" if block is None else "blocks")
                 release = method.release(log, links, linkage=SUMMED, by_repetition=True, seed=1)
                 found.append([row.mean for row in srp(release, links, levels)])

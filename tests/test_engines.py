@@ -224,9 +224,7 @@ def directory(tmp_path_factory):
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [
-        (qv.Odp, {"k": 3, "linker": "terms", "categories": 2}),
-        (qv.Odp, {"k": 2, "linker": "phrases", "compact": True}),
-        (qv.Odp, {"k": 3, "knowledge": "wordnet", "grouping": "blocks"}),
+        (qv.Odp, {"k": 2, "categories": 2, "grouping": "blocks", "compact": True}),
         (qv.Search, {"k": 3, "levels": 2}),
     ],
 )

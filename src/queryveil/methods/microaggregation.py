@@ -29,8 +29,8 @@ from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
-EXACT = 60_000
-BLOCK = 30_000
+EXACT = 40_000
+BLOCK = 20_000
 Grouping = Literal["auto", "exact", "blocks"]
 
 Longs = NDArray[np.int64]
