@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import open_knowledge
-from queryveil.knowledge.directory import MOST_CATEGORIES, build_directory
+from queryveil.knowledge.base import MOST_CATEGORIES
+from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.dumps import open_dump
 from tests.knowledge import rdf
 from tests.oracles import directory

@@ -147,7 +147,7 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
     [
         ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains, embedding"),
         ({"linker": "domains"}, "'wordnet' knows no sites, so domains cannot be linked"),
-        ({"categories": 0}, "The number of categories must be at least 1. Got 0"),
+        ({"categories": 0}, "The number of categories must be from 1 to 10. Got 0"),
     ],
 )
 def test_what_cannot_be_linked(log, arguments, sentence):

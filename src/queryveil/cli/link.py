@@ -22,7 +22,7 @@ def link(
         str, typer.Option("--linker", help="What is looked up: terms, phrases, domains or embedding.")
     ] = "terms",
     categories: Annotated[
-        int, typer.Option("--categories", min=1, help="Categories that each of them has at most.")
+        int, typer.Option("--categories", min=1, max=10, help="Categories that each of them has at most.")
     ] = 1,
     min_confidence: Annotated[
         float, typer.Option("--min-confidence", help="How sure a link must be, from 0 to 1, for embedding.")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import MOST_CATEGORIES, Knowledge
 from queryveil.knowledge.linkers import hosts_needed, link_domains, link_phrases, link_terms
 from queryveil.knowledge.links import Coverage, Links
 from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
@@ -76,8 +76,8 @@ def link(
         progress: Called with the number of queries so far, where that takes its time.
     """
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    if categories < 1:
-        raise QueryveilError(f"The number of categories must be at least 1. Got {categories} instead.")
+    if not 1 <= categories <= MOST_CATEGORIES:
+        raise QueryveilError(f"The number of categories must be from 1 to {MOST_CATEGORIES}. Got {categories} instead.")
     queries = local(log, "Linking").query_text
     if linker == "domains":
         hosts_needed(base)

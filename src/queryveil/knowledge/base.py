@@ -9,6 +9,10 @@ from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.taxonomy import Taxonomy
 
 
+MOST_CATEGORIES = 10
+"""How many nodes a text leads to, at most."""
+
+
 @dataclass(frozen=True, eq=False)
 class Knowledge:
     """A tree of topics and how texts find their place in it.

@@ -31,7 +31,7 @@ from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner
 from queryveil.kernels.ranks import best_of
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import MOST_CATEGORIES, Knowledge
 from queryveil.knowledge.dumps import Dump, open_dump
 from queryveil.knowledge.hosts import MOST_LABELS, PARENTS, domains_of, hosts_of, parent_of
 from queryveil.knowledge.index import Index, offsets, ranges
@@ -44,7 +44,6 @@ from queryveil.text import STOP_WORDS, normal_form, words
 from queryveil.text.arrays import byte_spans
 
 VERSION = 1
-MOST_CATEGORIES = 10
 _INDEXES = ("terms", "phrases", "hosts")
 _ARRAYS = ("low", "high", "start", "node")
 _CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
