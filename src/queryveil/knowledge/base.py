@@ -8,7 +8,6 @@ from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.taxonomy import Taxonomy
 
-
 MOST_CATEGORIES = 10
 """How many nodes a text leads to, at most."""
 
