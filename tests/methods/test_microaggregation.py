@@ -243,3 +243,10 @@ def test_a_compact_release_cannot_be_aol(knowledge, tmp_path):
         release.save(tmp_path / "r", format="aol")
     release.save(tmp_path / "r", format="csv")
     assert qv.Release.load(tmp_path / "r").manifest.counts.users == 2
+
+
+def test_a_manifest_names_no_folder_of_the_machine(knowledge, tmp_path):
+    release = qv.Odp(k=2, knowledge=knowledge).anonymize(read([(u, "alpha", 0) for u in range(4)]))
+    assert release.manifest.parameters["knowledge"] == "d"
+    release.save(tmp_path / "r")
+    assert knowledge not in (tmp_path / "r" / "manifest.json").read_text()

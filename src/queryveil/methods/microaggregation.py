@@ -5,9 +5,11 @@ profiles, greedily and exactly; in a log of more than `EXACT` users, inside bloc
 Each user gives a share of his queries to the record of his group, and every member is published with that record.
 """
 
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -188,6 +190,12 @@ class Microaggregation(Method):
     compact: bool = Field(False, description="write each record once, with the number of its users")
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them: of files, only the names, for a path may tell who made a release."""
+        given = super().parameters()
+        named = {name: Path(given[name]).name for name in ("knowledge", "cache") if given.get(name) is not None}
+        return given | named
+
     def release(self, log: LocalLog, links: Links, *, linkage: int, by_repetition: bool, seed: int) -> Release:
         """Group the users of a log and release the record of each group.
 
@@ -266,7 +274,7 @@ class Microaggregation(Method):
 
 def _keys(log: QueryLog, method: Method, seed: int) -> tuple[bytes, bytes]:
     """What the draws of users and of queries are keyed by."""
-    name = f"{method.name} {method.model_dump_json()}"
+    name = f"{method.name} {json.dumps(method.parameters(), sort_keys=True)}"
     return log.secret(seed, name, "user"), log.secret(seed, name, "query")
 
 
