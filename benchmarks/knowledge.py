@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import sys
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -304,6 +303,5 @@ def _accuracy() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    begun = time.monotonic()
     for line in report([int(sys.argv[1])], 1):
         print(line, flush=True)

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -36,7 +37,11 @@ def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
     code, out, _ = run("link", clicked, "--knowledge", tmp_path / "odp.qvd", "--linker", "domains", "--json")
     found = json.loads(out)
     assert found["examples"] == [
-        {"query": "song lyrics", "nodes": ["Arts > Music > Bands"]}, {"query": "xyzzy", "nodes": []},
+        {
+            "query": "song lyrics",
+            "nodes": [{"item": "bands.example.com", "node": "Arts > Music > Bands", "confidence": 1.0}],
+        },
+        {"query": "xyzzy", "nodes": []},
     ]  # fmt: skip
     assert found["coverage"][0] == {
         "level": 0,
@@ -77,6 +82,15 @@ def test_show_the_path_and_the_neighbours(run):
     code, out, _ = run("knowledge", "show", "wordnet", "dog", "--json")
     assert json.loads(out)["nodes"][0]["path"][0] == "entity"
     assert run("knowledge", "show", "wordnet", "xyzzy")[0] == 1
+    code, out, _ = run("knowledge", "show", "wordnet", "xyzzy", "--json")
+    assert (code, json.loads(out)["nodes"]) == (1, [])
+    assert run("knowledge", "show", "wordnet", "caf\udce9")[0] == 1
+
+
+def test_links_by_meaning_say_how_sure_they_are(run, clicked):
+    code, out, _ = run("link", clicked, "--linker", "embedding", "--examples", 1)
+    assert code == 0
+    assert re.search(r"\(0\.\d\d\)", out)
 
 
 def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):

@@ -4,6 +4,8 @@ import gzip
 import json
 import lzma
 import shutil
+import subprocess
+import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -14,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import queryveil as qv
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import open_knowledge
+from queryveil.knowledge import Sites, open_knowledge
 from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.dumps import open_dump
@@ -111,11 +114,16 @@ def test_every_ranking_is_the_literal_one(paths, sites, part):
 
 
 def test_branches_can_be_left_out(built):
-    about, knowledge = built(leave_out=["World", "Kids"])
+    about, knowledge = built(leave_out=["world", "Kids"])  # there is no such branch here, as in many dumps
     assert about["sites"] == 5
-    assert about["left_out_branches"] == ["World", "Kids_and_Teens"]
+    assert about["left_out_branches"] == ["World"]
     assert "World" not in knowledge.taxonomy.names.to_pylist()
     assert listed(knowledge, knowledge.terms, "fußball") == []
+
+
+def test_a_branch_that_is_not_there(built):
+    with pytest.raises(QueryveilError, match="no top category 'nonsense' to leave out; there are Arts, Sports, World"):
+        built(leave_out=["Nonsense"])
 
 
 def test_compressed_files_in_any_order(tmp_path):
@@ -149,11 +157,48 @@ def test_what_real_dumps_contain_is_counted_and_not_fatal(tmp_path, monkeypatch)
         "malformed sites": 1,
         "sites in a category that is not in the tree": 1,
         "sites without a host": 1,
-        "texts with bytes that are no UTF-8": 1,
+        "mended: texts with bytes that are no UTF-8": 1,
     }
     knowledge = open_knowledge(tmp_path / "d")
     assert "Late" in knowledge.taxonomy.names.to_pylist()
     assert listed(knowledge, knowledge.terms, "bold") == ["Arts/Music"]
+
+
+def test_a_long_entry_takes_no_more_memory_than_it_is_long(tmp_path):
+    """A pattern that remembers every byte it might come back to would take gigabytes."""
+    (tmp_path / "s").write_text(rdf.structure(["Arts"], {"Arts": "x y " * 2_000_000}), "utf-8")
+    (tmp_path / "c").write_text(rdf.content([Site("Arts", "a.example.com", "T", "")]), "utf-8")
+    script = (
+        "import resource, sys; from queryveil.knowledge.dumps import open_dump\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert sum(len(batch) for batch in open_dump(sys.argv[1:]).categories()) == 2\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "s", tmp_path / "c"], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 400_000  # kilobytes; it was 1.4 million
+
+
+def test_paths_and_titles_in_every_spelling(tmp_path):
+    extra = (
+        '  <ExternalPage about="http://s.example.com">\n    <d:Title>Self closed</d:Title>\n    <d:Description/>\n'
+        "    <topic>Top/Arts/</topic>\n  </ExternalPage>\n"
+        '  <ExternalPage about="http://n.example.com">\n    <topic></topic>\n  </ExternalPage>\n'
+        '  <ExternalPage about="http://open.example.com">\n    <d:Title>at the very end</d:Title>\n'
+    )
+    (tmp_path / "s").write_text(rdf.structure(["Arts/"]), "utf-8")
+    (tmp_path / "c").write_text(rdf.content([], extra), "utf-8")
+    about = build_directory([tmp_path / "s", tmp_path / "c"], tmp_path / "d")
+    assert about["sites"] == 1
+    assert about["left_out"] == {"malformed sites": 1, "sites without a category": 1}
+
+
+def test_a_heading_is_no_category(tmp_path):
+    (tmp_path / "t.tsv").write_text("path\turl\nArts\thttp://a.com\n\thttp://c.com\n", "utf-8")
+    about = build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    assert open_knowledge(tmp_path / "d").taxonomy.names.to_pylist() == ["Top", "Arts"]
+    assert about["left_out"] == {"sites in a category that is not in the tree": 1, "sites without a category": 1}
 
 
 def test_curlie(tmp_path):
@@ -195,8 +240,11 @@ def test_a_table_of_paths(tmp_path):
         ({"s": "hello\nworld\n"}, "is no dump of a directory"),
         ({"s": ""}, "s is empty"),
         ({"s": rdf.structure([]), "c": rdf.content(SITES)}, "has no category"),
-        ({"s": rdf.structure(PATHS), "c": rdf.content([])}, "has no site in any of its categories"),
+        ({"s": rdf.structure(PATHS), "c": rdf.content([])}, "has no site that could be filed"),
         ({"s": "Top/A\thttp://a.com\n", "c": "Top/A\thttp://a.com\n"}, "is one too many"),
+        ({"s": "Top/A\t17\nTop/B\t3\n"}, "no category that is not left out"),
+        ({}, "A dump is one file or two; 0 were named"),
+        ({"s": "x", "c": "y", "x": "z"}, "A dump is one file or two; 3 were named"),
     ],
 )  # fmt: skip
 def test_a_dump_that_is_wrong(tmp_path, files, sentence):
@@ -226,8 +274,45 @@ def test_nothing_is_written_over(built, tmp_path):
     with pytest.raises(QueryveilError, match="exists already"):
         build_directory([tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"], tmp_path / "odp.qvd")
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "about.json").write_text("{}")
+    (tmp_path / "mine" / "precious.txt").write_text("mine")
     with pytest.raises(QueryveilError, match="exists already"):
         build_directory([tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"], tmp_path / "mine", overwrite=True)
+
+
+def test_a_directory_with_a_file_of_somebody_else_is_not_replaced(built, tmp_path):
+    built()
+    (tmp_path / "odp.qvd" / "notes.txt").write_text("mine")
+    with pytest.raises(QueryveilError, match="exists already"):
+        built()
+    assert (tmp_path / "odp.qvd" / "notes.txt").read_text() == "mine"
+
+
+def test_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "t.tsv").write_text("Arts\thttp://a.com\n")
+    with pytest.raises(QueryveilError, match="cannot be written"):
+        build_directory([tmp_path / "t.tsv"], "/proc/odp.qvd")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(QueryveilError, match="exists already"):
+        build_directory([tmp_path / "t.tsv"], tmp_path / "link", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["hosts-start.npy", "meanings-vectors.npy", "nodes.arrow", "tree-parent.npy", "sites/meta.json"]
+)
+@pytest.mark.parametrize("damage", ["missing", "empty", "garbage"])
+def test_any_file_that_is_damaged(built, tmp_path, name, damage):
+    built()
+    file = tmp_path / "odp.qvd" / name
+    if damage == "missing":
+        file.unlink()
+    elif damage == "empty":
+        file.write_bytes(b"")
+    else:
+        file.write_bytes(b"\x93NUMPY\x01\x00{" + b"x" * (file.stat().st_size - 9))
+    log = qv.read_log(pa.table({"user": ["a"], "query": ["song"]}))
+    with pytest.raises(QueryveilError, match="is damaged; build it again"):
+        Sites(open_knowledge(tmp_path / "odp.qvd")).resolve(log)
 
 
 def test_a_directory_of_another_format(built, tmp_path):

@@ -1,9 +1,11 @@
 """Resolvers: clicks, the sites of a directory, and a search engine that may fail in every way."""
 
 import json
+import socket
+import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -50,6 +52,11 @@ def test_the_most_clicked_host(tmp_path):
     }  # fmt: skip
 
 
+def test_clicks_that_lead_nowhere(tmp_path):
+    log = read(tmp_path, HEAD + "a\tdog\t2006-03-01 00:00:00\t1\thttp://localhost/\n")
+    assert resolved(log, Clicks()) == {"dog": None}
+
+
 def test_a_log_without_clicks(tmp_path):
     with pytest.raises(QueryveilError, match="has no clicks to tell the sites"):
         Clicks().resolve(read(tmp_path, "user\tquery\na\tcats\n"))
@@ -73,6 +80,13 @@ def test_the_best_site(tmp_path, knowledge):
     assert found['+-"( !'] is None
     links = link(log, knowledge, "domains", resolver=Sites(knowledge))
     assert links.coverage(log.events_per_query)[0].queries == pytest.approx(2 / 5)
+
+
+def test_a_directory_without_texts(tmp_path):
+    (tmp_path / "t.tsv").write_text("Arts\thttp://a.com\n")
+    build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    with pytest.raises(QueryveilError, match="has no titles or descriptions to search in"):
+        Sites(open_knowledge(tmp_path / "d")).resolve(read(tmp_path, "user\tquery\na\tcats\n"))
 
 
 def test_no_sites_to_search(tmp_path):
@@ -188,6 +202,66 @@ def test_an_engine_that_answers_garbage(tmp_path, answer, sentence):
     assert "cats" not in str(error.value)
 
 
+@contextmanager
+def server(*answers, pause=0.0):
+    """Something that listens, and sends bytes whatever it is asked."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection, suppress(OSError):
+                    connection.recv(65536)
+                    for part in answers:
+                        connection.sendall(part)
+                        time.sleep(pause)
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
+        (b"\x00\x01\x02\xff", "does not speak HTTP"),
+        (OK + b"X: " + b"y" * 100_000 + b"\r\n\r\n", "does not speak HTTP"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "breaks off"),
+        (OK + b'Content-Length: 500\r\n\r\n{"results": []', "breaks off"),
+        (OK + b"\r\n" + b"[" * 200_000, "not SearXNG's JSON"),
+        (OK + b"\r\n" + b" " * (5 << 20), "answers with over 4 MiB"),
+    ],
+)
+def test_an_engine_that_is_something_else(tmp_path, answer, sentence):
+    with server(answer) as url, pytest.raises(QueryveilError, match=sentence):
+        remote(url, tmp_path, retries=1).resolve(read(tmp_path, LOG))
+
+
+def test_an_answer_that_trickles(tmp_path):
+    with server(OK + b"\r\n", *[b" "] * 40, pause=0.05) as url:
+        begun = time.monotonic()
+        with pytest.raises(QueryveilError, match=r"does not answer within 0.2 seconds"):
+            remote(url, tmp_path, timeout=0.2, retries=0).resolve(read(tmp_path, LOG))
+        assert time.monotonic() - begun < 1.5
+
+
+def test_a_proxy_of_the_environment_is_not_used(tmp_path, monkeypatch):
+    with (
+        engine(lambda query, asked: results()) as (proxy, seen),
+        engine(lambda query, asked: results()) as (url, asked),
+    ):
+        monkeypatch.setenv("http_proxy", proxy)
+        remote(url, tmp_path).resolve(read(tmp_path, LOG))
+        assert (len(seen), len(asked)) == (0, 3)
+
+
 def test_an_engine_that_is_slow(tmp_path):
     def answer(query, asked):
         time.sleep(0.5)
@@ -212,7 +286,19 @@ def test_the_rate_is_kept(tmp_path):
         assert time.monotonic() - begun >= 0.1  # three requests, two pauses of a twentieth
 
 
-@pytest.mark.parametrize("url", ["searx", "file:///etc/passwd", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "searx",
+        "file:///etc/passwd",
+        "http://",
+        "http://[::1",
+        "http://a b/",
+        "http://h:port",
+        "http://h\n",
+        "http://ü.de",
+    ],
+)
 def test_what_is_no_search_engine(tmp_path, url):
     with pytest.raises(QueryveilError, match="is not the address of a search engine"):
         Remote(url, tmp_path / "c")
@@ -222,3 +308,18 @@ def test_a_cache_that_is_something_else(tmp_path):
     (tmp_path / "answers.db").write_text("no database " * 100)
     with pytest.raises(QueryveilError, match="cannot keep answers; name another file"):
         remote("http://127.0.0.1:9", tmp_path).resolve(read(tmp_path, LOG))
+    (tmp_path / "answers.db").unlink()
+    with sqlite3.connect(tmp_path / "answers.db") as other:
+        other.execute("CREATE TABLE answers (x INT)")
+    with pytest.raises(QueryveilError, match="cannot keep answers; name another file"):
+        remote("http://127.0.0.1:9", tmp_path).resolve(read(tmp_path, LOG))
+
+
+def test_a_cache_that_others_could_read_is_closed_to_them(tmp_path):
+    (tmp_path / "answers.db").touch(0o644)
+    with engine(lambda query, asked: results("http://10.0.0.5/", "http://x.org")) as (url, asked):
+        found = resolved(read(tmp_path, LOG), remote(url, tmp_path))
+        assert set(found.values()) == {"http://10.0.0.5/"}
+        remote(url + "/", tmp_path).resolve(read(tmp_path, LOG))
+        assert len(asked) == 3
+    assert (tmp_path / "answers.db").stat().st_mode & 0o77 == 0

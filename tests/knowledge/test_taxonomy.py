@@ -63,8 +63,8 @@ def test_all_that_a_tree_says_is_what_its_parents_say(parent):
             expected = line[-1 - level] if level < len(line) else None
             found = int(taxonomy.at_level([i], level)[0])
             assert (names[found] if found >= 0 else None) == expected
-        inside = taxonomy.below(i, everyone)
-        assert [names[d] for d in np.flatnonzero(inside)] == [d for d in names if name in tree.ancestors(parent, d)]
+        inside = names[i : taxonomy.end[i]]
+        assert inside == [d for d in names if name in tree.ancestors(parent, d)]
         common = taxonomy.lca(i, everyone)
         assert [names[c] for c in common] == [tree.lca(parent, name, other) for other in names]
 
@@ -117,6 +117,43 @@ def test_a_table_that_is_no_tree(rows, sentence):
     )
     with pytest.raises(QueryveilError, match=sentence):
         Taxonomy.from_table(table)
+
+
+@pytest.mark.parametrize("nodes", [[99], [-2], [-1, 3]])
+def test_nodes_that_are_not_in_the_tree(food, nodes):
+    for method in (food.ancestors, lambda n: food.lca(n, 0), food.line):
+        with pytest.raises(QueryveilError, match="A node must be from 0 to 11"):
+            method(nodes[0] if method == food.line else nodes)
+    if min(nodes) < -1 or max(nodes) > 11:
+        for method in (food.lm, lambda n: food.at_level(n, 1), lambda n: food.ncp(n, n)):
+            with pytest.raises(QueryveilError, match="A node must be from -1 to 11"):
+                method(nodes)
+
+
+def test_levels_begin_with_the_root(food):
+    with pytest.raises(QueryveilError, match="A level must be at least 0"):
+        food.at_level([1], -1)
+
+
+def test_nothing_costs_as_much_as_the_root(food):
+    assert food.lm([-1, 0]).tolist() == [1, 1]
+
+
+def test_parents_that_are_no_places():
+    with pytest.raises(QueryveilError, match="must be the place of a node"):
+        Taxonomy.from_parents(np.array([-1, 50_000_000]), pa.array(["a", "b"]))
+
+
+def test_tables_as_other_tools_make_them():
+    """Numbers with a missing one as pandas has them, dictionaries, names that are missing."""
+    numbers = pa.table({"node": [1, 2], "parent": [float("nan"), 1.0], "name": ["r", None]})
+    assert Taxonomy.from_table(numbers).names.to_pylist() == ["r", "2"]
+    coded = pa.table(
+        {"node": pa.array(["a", "b"]).dictionary_encode(), "parent": pa.array([None, "a"]).dictionary_encode()}
+    )
+    assert Taxonomy.from_table(coded).names.to_pylist() == ["a", "b"]
+    with pytest.raises(QueryveilError, match="holds string, 'node' int64; give both the same type"):
+        Taxonomy.from_table(pa.table({"node": [1, 2], "parent": pa.array([None, "x"])}))
 
 
 def test_a_table_without_the_columns():

@@ -74,6 +74,7 @@ def test_the_licence_comes_with_the_data():
     assert "WordNet 3.0 Copyright 2006 by Princeton University" in data.joinpath("WORDNET-LICENSE.txt").read_text(
         "utf-8"
     )
+    assert "Copyright 2000-2011 by Kevin Atkinson" in data.joinpath("SCOWL-LICENSE.txt").read_text("utf-8")
     assert data.joinpath("wordnet.parquet").read_bytes()[:4] == b"PAR1"
 
 

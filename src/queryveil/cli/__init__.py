@@ -131,6 +131,9 @@ def _leave_if_stopped() -> None:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     _stopped.append(number)
+    tables = sys.modules.get("queryveil.engines.duckdb")
+    if tables is not None:
+        tables.stopping.set()
     # An exception in the middle of a call to Spark would leave the connection in disorder; its jobs are ended instead,
     # which ends the call. Who asks twice is served at once.
     if len(_stopped) == 1 and options.stop_jobs():

@@ -46,7 +46,7 @@ def build(
     left_out = about.pop("left_out")
     names = ("categories", "levels", "sites", "hosts", "terms")
     rows = [(name, f"{about[name]:,}") for name in names] + [
-        (f"left out: {what}", f"{n:,}") for what, n in left_out.items()
+        (what if what.startswith("mended") else f"left out: {what}", f"{n:,}") for what, n in left_out.items()
     ]
     options.tables(
         options.table(f"The directory {output}", ("", ""), rows),

@@ -23,13 +23,16 @@ def show(
     from queryveil.knowledge import open_knowledge
     from queryveil.knowledge.places import places
 
+    text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     found = places(open_knowledge(name), text, categories)
     if as_json:
         typer.echo(json.dumps({"text": text, "nodes": [place.as_dict() for place in found]}, indent=2))
-        return
-    if not found:
+    elif not found:
         options.tables(f"'{options.printable(text)}' is not in {name}.")
+    if not found:
         raise typer.Exit(1)
+    if as_json:
+        return
     for place in found:
         options.tables(f"{options.printable(' > '.join(place.path))}   (as {place.found_as})")
         for what, names in (("below", place.below), ("beside", place.beside)):

@@ -92,9 +92,7 @@ def link(
     title = f"What {base.name} covers of {read.n_queries:,} distinct queries, by {linker}"
     parts: list[Any] = [options.table(title, ("", *shares), cells)]
     if shown:
-        lines = [
-            (options.printable(str(row["query"])), options.printable("; ".join(row["nodes"]) or "-")) for row in shown
-        ]
+        lines = [(_short(str(row["query"])), options.printable(_line(row["nodes"], linker))) for row in shown]
         parts.append(
             options.table("Queries, the most frequent first, and where they sit", ("query", "nodes"), lines, texts=2)
         )
@@ -123,17 +121,34 @@ def _resolver(
     return Sites(base) if name == "sites" else Clicks() if name == "clicks" else None
 
 
+def _short(query: str) -> str:
+    shown = options.printable(query)
+    return shown if len(shown) <= 80 else shown[:79] + "…"
+
+
 def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[dict[str, Any]]:
-    """The most frequent queries; of equals those with the smallest id."""
+    """The most frequent queries, of equals those with the smallest id, and the nodes of their items."""
     import numpy as np
 
-    start, nodes = found.nodes()
     order = np.lexsort((np.arange(len(events)), -events))[:wanted]
-    path = found.taxonomy.path
-    return [
-        {
-            "query": queries[int(q)].as_py(),
-            "nodes": [path(int(node), between=" > ") for node in nodes[start[q] : start[q + 1]]],
-        }
-        for q in order
+    shown = []
+    for q in order.tolist():
+        nodes = [
+            {
+                "item": found.items[int(item)].as_py(),
+                "node": found.taxonomy.path(int(found.node[at]), between=" > "),
+                "confidence": round(float(found.confidence[at]), 3),
+            }
+            for item in found.item[found.start[q] : found.start[q + 1]]
+            for at in range(found.first[item], found.first[item + 1])
+        ]
+        shown.append({"query": queries[q].as_py(), "nodes": nodes})
+    return shown
+
+
+def _line(nodes: list[dict[str, Any]], linker: str) -> str:
+    """The nodes of a query; of what was linked by meaning also how sure it is."""
+    shown = [
+        f"{node['node']} ({node['confidence']:.2f})" if linker == "embedding" else str(node["node"]) for node in nodes
     ]
+    return "; ".join(shown) or "-"

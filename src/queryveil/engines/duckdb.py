@@ -19,6 +19,9 @@ from queryveil.errors import QueryveilError
 
 _BATCH = 250_000
 
+stopping = threading.Event()
+"""Set when the user wants to stop."""
+
 
 class DuckDB:
     """A private database in memory with named tables.
@@ -61,7 +64,11 @@ class DuckDB:
 
         def told() -> Iterator[pa.RecordBatch]:
             try:
-                yield from batches()
+                for batch in batches():
+                    # While DuckDB waits for the stream, nobody else looks whether the user wants to stop.
+                    if stopping.is_set():
+                        raise KeyboardInterrupt
+                    yield batch
             except BaseException as error:
                 failure.append(error)
                 raise

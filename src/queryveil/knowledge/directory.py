@@ -49,7 +49,9 @@ _ARRAYS = ("low", "high", "start", "node")
 _CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
 _LABEL_WEIGHT = np.float32(0.25)  # of the name of a category, next to all its sites
 _TREE = ("parent", "depth", "end", "leaves")
-_ALIASES = {"Kids": "Kids_and_Teens"}
+_ALIASES = {"kids": "kids_and_teens"}
+_USUAL = ("world", "regional", "kids_and_teens")  # one may leave these out without knowing whether they are there
+_ABOUT = "about.json"
 
 
 def build_directory(
@@ -74,27 +76,51 @@ def build_directory(
         What `about.json` says.
     """
     place = LocalFolder(target)
-    if place.exists() and not (overwrite and (place.path / "about.json").is_file()):
-        raise QueryveilError(f"{target} exists already; choose another name, or replace a directory with --overwrite.")
-    if place.parent() is None:
-        raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")
+    _check_target(place, overwrite)
     dump = open_dump(paths)
-    stage = place.stage()
     try:
-        about = _Build(dump, stage.path, tuple(_ALIASES.get(name, name) for name in leave_out)).run(progress)
+        stage = place.stage()
+    except OSError as error:
+        raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
+    try:
+        about = _Build(dump, stage.path, leave_out).run(progress)
+        _check_target(place, overwrite)  # it took a while
         place.take(stage)
+    except OSError as error:
+        raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
     finally:
         stage.remove()
     return about
 
 
+def _check_target(place: LocalFolder, overwrite: bool) -> None:
+    if place.path.is_symlink() or place.exists():
+        if not (overwrite and _is_directory(place)):
+            raise QueryveilError(
+                f"{place} exists already; choose another name, or replace a directory of queryveil's with --overwrite."
+            )
+    elif place.parent() is None:
+        raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")
+
+
+def _is_directory(place: LocalFolder) -> bool:
+    """Whether a folder holds a directory that was built, and nothing else that somebody might miss."""
+    try:
+        about = json.loads((place.path / _ABOUT).read_text("utf-8"))
+        return place.files() == sorted([_ABOUT, *about["files"]])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 class _Build:
     """The steps from a dump to a folder."""
 
-    def __init__(self, dump: Dump, folder: Path, leave_out: tuple[str, ...]) -> None:
+    def __init__(self, dump: Dump, folder: Path, leave_out: Sequence[str]) -> None:
         self.dump = dump
         self.folder = folder
-        self.leave_out = leave_out
+        plain = [name.strip("/").replace(" ", "_").lower() for name in leave_out]
+        self.leave_out = {_ALIASES.get(name, name): "" for name in plain}
+        """Top categories to leave out, in lower case, and what the dump calls them."""
         self.terms = _Texts()
         self.hosts = _Texts()
 
@@ -112,7 +138,7 @@ class _Build:
         about = {
             "format": VERSION,
             "kind": self.dump.kind,
-            "left_out_branches": list(self.leave_out),
+            "left_out_branches": [name for name in self.leave_out.values() if name],
             "categories": len(self.taxonomy),
             "levels": self.taxonomy.height,
             "sites": int(self.sites.sum()),
@@ -120,13 +146,17 @@ class _Build:
             "terms": len(self.terms),
             "left_out": left_out,
         }
-        (self.folder / "about.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        files = {name: (self.folder / name).stat().st_size for name in LocalFolder(self.folder).files()}
+        (self.folder / _ABOUT).write_text(json.dumps(about | {"files": files}, indent=2) + "\n", "utf-8")
         return about
 
     def _wanted(self, paths: pa.Array) -> pa.Array:
         """Which paths are in none of the branches that are left out."""
         top = pc.struct_field(pc.extract_regex(paths, "^(?P<top>[^/]*)"), "top")
-        return pc.fill_null(pc.invert(pc.is_in(top, value_set=pa.array(self.leave_out, pa.string()))), False)
+        left_out = pc.is_in(pc.utf8_lower(top), value_set=pa.array(list(self.leave_out), pa.string()))
+        for name in top.filter(left_out).unique().to_pylist():
+            self.leave_out[name.lower()] = name
+        return pc.fill_null(pc.and_not(pc.greater(pc.utf8_length(top), 0), left_out), False)
 
     def _categories(self) -> Index:
         """Read the tree; gives an index from paths to nodes."""
@@ -134,8 +164,13 @@ class _Build:
         for batch in self.dump.categories():
             wanted = batch.filter(self._wanted(batch["path"]))
             text_of.update(zip(wanted["path"].to_pylist(), wanted["text"].to_pylist(), strict=True))
-        for root in ("", "Top"):
-            text_of.pop(root, None)
+        text_of.pop("Top", None)
+        unknown = next((name for name, found in self.leave_out.items() if not found and name not in _USUAL), None)
+        if unknown is not None:
+            tops = sorted({path.split("/", 1)[0] for path in text_of})
+            raise QueryveilError(
+                f"There is no top category '{unknown}' to leave out; there are {', '.join(tops[:30])}."
+            )
         if not text_of:
             raise QueryveilError("The dump has no category that is not left out; check that it is the right file.")
         # With a separator that sorts before all letters, the order of the paths is that of a walk down the tree.
@@ -167,7 +202,9 @@ class _Build:
         seen = 0
         with SiteWriter(self.folder / "sites") as writer:
             for batch in self.dump.sites():
-                batch = batch.filter(self._wanted(batch["path"]))
+                empty = pc.equal(pc.fill_null(batch["path"], "?"), "")
+                self.dump.left_out["sites without a category"] += pc.sum(empty).as_py() or 0
+                batch = batch.filter(self._wanted(batch["path"].fill_null("?")))
                 node = paths.first(batch["path"])
                 host = hosts_of(batch["url"])
                 known = node >= 0
@@ -184,7 +221,11 @@ class _Build:
                 if progress:
                     progress(seen)
         if seen == 0:
-            raise QueryveilError("The dump has no site in any of its categories; check that the files belong together.")
+            why = ", ".join(f"{count:,} {what}" for what, count in sorted(self.dump.left_out.items()) if count)
+            raise QueryveilError(
+                f"The dump has no site that could be filed{f' ({why})' if why else ''}; check that it is the right"
+                " file, that its columns are a path and an address, or that two files belong together."
+            )
 
     def _terms_of(self, text: pa.Array, node: NDArray[np.int32]) -> pa.RecordBatch:
         split = words(text)
@@ -215,7 +256,9 @@ class _Build:
             f" WHERE kind <> {_TERM} GROUP BY key, node ORDER BY key, node"
         )
         key, node, own, below = (rows[name].to_numpy() for name in ("key", "node", "own", "below"))
-        self._save("hosts", self.hosts, [_best(key, node, own, below * 256 - self.taxonomy.depth[node])])
+        self._save(
+            "hosts", self.hosts, [_best(key, node, own, below * (self.taxonomy.height + 1) - self.taxonomy.depth[node])]
+        )
 
     def _terms(self, engine: DuckDB) -> None:
         """A term ranks the categories that are called so first, then those with it in their name, then the others.
@@ -354,9 +397,9 @@ def open_directory(path: str | Path) -> Knowledge:
     """Open a directory that was built."""
     folder = Path(path)
     try:
-        about = json.loads((folder / "about.json").read_text("utf-8"))
-        version = about.get("format")
-    except (OSError, ValueError, AttributeError):
+        about = json.loads((folder / _ABOUT).read_text("utf-8"))
+        version = about["format"]
+    except (OSError, ValueError, KeyError, TypeError):
         raise QueryveilError(
             f"{folder} is no directory of queryveil's; make one of a dump with: queryveil directory build."
         ) from None
@@ -365,17 +408,20 @@ def open_directory(path: str | Path) -> Knowledge:
             f"{folder} has format {version}, and this queryveil reads format {VERSION}; build it again from the dump."
         )
     try:
+        if any((folder / name).stat().st_size != size for name, size in about["files"].items()):
+            raise ValueError("a file has another size")
         nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
         tree = Taxonomy(**{key: _load(folder, f"tree-{key}") for key in _TREE}, names=nodes["name"].chunk(0))
         terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in _ARRAYS}) for name in _INDEXES)
-    except (OSError, ValueError, KeyError, pa.ArrowInvalid):
+        cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in _CELLS})
+    except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
         raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
     return Knowledge(
         name=folder.name,
         taxonomy=tree,
         terms=terms.with_forms(stem_words),
         phrases=phrases.with_forms(stemmed),
-        meanings=lambda: Cells(**{key: _load(folder, f"meanings-{key}") for key in _CELLS}),
+        meanings=lambda: cells,
         hosts=hosts.with_forms(*PARENTS),
         folder=folder,
     )

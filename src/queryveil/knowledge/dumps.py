@@ -23,20 +23,23 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
 from queryveil.formats.source import BLOCK, blocks, opened, sample
+from queryveil.knowledge.hosts import hosts_of
 
 CATEGORY = pa.schema([("path", pa.string()), ("text", pa.string())])
 SITE = pa.schema([("path", pa.string()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())])
 LONGEST = 64 << 20
+MENDED = "mended: texts with bytes that are no UTF-8"
 
 _CONTROL = bytes(c for c in range(32) if c not in b"\t\n\r") + b"\x7f"
 _TOPIC = re.compile(
-    rb'<Topic r:id="(?:Top/)?([^"<]*)">((?:[^<]|<(?!/Topic>|Topic |ExternalPage |Alias ))*)</Topic>', re.DOTALL
+    # Possessive, so that a long entry leaves nothing to come back to.
+    rb'<Topic r:id="([^"<]*)">((?:[^<]++|<(?!/Topic>|Topic |ExternalPage |Alias ))*+)</Topic>'
 )
 _DESCRIPTION = re.compile(rb"<d:Description>([^<]*)</d:Description>")
 _PAGE = re.compile(
-    rb'<ExternalPage about="([^"<]*)">\s*(?:<d:Title>([^<]*)</d:Title>\s*)?'
-    rb"(?:<d:Description>([^<]*)</d:Description>\s*)?"
-    rb"(?:<(?!topic|d:|/ExternalPage)[^>]*>[^<]*</[^>]*>\s*)*<topic>(?:Top/)?([^<]*)</topic>\s*</ExternalPage>"
+    rb'<ExternalPage about="([^"<]*)">\s*(?:<d:Title>([^<]*)</d:Title>\s*|<d:Title/>\s*)?'
+    rb"(?:<d:Description>([^<]*)</d:Description>\s*|<d:Description/>\s*)?"
+    rb"(?:<(?!topic|d:|/ExternalPage)[^>]*>[^<]*</[^>]*>\s*)*<topic>([^<]*)</topic>\s*</ExternalPage>"
 )
 _TAGS = r"<[^<>]{1,200}>"
 _ENTITY = r"&#?[0-9A-Za-z]{1,10};"
@@ -66,6 +69,8 @@ def open_dump(paths: Sequence[str | Path]) -> Dump:
         QueryveilError: If a file is missing, is something else, or is the wrong one of a pair.
     """
     files = [Path(path) for path in paths]
+    if not 1 <= len(files) <= 2:
+        raise QueryveilError(f"A dump is one file or two; {len(files)} were named.")
     for file in files:
         if not file.is_file():
             raise QueryveilError(f"There is no file {file}; check the path.")
@@ -147,6 +152,8 @@ def _records(file: Path) -> Iterator[bytes]:
                 yield data[:cut]
             rest = data[cut:]
             ended = b"</RDF>" in rest
+    if rest:
+        yield rest  # what does not close there is still counted
     if not ended:
         raise QueryveilError(f"{file} is cut off: it does not end with </RDF>; fetch it again.")
 
@@ -157,7 +164,7 @@ def _rdf(structure: Path, content: Path) -> Dump:
             found = _TOPIC.findall(data)
             dump.left_out["malformed categories"] += data.count(b"<Topic ") - len(found)
             texts = [match[1] if (match := _DESCRIPTION.search(body)) else b"" for _, body in found]
-            path = _texts([path for path, _ in found], dump.left_out)
+            path = _path(_texts([path for path, _ in found], dump.left_out))
             yield pa.record_batch([path, _plain(_texts(texts, dump.left_out))], schema=CATEGORY)
 
     def sites() -> Iterator[pa.RecordBatch]:
@@ -165,7 +172,7 @@ def _rdf(structure: Path, content: Path) -> Dump:
             found = _PAGE.findall(data)
             dump.left_out["malformed sites"] += data.count(b"<ExternalPage ") - len(found)
             url, title, text, path = (_texts([row[i] for row in found], dump.left_out) for i in range(4))
-            yield pa.record_batch([path, url, _plain(title), _plain(text)], schema=SITE)
+            yield pa.record_batch([_path(path), url, _plain(title), _plain(text)], schema=SITE)
 
     dump = Dump("rdf", categories, sites)
     return dump
@@ -178,7 +185,7 @@ def _texts(values: list[bytes], left_out: Counter[str]) -> pa.Array:
         texts = found.cast(pa.string())
     except pa.ArrowInvalid:
         decoded = [value.decode("utf-8", "replace") for value in values]
-        left_out["texts with bytes that are no UTF-8"] += sum("\ufffd" in text for text in decoded)
+        left_out[MENDED] += sum("\ufffd" in text for text in decoded)
         texts = pa.array(decoded, pa.string())
     coded = pc.match_substring_regex(texts, _ENTITY)
     if not pc.any(coded).as_py():
@@ -244,7 +251,8 @@ def _paths(file: Path) -> Dump:
 
     def categories() -> Iterator[pa.RecordBatch]:
         for batch in sites():
-            path = batch["path"].unique()
+            # A heading has no address.
+            path = batch["path"].filter(pc.is_valid(hosts_of(batch["url"]))).unique()
             yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
         dump.left_out.clear()  # the same lines come again with the sites
 

@@ -1,5 +1,6 @@
 """Hosts of the web, and the domains above them."""
 
+import re
 from functools import cache, partial
 from typing import Any
 
@@ -42,6 +43,16 @@ def domains_of(hosts: pa.Array) -> pa.Array:
         ],
         pa.string(),
     )
+
+
+PASSED_OVER = "wikipedia.org"
+"""One site for all topics says nothing of the topic."""
+
+
+def topical(hosts: pa.Array) -> pa.Array:
+    """Whether a host says anything of the topic: any but that of Wikipedia."""
+    other = pc.invert(pc.match_substring_regex(hosts, rf"(^|\.){re.escape(PASSED_OVER)}$"))
+    return pc.fill_null(other, False)
 
 
 def parent_of(hosts: pa.Array, domains: pa.Array, labels: int) -> pa.Array:

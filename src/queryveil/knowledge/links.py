@@ -1,7 +1,6 @@
 """The nodes that queries are linked to, and how much of a log they cover."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -42,14 +41,6 @@ class Links:
 
     def __len__(self) -> int:
         return len(self.start) - 1
-
-    @cached_property
-    def best(self) -> Nodes:
-        """The best node of every item; -1 if it has none."""
-        linked = self.first[1:] > self.first[:-1]
-        found = np.full(len(linked), -1, np.int32)
-        found[linked] = self.node[self.first[:-1][linked]]
-        return found
 
     def nodes(self) -> tuple[NDArray[np.int64], Nodes]:
         """The nodes of every query, all those of all its items: those of query q are found[start[q]:start[q + 1]]."""

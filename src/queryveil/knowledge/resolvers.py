@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +31,10 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.base import Knowledge
-from queryveil.knowledge.hosts import domains_of, hosts_of
+from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.knowledge.sites import SiteSearch
 from queryveil.log import QueryLog, local
 
-PASSED_OVER = "wikipedia.org"
 _ANSWER = 4 << 20  # bytes of an answer that are read
 
 
@@ -54,24 +54,17 @@ class Clicks:
         here = local(log, "Resolving by clicks")
         if not here.has_clicks:
             raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
-        hosts = hosts_of(here.url_text).dictionary_encode()
-        names = hosts.dictionary
-        passed = pc.fill_null(pc.equal(domains_of(names), PASSED_OVER), False).to_numpy(zero_copy_only=False)
-        place = hosts.indices.fill_null(-1).to_numpy()
-        here.engine.read(
-            "url_hosts",
-            pa.table(
-                {
-                    "url_id": np.arange(len(place), dtype=np.int32),
-                    "host": np.where(passed[place] & (place >= 0), -1, place),
-                }
-            ),
-        )
-        rows = here.engine.table(
-            "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(c.rank) AS best_rank"
-            " FROM clicks c JOIN url_hosts h ON h.url_id = c.url_id WHERE h.host >= 0 GROUP BY c.query_id, h.host"
-        )
-        here.engine.drop("url_hosts")
+        hosts = hosts_of(here.url_text)
+        coded = pc.if_else(topical(hosts), hosts, pa.scalar(None, pa.string())).dictionary_encode()
+        names, place = coded.dictionary, coded.indices.fill_null(-1).to_numpy()
+        here.engine.read("url_hosts", pa.table({"url_id": np.arange(len(place), dtype=np.int32), "host": place}))
+        try:
+            rows = here.engine.table(
+                "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(c.rank) AS best_rank"
+                " FROM clicks c JOIN url_hosts h ON h.url_id = c.url_id WHERE h.host >= 0 GROUP BY c.query_id, h.host"
+            )
+        finally:
+            here.engine.drop("url_hosts")
         query, host, clicks = (rows[name].to_numpy() for name in ("query_id", "host", "clicks"))
         rank = rows["best_rank"].fill_null(np.iinfo(np.int32).max).to_numpy()
         by_name = np.empty(len(names), np.int64)
@@ -99,7 +92,7 @@ class Sites:
         """The addresses of all queries, in the order of their ids; null where no site has any of its words."""
         if self.knowledge.folder is None:
             raise QueryveilError(f"'{self.knowledge.name}' knows no sites to search; name a directory.")
-        search = SiteSearch(self.knowledge.folder / "sites", passed_over=PASSED_OVER)
+        search = SiteSearch(self.knowledge.folder / "sites")
         texts = local(log, "Searching in the sites of a directory").query_text
         parts = [texts.slice(at, 5000) for at in range(0, len(texts), 5000)]
         found: list[pa.Array] = []
@@ -144,11 +137,13 @@ class Remote:
     _next: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise QueryveilError(
-                f"'{self.url}' is not the address of a search engine; it begins with http:// or https://."
-            )
+        try:
+            parts = urlsplit(self.url)
+            good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+        except ValueError:
+            good = False
+        if not good or not re.fullmatch(r"[!-~]+", self.url):
+            raise QueryveilError(f"'{self.url}' is not the address of a search engine, such as http://127.0.0.1:8888.")
         if not (self.rate > 0 and self.timeout > 0):
             raise QueryveilError("The rate and the timeout of a search engine must be more than 0.")
 
@@ -180,11 +175,7 @@ class Remote:
             time.sleep(max(0.0, self._next - time.monotonic()))
             self._next = time.monotonic() + 1 / self.rate
             try:
-                with build_opener(_NoRedirect).open(
-                    Request(address, headers={"Accept": "application/json"}),  # noqa: S310
-                    timeout=self.timeout,
-                ) as answer:
-                    return _first(self._read(answer.read(_ANSWER)))
+                return _first(self._read(self._get(address)))
             except HTTPError as error:
                 error.close()
                 if error.code not in (408, 425, 429) and error.code < 500:
@@ -193,22 +184,37 @@ class Remote:
                         f"The search engine at {self.url} answers with status {error.code}; {hint}."
                     ) from None
                 what = f"answers with status {error.code}"
-            except TimeoutError:
-                what = f"does not answer within {self.timeout:g} seconds"
-            except URLError as error:
-                what = (
-                    f"does not answer within {self.timeout:g} seconds"
-                    if isinstance(error.reason, TimeoutError)
-                    else "cannot be reached"
-                )
-            except (OSError, ValueError):
-                what = "breaks off"
+            except (TimeoutError, URLError) as error:
+                late = isinstance(getattr(error, "reason", error), TimeoutError)
+                what = f"does not answer within {self.timeout:g} seconds" if late else "cannot be reached"
+            except (OSError, HTTPException):
+                what = "breaks off, or does not speak HTTP"
         raise QueryveilError(f"The search engine at {self.url} {what}, also after {self.retries} more tries.")
+
+    def _get(self, address: str) -> bytes:
+        """The answer, whole and in time."""
+        # Neither a redirect nor a proxy of the environment: both would show the query to a host that nobody named.
+        opener = build_opener(_NoRedirect, ProxyHandler({}))
+        end = time.monotonic() + self.timeout
+        request = Request(address, headers={"Accept": "application/json"})  # noqa: S310
+        with opener.open(request, timeout=self.timeout) as answer:
+            data = b""
+            while part := answer.read1(1 << 16):
+                data += part
+                if time.monotonic() > end:
+                    raise TimeoutError
+                if len(data) > _ANSWER:
+                    raise QueryveilError(
+                        f"The search engine at {self.url} answers with over {_ANSWER >> 20} MiB; check the address."
+                    )
+            if answer.length:
+                raise ConnectionResetError  # it promised more
+        return data
 
     def _read(self, data: bytes) -> list[Any]:
         try:
             results = json.loads(data)["results"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             results = None
         if not isinstance(results, list):
             raise QueryveilError(
@@ -219,13 +225,10 @@ class Remote:
 
 def _first(results: list[Any]) -> str | None:
     """The first address that is not passed over."""
-    addresses = [result.get("url") for result in results if isinstance(result, dict)]
-    for address in addresses:
-        if isinstance(address, str) and re.match("https?://", address):
-            domain = domains_of(hosts_of(pa.array([address])))[0].as_py()
-            if domain is not None and domain != PASSED_OVER:
-                return address
-    return None
+    urls = [result.get("url") for result in results if isinstance(result, dict)]
+    addresses = [url for url in urls if isinstance(url, str) and re.match("https?://", url)]
+    good = topical(hosts_of(pa.array(addresses, pa.string()))).to_pylist()
+    return next((address for address, fits in zip(addresses, good, strict=True) if fits), None)
 
 
 def _texts(texts: pa.Array) -> Iterator[str]:
@@ -239,13 +242,15 @@ class _Answers:
     def __init__(self, path: Path, url: str) -> None:
         if not path.parent.is_dir():
             raise QueryveilError(f"The folder {path.parent} does not exist; make it first.")
-        self._path, self._url = path, url
+        self._path, self._url = path, url.rstrip("/")
 
     def __enter__(self) -> "_Answers":
         try:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._path.chmod(0o600)  # also if it was there
             self._file = sqlite3.connect(self._path, isolation_level=None)
             self._file.execute("CREATE TABLE IF NOT EXISTS answers (query BLOB PRIMARY KEY, url TEXT) WITHOUT ROWID")
+            self.get("")
         except (OSError, sqlite3.Error):
             raise QueryveilError(f"{self._path} cannot keep answers; name another file, or a new one.") from None
         return self

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
+from queryveil.knowledge.hosts import hosts_of, topical
 
 _HEAP = 256 << 20
 
@@ -46,7 +47,8 @@ class SiteWriter:
         document = self._tantivy.Document
         add = self._writer.add_document
         for url, title, text in zip(*(sites[name].to_pylist() for name in ("url", "title", "text")), strict=True):
-            add(document(text=f"{title} {text}", url=url))
+            if title or text:
+                add(document(text=f"{title} {text}", url=url))
 
 
 _OTHER = re.compile(r"[\W_]+")
@@ -57,22 +59,34 @@ class SiteSearch:
 
     Args:
         folder: Where it lies.
-        passed_over: A domain whose pages are no answers.
     """
 
-    def __init__(self, folder: Path, *, passed_over: str) -> None:
+    def __init__(self, folder: Path) -> None:
         import tantivy
 
+        self._folder = folder
         try:
             self._index = tantivy.Index.open(str(folder))
-        except ValueError:
-            raise QueryveilError(f"The directory {folder.parent} is damaged; build it again from the dump.") from None
-        self._searcher = self._index.searcher()
-        self._passed_over = re.compile(rf"^[a-z]+://([^/]*\.)?{re.escape(passed_over)}([:/]|$)", re.IGNORECASE)
+            self._searcher = self._index.searcher()
+        except Exception:
+            raise self._damaged() from None
+        if self._searcher.num_docs == 0:
+            raise QueryveilError(
+                f"The directory {folder.parent} has no titles or descriptions to search in; use another resolver."
+            )
 
     def first(self, queries: pa.Array) -> pa.Array:
         """The address of the best site for each query; null where no site has a word of it."""
-        return pa.array([self._best(query) for query in queries.to_pylist()], pa.string())
+        try:
+            return pa.array([self._best(query) for query in queries.to_pylist()], pa.string())
+        except BaseException as error:
+            # A panic of the library is no Exception; an interrupt is what it is.
+            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+                raise
+            raise self._damaged() from None
+
+    def _damaged(self) -> QueryveilError:
+        return QueryveilError(f"The directory {self._folder.parent} is damaged; build it again from the dump.")
 
     def _best(self, query: str) -> str | None:
         words = _OTHER.sub(" ", query).strip()
@@ -81,9 +95,10 @@ class SiteSearch:
         parsed = self._index.parse_query(words, ["text"])
         for wanted in (3, 30):
             hits = self._searcher.search(parsed, wanted, count=False).hits
-            for _, place in hits:
-                url = str(self._searcher.doc(place).get_first("url"))
-                if not self._passed_over.match(url):
+            found = [str(self._searcher.doc(place).get_first("url")) for _, place in hits]
+            good = topical(hosts_of(pa.array(found, pa.string()))).to_pylist()
+            for url, fits in zip(found, good, strict=True):
+                if fits:
                     return url
             if len(hits) < wanted:
                 return None

@@ -4,7 +4,6 @@ Nodes are numbered in first-child order: the root is 0, a node's first child fol
 n + 1 to end[n] - 1. The depth of the root is 0, so that level 1 of a directory is its top categories.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,6 +52,8 @@ class Taxonomy:
             The tree, and the place that each of its nodes had; children keep the order of their places.
         """
         parents = parent.astype(np.int64)
+        if len(parents) and (parents.min() < -1 or parents.max() >= len(parents)):
+            raise QueryveilError(f"A parent must be the place of a node, from 0 to {len(parents) - 1:,}, or -1.")
         roots = np.flatnonzero(parents < 0)
         if len(roots) != 1:
             names_of_roots = " and ".join(f"'{names[int(i)]}'" for i in roots[:2])
@@ -98,33 +99,36 @@ class Taxonomy:
             raise QueryveilError(f"The table of the tree has no column {' and no '.join(map(repr, sorted(missing)))}.")
         if len(table) == 0:
             raise QueryveilError("The table of the tree has no rows.")
-        node = table["node"].combine_chunks()
-        names = (table["name"] if "name" in table.column_names else node).cast(pa.string())
+        node = _plain(table["node"])
         if node.null_count:
             raise QueryveilError("A row of the tree has no 'node'; give every node a name or a number of its own.")
+        names = (_plain(table["name"]) if "name" in table.column_names else node).cast(pa.string())
+        names = pc.coalesce(names, node.cast(pa.string()))
+        above = _plain(table["parent"])
+        if pa.types.is_floating(above.type):  # as pandas has numbers of which one is missing
+            above = pc.if_else(pc.is_nan(above), pa.scalar(None, above.type), above)
+        try:
+            above = above.cast(node.type)
+        except pa.ArrowInvalid:
+            raise QueryveilError(
+                f"The column 'parent' of the tree holds {above.type}, 'node' {node.type}; give both the same type."
+            ) from None
         twice = pc.value_counts(node)
         twice = twice.filter(pc.greater(twice.field("counts"), 1))
         if len(twice):
             raise QueryveilError(f"The tree has the node '{twice[0]['values']}' {twice[0]['counts']} times; keep one.")
-        parent = pc.index_in(table["parent"].combine_chunks().cast(node.type), value_set=node)
-        orphan = pc.and_(pc.is_valid(table["parent"]), pc.is_null(parent)).combine_chunks()
+        parent = pc.index_in(above, value_set=node)
+        orphan = pc.and_(pc.is_valid(above), pc.is_null(parent))
         if pc.any(orphan).as_py():
             at = pc.index(orphan, True).as_py()
-            raise QueryveilError(
-                f"The node '{node[at]}' has the parent '{table['parent'][at]}', which is not a node; add it."
-            )
-        if isinstance(names, pa.ChunkedArray):
-            names = names.combine_chunks()
-        if isinstance(parent, pa.ChunkedArray):
-            parent = parent.combine_chunks()
+            raise QueryveilError(f"The node '{node[at]}' has the parent '{above[at]}', which is not a node; add it.")
         return cls.from_parents(parent.fill_null(-1).to_numpy(zero_copy_only=False), names)[0]
 
     @classmethod
     def from_paths(cls, paths: pa.Array, *, root: str = "Top") -> "Taxonomy":
         """A tree from the paths of its nodes, such as `Arts/Music`; nodes on the way need no path of their own."""
-        known = {"": -1}
+        known = {"": 0}
         parent, names = [-1], [root]
-        known[""] = 0
         for path in paths.to_pylist():
             above = 0
             at = 0
@@ -165,25 +169,26 @@ class Taxonomy:
 
     def ancestors(self, nodes: ArrayLike) -> tuple[NDArray[np.int64], Nodes]:
         """Each node and what is above it, up to the root: those of nodes[i] are found[start[i]:start[i + 1]]."""
-        return trees.ancestors(self.parent, self.depth, _nodes(nodes))
+        return trees.ancestors(self.parent, self.depth, self._nodes(nodes, least=0))
 
     def at_level(self, nodes: ArrayLike, level: int) -> Nodes:
         """The ancestor at a level, the node itself included; -1 where a node, or -1 in its place, is not that deep."""
-        return trees.at_level(self.parent, self.depth, _nodes(nodes), level)
-
-    def below(self, above: ArrayLike, nodes: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each node is at or below another."""
-        top, node = _nodes(above), _nodes(nodes)
-        return (top <= node) & (node < self.end[top])
+        if level < 0:
+            raise QueryveilError(f"A level must be at least 0. Got {level} instead.")
+        return trees.at_level(self.parent, self.depth, self._nodes(nodes), level)
 
     def lca(self, a: ArrayLike, b: ArrayLike) -> Nodes:
         """The lowest common ancestor of each pair of nodes."""
-        first, second = np.broadcast_arrays(_nodes(a), _nodes(b))
+        first, second = np.broadcast_arrays(self._nodes(a, least=0), self._nodes(b, least=0))
         return trees.lca(self.parent, self.end, first.copy(), second.copy())
 
     def lm(self, nodes: ArrayLike) -> NDArray[np.float64]:
-        """What it costs to publish a node instead of a leaf below it: LM(p) = (M_p - 1) / (M - 1)."""
-        return (self.leaves[_nodes(nodes)] - 1) / max(int(self.leaves[0]) - 1, 1)
+        """What it costs to publish a node instead of a leaf below it: LM(p) = (M_p - 1) / (M - 1).
+
+        -1, for nothing at all, costs as much as the root.
+        """
+        place = np.maximum(self._nodes(nodes), 0)
+        return (self.leaves[place] - 1) / max(int(self.leaves[0]) - 1, 1)
 
     def ncp(self, terms: ArrayLike, released: ArrayLike) -> NDArray[np.float64]:
         """The normalized certainty penalty of publishing nodes in place of others.
@@ -195,24 +200,35 @@ class Taxonomy:
         Returns:
             0 for a term published as it is, 1 for one that is not published, else the share of all leaves below.
         """
-        term, shown = _nodes(terms), _nodes(released)
+        term, shown = self._nodes(terms), self._nodes(released)
         cost = self.leaves[shown] / self.leaves[0]
         found: NDArray[np.float64] = np.where(shown < 0, 1.0, np.where(shown == term, 0.0, cost))
         return found
 
+    def _nodes(self, nodes: ArrayLike, least: int = -1) -> Nodes:
+        """Nodes as the kernels take them, which do not look whether they are in the tree."""
+        found = np.ascontiguousarray(nodes, dtype=np.int32)
+        if found.size and not (least <= found.min() and found.max() < len(self)):
+            raise QueryveilError(f"A node must be from {least} to {len(self) - 1:,}.")
+        return found
 
-def _nodes(nodes: ArrayLike) -> Nodes:
-    return np.ascontiguousarray(nodes, dtype=np.int32)
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, without a dictionary."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.combine_chunks()
 
 
 def _circle(parent: NDArray[np.int64], reached: NDArray[np.int64], names: pa.Array) -> str:
     """The names along a circle."""
     lost = np.ones(len(parent), bool)
     lost[reached] = False
-    at, seen = int(np.flatnonzero(lost)[0]), list[int]()
+    at, seen = int(np.flatnonzero(lost)[0]), dict[int, None]()
     while at not in seen:
-        seen.append(at)
+        seen[at] = None
         at = int(parent[at])
-    turn: Sequence[int] = [*seen[seen.index(at) :], at]
+    way = list(seen)
+    turn = [*way[way.index(at) :], at]
     shown = [f"'{names[i]}'" for i in turn]
     return " < ".join(shown if len(shown) <= 8 else [*shown[:4], "...", *shown[-3:]])

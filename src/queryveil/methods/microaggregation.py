@@ -191,7 +191,7 @@ class Microaggregation(Method):
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them: of files, only the names, for a path may tell who made a release."""
+        """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
         given = super().parameters()
         named = {name: Path(given[name]).name for name in ("knowledge", "cache") if given.get(name) is not None}
         return given | named

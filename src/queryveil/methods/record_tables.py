@@ -10,16 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.draws import keyed
 from queryveil.kernels import groups, quotas
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import link_texts, open_knowledge
-from queryveil.knowledge.hosts import domains_of, hosts_of
+from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.knowledge.index import offsets
-from queryveil.knowledge.resolvers import PASSED_OVER
 from queryveil.log import QueryLog
 from queryveil.text.arrays import byte_spans
 
@@ -85,7 +83,7 @@ def _find_sites(log: QueryLog) -> None:
 
 def _hosts(batch: pa.RecordBatch) -> pa.RecordBatch:
     host = hosts_of(batch["url"])
-    good = pc.and_(pc.is_valid(host), pc.fill_null(pc.not_equal(domains_of(host), PASSED_OVER), True))
+    good = topical(host)
     return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()).filter(good), host.filter(good)], schema=_HOSTS)
 
 
