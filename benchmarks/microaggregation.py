@@ -118,15 +118,13 @@ def _exact() -> Iterator[str]:
 def released(users: str, method: str, grouping: str) -> None:
     """Make a release, without reading the log and linking its queries."""
     from queryveil import Odp, Search
-    from queryveil.kernels.groups import RECORD, SUMMED
     from queryveil.knowledge import link
 
     log = _log(int(users))
     made: Any = {"odp": Odp, "search": Search}[method](k=K, knowledge=_world(), grouping=grouping)
     links = link(log, _world(), "terms" if method == "odp" else "domains")
-    linkage = SUMMED if method == "odp" else RECORD
     with timed():
-        release = made.release(log, links, linkage=linkage, by_repetition=method == "odp", seed=1)
+        release = made.release(log, links, seed=1)
     print(json.dumps({"users": log.n_users, "events": log.facts.events, "note": release.manifest.notes[0]}))
 
 
@@ -149,7 +147,6 @@ def _blocks(sizes: list[int]) -> Iterator[str]:
 
 def _loss() -> Iterator[str]:
     from queryveil import Odp
-    from queryveil.kernels.groups import SUMMED
     from queryveil.knowledge import link
     from queryveil.measures import srp
     from queryveil.methods import microaggregation
@@ -168,7 +165,7 @@ def _loss() -> Iterator[str]:
             for block in (None, 5_000, 10_000):
                 microaggregation.BLOCK = block or 20_000
                 method = Odp(k=k, grouping="exact" if block is None else "blocks")
-                release = method.release(log, links, linkage=SUMMED, by_repetition=True, seed=1)
+                release = method.release(log, links, seed=1)
                 found.append([row.mean for row in srp(release, links, levels)])
             lost = max(a - b for blocks in found[1:] for a, b in zip(found[0], blocks, strict=True))
             shown = " | ".join(", ".join(f"{value:.3f}" for value in row) for row in found)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from queryveil.kernels.groups import RECORD, SUMMED
 from queryveil.knowledge.directory import build_directory
 from queryveil.log import LocalLog
+from queryveil.methods import microaggregation
 from tests.both import on_both_engines
 from tests.knowledge import rdf
 from tests.methods.test_rules import allowed
@@ -228,19 +228,18 @@ def directory(tmp_path_factory):
         (qv.Search, {"k": 3, "levels": 2}),
     ],
 )
-def test_groups_of_users_are_the_same(read, directory, method, parameters):
+def test_groups_of_users_are_the_same(read, directory, method, parameters, monkeypatch):
     """Made by tables on either engine, a release is that of the arrays of one machine, row by row."""
+    monkeypatch.setattr(microaggregation, "BLOCK", 10)
     chosen = method(**{"knowledge": directory, **parameters})
     expected = chosen.anonymize(qv.read_log(TABLE), seed=3)
     log = read(TABLE)
     if isinstance(log, LocalLog):
-        linker = parameters.get("linker", "terms") if method is qv.Odp else "domains"
-        released = chosen.release_by_tables(
-            log, chosen.knowledge, linker, parameters.get("categories", 1),
-            linkage=SUMMED if method is qv.Odp else RECORD, by_repetition=method is qv.Odp, seed=3,
-        )  # fmt: skip
+        linker = "terms" if method is qv.Odp else "domains"
+        released = chosen.release_by_tables(log, chosen.knowledge, linker, parameters.get("categories", 1), seed=3)
     else:
         released = chosen.anonymize(log, seed=3)
+    assert ("2 blocks" in released.manifest.notes[0]) == (parameters.get("grouping") == "blocks")
     assert released.manifest == expected.manifest
     log.engine.load("found", released.schema, released.batches)
     rows = sorted(map(tuple, (r.values() for r in log.engine.table("SELECT * FROM found").to_pylist())))

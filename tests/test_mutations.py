@@ -1,4 +1,4 @@
-"""The rules that make affinity private, each taken out of a copy of the package: a test must notice."""
+"""The rules that make releases private, each taken out of a copy of the package: a test must notice."""
 
 import os
 import shutil
@@ -28,6 +28,12 @@ MUTATIONS = {
         "if seen[i] == who:",
         "if False:",
         "tests/test_graph.py::test_the_three_nested_cores_of_twelve_vertices_in_three_classes",
+    ),
+    "the check that k users share a record": (
+        "claims/records.py",
+        'f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1",',
+        'f" HAVING count(*) < {self.users - self.users} ORDER BY one LIMIT 1",',
+        "tests/methods/test_microaggregation.py::test_the_verifier_finds_what_is_wrong[False-moved-record-users-Odp]",
     ),
 }
 

@@ -63,6 +63,20 @@ def test_an_unknown_paper(world):
         reproduce("adar2007", *world)
 
 
+def test_the_floor_is_drawn_by_lot(world):
+    floors = [
+        [row["SRP"] for row in reproduce("erola2011", *world, seed=seed)[1].rows if row["groups"] == "by lot"]
+        for seed in (1, 2)
+    ]
+    assert floors[0] != floors[1]
+
+
+def test_a_log_that_nothing_links(tmp_path):
+    (tmp_path / "log.tsv").write_text("user\tquery\n" + "".join(f"u{i}\txyzzy{i}q\n" for i in range(8)))
+    with pytest.raises(QueryveilError, match="No query of the log has a category in 'wordnet'"):
+        reproduce("erola2011", qv.read_log(tmp_path / "log.tsv"))
+
+
 def test_too_few_users(tmp_path):
     (tmp_path / "log.tsv").write_text("user\tquery\na\tdog\nb\tcat\n")
     with pytest.raises(QueryveilError, match="groups of up to 5 users; the log has only 2"):

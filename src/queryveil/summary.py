@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from queryveil.claims import Verdict
+from queryveil.claims import RecordUsers, Verdict
 from queryveil.manifest import Manifest
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
@@ -34,14 +34,25 @@ def share(part: int, whole: int) -> str:
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """What was kept: a row each for events, users, queries and clicks."""
     rows = []
+    records = _records(manifest)
     for name in ("queries", "events", "users", "clicks"):
         before, after = getattr(manifest.input_counts, name), getattr(manifest.counts, name)
         label = "distinct queries" if name == "queries" else name
         if after is None:
             rows.append((label, f"{before:,}", "not told apart", "-"))
+        elif records is not None and name == "events":
+            # Queries of a record stand under each of its users, or once for all of them: neither is a share.
+            rows.append((label, f"{before:,}", f"{after:,}", "-"))
+        elif records is not None and records.compact and name == "users":
+            rows.append((label, f"{before:,}", f"{after:,} records", "-"))
         else:
             rows.append((label, f"{before:,}", f"{after:,}", share(after, before)))
     return rows
+
+
+def _records(manifest: Manifest) -> RecordUsers | None:
+    """The claim that users share records, if the release makes it."""
+    return next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
 
 
 def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
@@ -52,7 +63,7 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
             f"{band.queries:,}",
             share(band.kept_queries, band.queries),
             f"{band.events:,}",
-            share(band.kept_events, band.events),
+            "-" if _records(manifest) is not None else share(band.kept_events, band.events),
         )
         for band in manifest.bands
     ]

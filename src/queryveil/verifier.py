@@ -13,6 +13,7 @@ from queryveil.claims import (
     PartOfLog,
     QuerySpelling,
     QueryUsers,
+    RecordQueries,
     RecordUsers,
     RowUsers,
     TermUsers,
@@ -100,7 +101,9 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         return claims
     if manifest.method in ("odp", "search"):
         compact = given["compact"]
-        return [IssuedQueries(), RecordUsers(users=given["k"], compact=compact), AllUsers(compact=compact)]
+        k = given["k"]
+        shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]
+        return [IssuedQueries(), *shared, AllUsers(compact=compact)]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:

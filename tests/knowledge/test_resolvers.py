@@ -304,6 +304,12 @@ def test_what_is_no_search_engine(tmp_path, url):
         Remote(url, tmp_path / "c")
 
 
+def test_an_address_with_a_password(tmp_path):
+    with pytest.raises(QueryveilError, match="must not hold a user or a password") as error:
+        Remote("http://alice:secret@host/", tmp_path / "c")
+    assert "secret" not in str(error.value)
+
+
 def test_a_cache_that_is_something_else(tmp_path):
     (tmp_path / "answers.db").write_text("no database " * 100)
     with pytest.raises(QueryveilError, match="cannot keep answers; name another file"):

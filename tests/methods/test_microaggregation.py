@@ -1,6 +1,8 @@
 """Groups and records against the literal algorithms, and releases against the verifier, whatever the log."""
 
 from collections import Counter, defaultdict
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from queryveil.kernels import quotas
 from queryveil.knowledge import Taxonomy
 from queryveil.knowledge.directory import build_directory
 from queryveil.methods import microaggregation
-from queryveil.methods.microaggregation import Profiles, group_users
+from queryveil.methods.microaggregation import Profiles, group_users, parts_of
 from tests.knowledge import rdf
 from tests.oracles import microaggregation as oracle
 from tests.oracles.directory import Site
@@ -67,12 +69,15 @@ def test_groups_are_those_of_the_whole_matrix(bags, k, levels, record):
     assert parts == 1
 
 
-@given(st.lists(BAG, min_size=1, max_size=40), st.integers(2, 4), st.sampled_from(["auto", "exact", "blocks"]))
-def test_every_group_has_k_to_2k_minus_1_users(bags, k, grouping):
+@given(st.lists(BAG, min_size=1, max_size=60), st.integers(2, 4), st.booleans(), st.integers(1, 20), st.booleans())
+def test_every_group_has_k_to_2k_minus_1_users(bags, k, blocks, block, record):
     if len(bags) < k:
         return
     _, found = profiles(bags, 3)
-    group, _ = group_users(found, k, kernel.SUMMED, grouping)
+    with patch.object(microaggregation, "BLOCK", block):
+        linkage = kernel.RECORD if record else kernel.SUMMED
+        group, parts = group_users(found, k, linkage, "blocks" if blocks else "exact")
+    assert blocks or parts == 1
     size = np.bincount(group)
     assert size.min() >= k
     assert size.max() <= 2 * k - 1
@@ -219,8 +224,13 @@ def test_search_needs_a_directory():
         qv.Search(k=2).anonymize(log)
     with pytest.raises(QueryveilError, match="'wordnet' knows no sites"):
         qv.Search(k=2, knowledge="wordnet").anonymize(log)
-    with pytest.raises(QueryveilError, match="'send_queries_to' needs 'cache'"):
-        qv.Search(k=2, knowledge="wordnet", send_queries_to="http://127.0.0.1:9").anonymize(log)
+    for wrong in ({"send_queries_to": "http://127.0.0.1:9"}, {"cache": "c"}):
+        with pytest.raises(QueryveilError, match=r"'send_queries_to' and 'cache', .* go together"):
+            qv.Search(k=2, knowledge="wordnet", **wrong).anonymize(log)
+    with pytest.raises(QueryveilError, match="Give either 'resolver' or 'send_queries_to'"):
+        qv.Search(k=2, knowledge="w", send_queries_to="http://x", cache="c", resolver="sites").anonymize(log)
+    with pytest.raises(QueryveilError, match="is 9, but the log has only 2 users"):  # before anything is sent or opened
+        qv.Search(k=9, knowledge="nowhere", send_queries_to="http://127.0.0.1:9", cache="c").anonymize(log)
 
 
 def test_blocks_lose_little(knowledge, monkeypatch):
@@ -231,6 +241,7 @@ def test_blocks_lose_little(knowledge, monkeypatch):
     monkeypatch.setattr(microaggregation, "BLOCK", 100)
     release = qv.Odp(k=4, knowledge=knowledge, grouping="blocks").anonymize(log)
     assert "in 4 blocks" in release.manifest.notes[0]
+    assert qv.verify(release, log).holds
     records = defaultdict(set)
     for row in pa.Table.from_batches(release.batches()).to_pylist():
         records[row["user"]].add(row["query"])
@@ -250,3 +261,107 @@ def test_a_manifest_names_no_folder_of_the_machine(knowledge, tmp_path):
     assert release.manifest.parameters["knowledge"] == "d"
     release.save(tmp_path / "r")
     assert knowledge not in (tmp_path / "r" / "manifest.json").read_text()
+
+
+@pytest.mark.parametrize(("users", "parts"), [(40_000, 1), (40_001, 2), (650_000, 32)])
+def test_blocks_begin_where_exact_groups_take_long(users, parts):
+    assert parts_of(users, 5, "auto") == parts
+    assert parts_of(users, 5, "exact") == 1
+    assert parts_of(1000, 5, "blocks") == 1
+
+
+def test_how_a_record_is_written_does_not_decide_what_it_holds(knowledge):
+    log = read([(u, f"{WORDS[u % 3]} {WORDS[w]}", w) for u in range(12) for w in range(5) for _ in range(1 + w)])
+    records = []
+    for options in ({}, {"compact": True}, {"grouping": "exact"}, {"knowledge": knowledge + "/../d"}):
+        release = qv.Odp(**{"k": 3, "knowledge": knowledge, **options}).anonymize(log, seed=5)
+        found = defaultdict(Counter)
+        for row in pa.Table.from_batches(release.batches()).to_pylist():
+            found[row["user"]][row["query"]] += 1
+        records.append({frozenset(record.items()) for record in found.values()})
+    assert all(record == records[0] for record in records)
+
+
+def test_the_order_of_rows_does_not_matter(knowledge, tmp_path):
+    events = [(u, f"{WORDS[u % 3]} {WORDS[w]}", w) for u in range(12) for w in range(5)]
+    for name, rows in (("a", events), ("b", events[::-1])):
+        qv.Odp(k=3, knowledge=knowledge).anonymize(read(rows), seed=5).save(tmp_path / name)
+    assert (tmp_path / "a/log.parquet").read_bytes() == (tmp_path / "b/log.parquet").read_bytes()
+    assert (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
+
+
+def forged(release, change):
+    """The release with other rows, as its own log would be asked to vouch for them."""
+    rows = change(pa.Table.from_batches(release.batches()).to_pylist())
+    table = pa.Table.from_pylist(rows, release.schema)
+    return replace(release, batches=lambda: iter(table.to_batches()))
+
+
+def renamed(rows):
+    return [*rows[:-1], rows[-1] | {"query": "never typed"}]
+
+
+def moved(rows):
+    return [*rows[:-1], rows[-1] | {"user": rows[0]["user"]}]
+
+
+def without_a_user(rows):
+    return [row for row in rows if row["user"] != rows[0]["user"]]
+
+
+def tripled(rows):
+    return [row for row in rows for _ in range(3)]
+
+
+def of_one_query(rows):
+    """As long as before, but of one query alone."""
+    return [row | {"query": rows[0]["query"]} for row in rows]
+
+
+def for_fewer(rows):
+    return [row | {"users": 2} if row["user"] == rows[0]["user"] else row for row in rows]
+
+
+def for_many(rows):
+    return [row | {"users": 6} if row["user"] == rows[0]["user"] else row for row in rows]
+
+
+def for_nobody(rows):
+    return [rows[0] | {"users": None}, *rows[1:]]
+
+
+@pytest.mark.parametrize("kind", [qv.Odp, qv.Search])
+@pytest.mark.parametrize(
+    ("compact", "change", "claim"),
+    [
+        (False, renamed, "issued-queries"),
+        (False, moved, "record-users"),
+        (False, without_a_user, "all-users"),
+        (False, tripled, "record-queries"),
+        (False, of_one_query, "record-queries"),
+        (True, renamed, "issued-queries"),
+        (True, without_a_user, "all-users"),
+        (True, tripled, "record-queries"),
+        (True, of_one_query, "record-queries"),
+        (True, for_fewer, "record-users"),
+        (True, for_many, "record-queries"),
+        (True, for_nobody, "record-users"),
+    ],
+)
+def test_the_verifier_finds_what_is_wrong(knowledge, kind, compact, change, claim):
+    events = [(u, f"{WORDS[u % 4]} {WORDS[w]}", u % 4) for u in range(12) for w in range(4)]
+    log = read(events)
+    release = kind(k=3, knowledge=knowledge, compact=compact).anonymize(log, seed=2)
+    wrong = next(promise for promise in release.manifest.claims if promise.kind == claim)
+    verdicts = {verdict.claim: verdict for verdict in qv.verify(forged(release, change), log).verdicts}
+    assert not verdicts[wrong.statement].holds
+    assert verdicts[wrong.statement].counterexample
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_the_verifier_misses_a_claim_that_was_struck_out(knowledge, gone):
+    log = read([(u, WORDS[u % 4], 0) for u in range(8)])
+    release = qv.Odp(k=2, knowledge=knowledge).anonymize(log)
+    claims = tuple(claim for i, claim in enumerate(release.manifest.claims) if i != gone)
+    fewer = replace(release, manifest=release.manifest.model_copy(update={"claims": claims}))
+    assert not qv.verify(fewer, log).holds

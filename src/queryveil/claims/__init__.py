@@ -11,7 +11,7 @@ from pydantic import Field
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
-from queryveil.claims.records import AllUsers, IssuedQueries, RecordUsers
+from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
 AnyClaim = Annotated[
@@ -22,6 +22,7 @@ AnyClaim = Annotated[
     | PartOfLog
     | QuerySpelling
     | QueryUsers
+    | RecordQueries
     | RecordUsers
     | RowUsers
     | TermUsers
@@ -40,6 +41,7 @@ __all__ = [
     "PartOfLog",
     "QuerySpelling",
     "QueryUsers",
+    "RecordQueries",
     "RecordUsers",
     "RowUsers",
     "TermUsers",

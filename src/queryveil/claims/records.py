@@ -94,6 +94,52 @@ class _Marks:
         return pa.RecordBatch.from_arrays([batch["user"].cast(pa.int64()), *map(pa.array, marks)], schema=_MARKED)
 
 
+class RecordQueries(Claim):
+    """Records are mixtures: as long as the logs of their users are on average, and without copies."""
+
+    kind: Literal["record-queries"] = "record-queries"
+    users: int
+    """Least users of a group; a group has fewer than twice as many."""
+    compact: bool = False
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            "Records hold as many queries as users issued on average, and no query more often than it was issued,"
+            f" counted once a record of up to {2 * self.users - 1} users."
+        )
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Compare the number of queries, all together and each, with the log."""
+        weight = "users" if self.compact else "1"
+        if self.compact and "users" not in columns:
+            return "the release has no column 'users'"
+        (rows,) = log.engine.row(f"SELECT coalesce(CAST(sum({weight}) AS BIGINT), 0) AS n FROM released")
+        # The mean of a group is rounded, so a group of n is off by n / 2 at most.
+        if abs(rows - log.facts.events) * 2 > log.facts.users:
+            return f"the records of all users hold {rows} queries, the log has {log.facts.events} events"
+        if self.compact:
+            found = first(
+                log, f'SELECT "user", users FROM released WHERE users > {2 * self.users - 1} ORDER BY "user" LIMIT 1'
+            )
+            if found is not None:
+                return f"the record {found[0]} stands for {found[1]} users"
+        most = 1 if self.compact else 2 * self.users - 1
+        found = first(
+            log,
+            "SELECT r.query AS query, r.n AS n, coalesce(o.n, 0) AS typed FROM"
+            " (SELECT query, count(*) AS n FROM released GROUP BY query) AS r LEFT JOIN"
+            " (SELECT q.query AS query, e.n AS n FROM queries q JOIN"
+            " (SELECT query_id, count(*) AS n FROM events GROUP BY query_id) AS e"
+            " ON e.query_id = q.query_id) AS o ON o.query = r.query"
+            f" WHERE r.n > {most} * coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
+        )
+        return (
+            None if found is None else f"the query '{found[0]}' stands {found[1]} times, it was issued {found[2]} times"
+        )
+
+
 class AllUsers(Claim):
     """Nobody is left out: the release has as many users as the log."""
 

@@ -17,9 +17,11 @@ def reproduce(
     reader: options.Reader,
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="erola2011 or erola2012.", show_default=False)],
     log: options.Logs,
-    knowledge: Annotated[str, typer.Option("--knowledge", help="wordnet, or a directory that was built.")] = "wordnet",
+    knowledge: Annotated[
+        str, typer.Option("--knowledge", help="wordnet, or a directory that was built; erola2012 needs one.")
+    ] = "wordnet",
     resolver: Annotated[
-        str, typer.Option("--resolver", help="Where the site of a query comes from: clicks or sites.")
+        str, typer.Option("--resolver", help="Where the site of a query comes from, for erola2012: clicks or sites.")
     ] = "clicks",
     output: Annotated[
         str | None,
@@ -67,8 +69,11 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     for row in figure.rows:
         value = f"{row[figure.y]:.1%}" if figure.share else f"{row[figure.y]:.2f}"
         cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = value
-    head = (*lines, *(f"{figure.x} {place}" for place in places))
     number = figure.name.replace("-", " ")
+    if len(places) > 6 and len(lines) == 1:
+        turned = [(f"{figure.x} {place}", *(values.get(place, "") for values in cells.values())) for place in places]
+        return options.table(f"{number.capitalize()}: {figure.title}", ("", *(key[0] for key in cells)), turned)
+    head = (*lines, *(f"{figure.x} {place}" for place in places))
     rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
     return options.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
 

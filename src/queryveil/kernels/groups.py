@@ -48,7 +48,9 @@ def _postings(
 
 
 @helper
-def _add_row(feature: Ints, count: Ints, post: Longs, user: Ints, times: Ints, after: np.int64, row: Longs) -> None:
+def _add_row(
+    feature: Ints, count: Ints | Longs, post: Longs, user: Ints, times: Ints, after: np.int64, row: Longs
+) -> None:
     """Add the similarity of a record to every user behind `after` to that user's place in the row."""
     for i in range(len(feature)):
         low, high = post[feature[i]], post[feature[i] + 1]
@@ -65,10 +67,15 @@ def _add_row(feature: Ints, count: Ints, post: Longs, user: Ints, times: Ints, a
 
 
 @helper
-def _merged(a: Ints, a_count: Ints, b: Ints, b_count: Ints) -> tuple[Ints, Ints]:
+def _wide(count: Ints) -> Longs:
+    return count.astype(np.int64)
+
+
+@helper
+def _merged(a: Ints, a_count: Longs, b: Ints, b_count: Longs) -> tuple[Ints, Longs]:
     """Two records as one."""
     out = np.empty(len(a) + len(b), np.int32)
-    total = np.empty(len(a) + len(b), np.int32)
+    total = np.empty(len(a) + len(b), np.int64)  # of many users together
     i = j = n = 0
     while i < len(a) or j < len(b):
         if j == len(b) or (i < len(a) and a[i] < b[j]):
@@ -158,7 +165,9 @@ def group_users(start: Longs, feature: Ints, count: Ints, features: int, k: int,
         alive[one] = alive[other] = False
         of, joined = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
         row[:] = 0
-        record, total = _merged(feature[of], count[of], feature[joined], count[joined])
+        record, total = _merged(
+            feature[of], count[of].astype(np.int64), feature[joined], count[joined].astype(np.int64)
+        )
         if linkage == SUMMED and k > 2:
             _add_row(feature[of], count[of], post, user, times, _NOBODY, row)
             _add_row(feature[joined], count[joined], post, user, times, _NOBODY, row)
@@ -177,7 +186,7 @@ def group_users(start: Longs, feature: Ints, count: Ints, features: int, k: int,
                 if linkage == SUMMED:
                     _add_row(feature[joined], count[joined], post, user, times, _NOBODY, row)
                 else:
-                    record, total = _merged(record, total, feature[joined], count[joined])
+                    record, total = _merged(record, total, feature[joined], _wide(count[joined]))
         living -= k
         groups += 1
     for u in range(n):

@@ -140,6 +140,8 @@ class Remote:
         try:
             parts = urlsplit(self.url)
             good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+            if good and parts.username is not None:
+                raise QueryveilError("The address of a search engine must not hold a user or a password.")
         except ValueError:
             good = False
         if not good or not re.fullmatch(r"[!-~]+", self.url):

@@ -40,7 +40,7 @@ def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
 
     Returns:
         For each level: the sum over its categories c of min(n_original(c), n_released(c)), divided by that of
-        n_original(c). The log as it is has 1, groups made by lot have about 1/k.
+        n_original(c). The log as it is has 1; groups made by lot have 1/k if nobody shares an interest, else more.
     """
     if release.log is None or release.fresh_users is None:
         raise QueryveilError("SRP needs a release that was just made, which still knows whose record is whose.")

@@ -1,7 +1,7 @@
 """Microaggregation of users: what the methods share that give all users of a group one record.
 
 A user's profile counts the categories of his queries on every level of the tree. Groups are made of users with similar
-profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with the same main interest.
+profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with like main interests.
 Each user gives a share of his queries to the record of his group, and every member is published with that record.
 """
 
@@ -17,11 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.claims import AllUsers, IssuedQueries, RecordUsers
+from queryveil.claims import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
-from queryveil.kernels import quotas
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links
 from queryveil.knowledge.index import offsets, ranges
@@ -114,10 +113,12 @@ def parts_of(users: int, k: int, grouping: Grouping) -> int:
     """In how many blocks so many users are grouped."""
     if grouping == "exact" or (grouping == "auto" and users <= EXACT):
         return 1
-    return min(max(2, round(users / max(BLOCK, 20 * k))), max(1, users // (2 * k)))
+    return max(1, round(users / max(BLOCK, 4 * k)))
 
 
-def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) -> tuple[NDArray[np.int32], int]:
+def group_users(
+    profiles: Profiles, k: int, linkage: int, grouping: Grouping, threads: int | None = None
+) -> tuple[NDArray[np.int32], int]:
     """Groups of k to 2k - 1 users with similar profiles.
 
     Users without a category are alike to nobody. They come last in the order that settles ties, so that they are
@@ -128,6 +129,7 @@ def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) ->
         k: Least users of a group.
         linkage: How a group draws the next user.
         grouping: `exact`, in `blocks`, or by the number of users.
+        threads: How many threads.
 
     Returns:
         The group of each user, and the number of blocks.
@@ -147,7 +149,7 @@ def group_users(profiles: Profiles, k: int, linkage: int, grouping: Grouping) ->
         some = profiles.take(users)
         return kernel.group_users(some.start, some.feature, some.count, len(some.depth), k, linkage)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         found = list(pool.map(grouped, blocks))
     group = np.empty(n, np.int32)
     first = 0
@@ -185,6 +187,11 @@ class Microaggregation(Method):
         "Accounts controlled by one person count as several users.",
     )
 
+    linkage: ClassVar[int]
+    """How a group draws the next user, see `kernels.groups`."""
+    by_repetition: ClassVar[bool]
+    """Whether users give the queries that they repeat most, or any."""
+
     k: int = Field(5, ge=2, description="least users who share a record")
     levels: int = Field(5, ge=1, le=20, description="levels of the tree that are compared")
     compact: bool = Field(False, description="write each record once, with the number of its users")
@@ -193,69 +200,54 @@ class Microaggregation(Method):
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
         given = super().parameters()
-        named = {name: Path(given[name]).name for name in ("knowledge", "cache") if given.get(name) is not None}
-        return given | named
+        if given.get("knowledge") is not None:
+            given["knowledge"] = Path(given["knowledge"]).name
+        return given
 
-    def release(self, log: LocalLog, links: Links, *, linkage: int, by_repetition: bool, seed: int) -> Release:
+    def release(self, log: LocalLog, links: Links, *, seed: int) -> Release:
         """Group the users of a log and release the record of each group.
 
         Args:
             log: The log.
             links: Where its queries sit in a tree of topics.
-            linkage: How a group draws the next user, see `kernels.groups`.
-            by_repetition: Whether users give the queries that they repeat most, or any.
             seed: Decides all that is random.
         """
-        self._check(log)
+        self.check(log)
         searches = Searches.of(log)
         profiles = Profiles.of(searches, links, self.levels)
-        group, parts = group_users(profiles, self.k, linkage, self.grouping)
+        group, parts = group_users(profiles, self.k, self.linkage, self.grouping, log.engine.threads)
         size = np.bincount(group)
         notes = _notes(len(size), int(size.min()), int(size.max()), parts, int((~profiles.linked).sum()))
-        return self.release_groups(log, searches, group, by_repetition=by_repetition, seed=seed, notes=notes)
+        return self.release_groups(log, searches, group, parts=parts, seed=seed, notes=notes)
 
     def release_groups(
-        self, log: LocalLog, searches: Searches, group: Ints, *, by_repetition: bool, seed: int, notes: list[str]
+        self, log: LocalLog, searches: Searches, group: Ints, *, parts: int, seed: int, notes: list[str]
     ) -> Release:
-        """Release the record of each group, whoever made the groups."""
-        size = searches.size
-        member = np.argsort(group, kind="stable").astype(np.int32)
-        quota = quotas.quotas(size, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
-        draw = _draws(log, searches, self, seed)
-        if by_repetition:
-            share = size / np.bincount(group, weights=size)[group]
-            taken = quotas.by_repetition(searches.start, searches.times, draw, share, quota)
-        else:
-            taken = quotas.at_random(searches.start, searches.times, draw, quota)
+        """Release the record of each group, whoever made the groups, in however many parts."""
+        draw = _draws(log, searches, _keys(log, self, seed, parts))
+        quota, taken = record_tables.gifts(
+            searches.start, searches.times, draw, group, by_repetition=self.by_repetition
+        )
         _load_records(log, searches, group, taken, compact=self.compact)
         return _release(self, log, seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))])
 
-    def _check(self, log: QueryLog) -> None:
+    def check(self, log: QueryLog) -> None:
+        """Refuse a k that no group reaches, before any work is done."""
         if self.k > log.n_users:
             raise QueryveilError(
                 f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
                 " so no group has enough."
             )
 
-    def release_by_tables(
-        self,
-        log: QueryLog,
-        knowledge: str,
-        linker: str,
-        categories: int,
-        *,
-        linkage: int,
-        by_repetition: bool,
-        seed: int,
-    ) -> Release:
+    def release_by_tables(self, log: QueryLog, knowledge: str, linker: str, categories: int, *, seed: int) -> Release:
         """The same release by tables, for a log that is not in the memory of this machine."""
-        self._check(log)
+        self.check(log)
         parts = parts_of(log.n_users, self.k, self.grouping)
         record_tables.link_queries(log, knowledge, linker, categories)
         record_tables.count_interests(log, knowledge, self.levels)
         record_tables.cut_blocks(log, knowledge, self.levels, parts)
-        keys = _keys(log, self, seed)
-        record_tables.make_records(log, keys, k=self.k, linkage=linkage, by_repetition=by_repetition)
+        keys = _keys(log, self, seed, parts)
+        record_tables.make_records(log, keys, k=self.k, linkage=self.linkage, by_repetition=self.by_repetition)
         found = record_tables.load_records(log, compact=self.compact)
         notes = _notes(found.groups, found.least, found.most, parts, found.unlinked) + _silence(found.silent)
         return _release(self, log, seed=seed, notes=notes)
@@ -263,24 +255,19 @@ class Microaggregation(Method):
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is drawn by lot."""
         users = int(log.users_per_query[query_id])
-        return [
-            Reason(
-                "a user of some group gave the query to its record",
-                None,
-                f"{users:,} users issued it; each gives a share of his queries",
-            )
-        ]
+        found = f"{_plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
+        return [Reason("a user gave the query to the record of his group", None, found)]
 
 
-def _keys(log: QueryLog, method: Method, seed: int) -> tuple[bytes, bytes]:
-    """What the draws of users and of queries are keyed by."""
-    name = f"{method.name} {json.dumps(method.parameters(), sort_keys=True)}"
+def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tuple[bytes, bytes]:
+    """What the draws of users and of queries are keyed by: all that decides groups, and not how they are written."""
+    decides = {name: value for name, value in method.parameters().items() if name not in ("compact", "grouping")}
+    name = f"{method.name} {json.dumps(decides | {'parts': parts}, sort_keys=True)}"
     return log.secret(seed, name, "user"), log.secret(seed, name, "query")
 
 
-def _draws(log: LocalLog, searches: Searches, method: Method, seed: int) -> NDArray[np.uint64]:
+def _draws(log: LocalLog, searches: Searches, keys: tuple[bytes, bytes]) -> NDArray[np.uint64]:
     """A random number for every query of every user, which follows from their texts."""
-    keys = _keys(log, method, seed)
     digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
     query = keyed(keys[1], digests(*byte_spans(log.query_text))[0])
     return keyed(keys[0], digest)[searches.user] + query[searches.query]
@@ -308,8 +295,9 @@ def _load_records(log: LocalLog, searches: Searches, group: Ints, taken: Longs, 
         "event_id": np.arange(length.sum(), dtype=np.int32),
         "user_id": np.repeat(users, length).astype(np.int32),
         "query_id": query[ranges(record[group[users]], length)],
-        "users": np.repeat(size[group[users]], length),
     }
+    if compact:
+        rows["users"] = np.repeat(size[group[users]], length)
     log.engine.read("records", pa.table(rows))
     members = {"user_id": np.arange(log.n_users, dtype=np.int32), "holder": holder[group].astype(np.int32)}
     log.engine.read("record members", pa.table(members))
@@ -332,7 +320,12 @@ def _release(method: Microaggregation, log: QueryLog, *, seed: int, notes: list[
         None,
         method=method.name,
         parameters=method.parameters(),
-        claims=(IssuedQueries(), RecordUsers(users=method.k, compact=method.compact), AllUsers(compact=method.compact)),
+        claims=(
+            IssuedQueries(),
+            RecordUsers(users=method.k, compact=method.compact),
+            RecordQueries(users=method.k, compact=method.compact),
+            AllUsers(compact=method.compact),
+        ),
         limits=method.limits,
         seed=seed,
         carried=carried,
@@ -345,14 +338,21 @@ def _release(method: Microaggregation, log: QueryLog, *, seed: int, notes: list[
 
 def _notes(count: int, least: int, most: int, parts: int, unlinked: int) -> list[str]:
     """What a reader of the report should know of the groups."""
-    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users with the same main interest"
-    notes = [f"{count:,} groups of {least:,} to {most:,} users, made {how}."]
+    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users in the order of their main interests"
+    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    notes = [f"{_plural(count, 'group')} of {size} users, made {how}."]
     if unlinked:
-        notes.append(f"{unlinked:,} users have no query with a category; they were grouped last, with each other.")
+        notes.append(
+            f"{_plural(unlinked, 'user')} without a query that has a category came last, into the last groups."
+        )
     return notes
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def _silence(silent: int) -> list[str]:
     if silent == 0:
         return []
-    return [f"{silent:,} users gave no query to their record, because it has fewer queries than users."]
+    return [f"{_plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]

@@ -24,6 +24,8 @@ class Odp(Microaggregation):
     """
 
     name: ClassVar[str] = "odp"
+    linkage: ClassVar[int] = SUMMED
+    by_repetition: ClassVar[bool] = True
 
     categories: int = Field(1, ge=1, le=10, description="categories of a term, the best ones; 1 or 5 in the paper")
     knowledge: str = Field("wordnet", description="where terms are looked up: wordnet, or a directory that was built")
@@ -33,9 +35,8 @@ class Odp(Microaggregation):
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Group users by their terms and release the record of each group."""
+        self.check(log)
         if not isinstance(log, LocalLog):
-            return self.release_by_tables(
-                log, self.knowledge, self.linker, self.categories, linkage=SUMMED, by_repetition=True, seed=seed
-            )
+            return self.release_by_tables(log, self.knowledge, self.linker, self.categories, seed=seed)
         links = link(log, self.knowledge, self.linker, categories=self.categories)
-        return self.release(log, links, linkage=SUMMED, by_repetition=True, seed=seed)
+        return self.release(log, links, seed=seed)

@@ -40,6 +40,7 @@ def link_queries(log: QueryLog, knowledge: str, linker: str, categories: int) ->
         _find_sites(log)
         texts = "SELECT query_id, host AS text FROM sites"
     log.engine.map(texts, _Link(knowledge, linker, categories), _LINKS, "links")
+    log.engine.drop("sites")
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,32 @@ class _Draw:
         )
 
 
+def gifts(
+    start: NDArray[np.int64],
+    times: NDArray[np.int64],
+    draw: NDArray[np.uint64],
+    group: NDArray[np.int32],
+    *,
+    by_repetition: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What each user gives to the record of his group: how many queries, and how often each of his own.
+
+    Args:
+        start: The queries of user u are those from start[u] to start[u + 1], the most repeated first.
+        times: How often he issued each.
+        draw: A random number for each.
+        group: The group of each user.
+        by_repetition: Whether he gives the queries that he repeats most, or any.
+    """
+    size = np.add.reduceat(times, start[:-1])
+    member = np.argsort(group, kind="stable").astype(np.int32)
+    quota = quotas.quotas(size, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
+    if not by_repetition:
+        return quota, quotas.at_random(start, times, draw, quota)
+    share = size / np.bincount(group, weights=size)[group]
+    return quota, quotas.by_repetition(start, times, draw, share, quota)
+
+
 @dataclass(frozen=True)
 class _Records:
     """The groups of a block, and what each user gives to the record of his."""
@@ -223,15 +250,8 @@ class _Records:
         group = self._groups(user[profile], column["item"][profile], column["n"][profile], len(users))
         start = np.searchsorted(user[search], np.arange(len(users) + 1))
         times = column["n"][search]
-        size = np.add.reduceat(times, start[:-1])
-        member = np.argsort(group, kind="stable").astype(np.int32)
-        quota = quotas.quotas(size, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
         draw = column["mine"][search].view(np.uint64) + column["its"][search].view(np.uint64)
-        if self.by_repetition:
-            share = size / np.bincount(group, weights=size)[group]
-            taken = quotas.by_repetition(start, times, draw, share, quota)
-        else:
-            taken = quotas.at_random(start, times, draw, quota)
+        quota, taken = gifts(start, times, draw, group, by_repetition=self.by_repetition)
         given = np.flatnonzero(taken)
         of = user[search][given]
         none = np.full(len(users), np.iinfo(np.int64).min)

@@ -3,7 +3,7 @@
 Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation of query logs with a search engine (in Spanish), RECSI 2012.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,10 +24,12 @@ class Search(Microaggregation):
     """
 
     name: ClassVar[str] = "search"
+    linkage: ClassVar[int] = RECORD
+    by_repetition: ClassVar[bool] = False
 
     knowledge: str | None = Field(None, description="the directory that sites are looked up in")
-    resolver: Literal["clicks", "sites"] = Field(
-        "clicks", description="where the site of a query comes from: clicks of the log, or a search in the directory"
+    resolver: Literal["clicks", "sites"] | None = Field(
+        None, description="where the site of a query comes from: a search in the directory, or by default the clicks"
     )
     send_queries_to: str | None = Field(
         None, description="instead, send every query to this search engine, which answers as SearXNG does"
@@ -40,19 +42,29 @@ class Search(Microaggregation):
             raise QueryveilError(
                 "The 'knowledge' parameter of Search must name a directory; make one with: queryveil directory build."
             )
-        if self.send_queries_to is not None and self.cache is None:
-            raise QueryveilError("'send_queries_to' needs 'cache', a file where answers are kept in case of a break.")
+        if (self.send_queries_to is None) != (self.cache is None):
+            raise QueryveilError(
+                "'send_queries_to' and 'cache', the file where answers are kept, go together; name both or none."
+            )
+        if self.send_queries_to is not None and self.resolver is not None:
+            raise QueryveilError("Give either 'resolver' or 'send_queries_to', not both.")
+        self.check(log)
         base = open_knowledge(self.knowledge)
         hosts_needed(base)
-        if not isinstance(log, LocalLog) and self.resolver == "clicks" and self.send_queries_to is None:
+        if not isinstance(log, LocalLog) and self.resolver in (None, "clicks") and self.send_queries_to is None:
             if not log.has_clicks:
                 raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
-            return self.release_by_tables(
-                log, self.knowledge, "domains", 1, linkage=RECORD, by_repetition=False, seed=seed
-            )
+            return self.release_by_tables(log, self.knowledge, "domains", 1, seed=seed)
         here = local(log, "Another resolver than clicks")
         resolver: Resolver = Sites(base) if self.resolver == "sites" else Clicks()
         if self.send_queries_to is not None and self.cache is not None:
             resolver = Remote(self.send_queries_to, self.cache)
         links = link(here, base, "domains", resolver=resolver)
-        return self.release(here, links, linkage=RECORD, by_repetition=False, seed=seed)
+        return self.release(here, links, seed=seed)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them: of a search engine only that there was one."""
+        given = super().parameters() | {"cache": None}
+        if self.send_queries_to is not None:
+            given["send_queries_to"] = "a search engine"
+        return given
