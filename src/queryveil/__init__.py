@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Equality, Odp, Rules, Search
+    from queryveil.methods import Affinity, Equality, Mdav, Odp, Rules, Search
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Affinity",
     "Equality",
+    "Mdav",
     "Odp",
     "QueryLog",
     "QueryveilError",
@@ -54,6 +55,7 @@ __all__ = [
 _HOMES = {
     "Affinity": "methods",
     "Equality": "methods",
+    "Mdav": "methods",
     "Odp": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",

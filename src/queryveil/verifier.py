@@ -99,6 +99,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims
+    if manifest.method == "mdav":
+        return [IssuedQueries(), RecordUsers(users=given["k"], compact=given["compact"])]
     if manifest.method in ("odp", "search"):
         compact = given["compact"]
         k = given["k"]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.claims import AllUsers, IssuedQueries, RecordQueries, RecordUsers
+from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
@@ -228,8 +228,12 @@ class Microaggregation(Method):
         quota, taken = record_tables.gifts(
             searches.start, searches.times, draw, group, by_repetition=self.by_repetition
         )
-        _load_records(log, searches, group, taken, compact=self.compact)
-        return _release(self, log, seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))])
+        load_records(
+            log, group, np.repeat(group[searches.user], taken), np.repeat(searches.query, taken), compact=self.compact
+        )
+        return release_records(
+            self, log, promises(self.k, self.compact), seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))]
+        )
 
     def check(self, log: QueryLog) -> None:
         """Refuse a k that no group reaches, before any work is done."""
@@ -250,7 +254,7 @@ class Microaggregation(Method):
         record_tables.make_records(log, keys, k=self.k, linkage=self.linkage, by_repetition=self.by_repetition)
         found = record_tables.load_records(log, compact=self.compact)
         notes = _notes(found.groups, found.least, found.most, parts, found.unlinked) + _silence(found.silent)
-        return _release(self, log, seed=seed, notes=notes)
+        return release_records(self, log, promises(self.k, self.compact), seed=seed, notes=notes)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is drawn by lot."""
@@ -273,63 +277,70 @@ def _draws(log: LocalLog, searches: Searches, keys: tuple[bytes, bytes]) -> NDAr
     return keyed(keys[0], digest)[searches.user] + query[searches.query]
 
 
-def _load_records(log: LocalLog, searches: Searches, group: Ints, taken: Longs, *, compact: bool) -> None:
+def load_records(log: LocalLog, group: Ints, of: Ints, query: Ints, *, compact: bool) -> None:
     """Make the tables `records` and `record members` that a release is made of.
 
     Args:
         log: The log.
-        searches: Who issued what.
-        group: The group of each user.
-        taken: How often each entry of `searches` goes into the record of its user's group.
+        group: The group of each user; -1 for one who is left out.
+        of: The group of every query of a record.
+        query: The query.
         compact: Whether a record is written once, with the number of its users.
     """
-    size = np.bincount(group)
-    of = np.repeat(group[searches.user], taken)
     order = np.argsort(of, kind="stable")
-    query = np.repeat(searches.query, taken)[order]
-    record = np.searchsorted(of[order], np.arange(len(size) + 1))
-    holder = np.unique(group, return_index=True)[1]
-    users = holder if compact else np.arange(log.n_users)
+    record = np.searchsorted(of[order], np.arange(int(group.max()) + 2))
+    there = np.flatnonzero(group >= 0)
+    holder = there[np.unique(group[there], return_index=True)[1]]
+    users = holder if compact else there
     length = np.diff(record)[group[users]]
     rows = {
         "event_id": np.arange(length.sum(), dtype=np.int32),
         "user_id": np.repeat(users, length).astype(np.int32),
-        "query_id": query[ranges(record[group[users]], length)],
+        "query_id": query[order][ranges(record[group[users]], length)],
     }
     if compact:
-        rows["users"] = np.repeat(size[group[users]], length)
+        rows["users"] = np.repeat(np.bincount(group[there])[group[users]], length)
     log.engine.read("records", pa.table(rows))
-    members = {"user_id": np.arange(log.n_users, dtype=np.int32), "holder": holder[group].astype(np.int32)}
+    members = {"user_id": there.astype(np.int32), "holder": holder[group[there]].astype(np.int32)}
     log.engine.read("record members", pa.table(members))
 
 
-def _release(method: Microaggregation, log: QueryLog, *, seed: int, notes: list[str]) -> Release:
+def promises(k: int, compact: bool) -> tuple[Claim, ...]:
+    """What a release of records promises whose queries are those of their users."""
+    return (
+        IssuedQueries(),
+        RecordUsers(users=k, compact=compact),
+        RecordQueries(users=k, compact=compact),
+        AllUsers(compact=compact),
+    )
+
+
+def release_records(
+    method: Method, log: QueryLog, claims: tuple[Claim, ...], *, seed: int, notes: list[str]
+) -> Release:
     """Release the table `records`: the record of every group under each of its members, or once with their number.
 
     Args:
-        method: The method, with its parameters.
+        method: The method, with its parameters, one of which is `compact`.
         log: The log. The tables `records` (event_id, user_id, query_id, users) and `record members` (user_id, and the
             holder in whose place the record of his group stands if it is written once) go with the release.
+        claims: What it promises.
         seed: Decides all that is random.
         notes: Sentences for the report.
     """
-    carried = ("users",) if method.compact else ()
+    parameters = method.parameters()
+    carried = ("users",) if parameters["compact"] else ()
     release = Release.of_events(
         log,
         f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM records",
         None,
         method=method.name,
-        parameters=method.parameters(),
-        claims=(
-            IssuedQueries(),
-            RecordUsers(users=method.k, compact=method.compact),
-            RecordQueries(users=method.k, compact=method.compact),
-            AllUsers(compact=method.compact),
-        ),
+        parameters=parameters,
+        claims=claims,
         limits=method.limits,
         seed=seed,
         carried=carried,
-        holders='SELECT user_id, holder FROM "record members"' if method.compact else None,
+        holders='SELECT user_id, holder FROM "record members"' if carried else None,
         notes=notes,
     )
     log.engine.drop("records", "record members")
