@@ -1,0 +1,52 @@
+"""RL: how likely an attacker who has the original log finds the user behind a released record.
+
+Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
+semantic microaggregation, Information Sciences 242 (2013), formula 10.
+"""
+
+import numpy as np
+
+from queryveil.errors import QueryveilError
+from queryveil.kernels.linkage import chances
+from queryveil.kernels.semantic import by_node
+from queryveil.log import local
+from queryveil.methods.microaggregation import Searches
+from queryveil.release import Release, loaded
+
+
+def record_linkage(release: Release) -> float:
+    """The percentage of record linkage.
+
+    Every released record is compared to all original ones; G are those with most queries in common, repetitions
+    counted. The probability of linkage is 1 / |G| if the true user is in G, else 0.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it.
+
+    Returns:
+        100 times the mean probability over the released users. If at least k users share every record, it is at most
+        100 / k.
+    """
+    if release.log is None or release.fresh_users is None or "user" not in release.schema.names:
+        raise QueryveilError(
+            "RL needs a release that was just made, with users, which still knows whose record is whose."
+        )
+    log = local(release.log, "RL")
+    with loaded(release, log):
+        rows = log.engine.table(
+            'SELECT r."user" AS record, q.query_id AS query_id, count(*) AS n FROM released r'
+            ' JOIN queries q ON q.query = r.query GROUP BY r."user", q.query_id ORDER BY r."user", q.query_id'
+        )
+    truth = log.engine.table(f'SELECT "user" AS record, user_id FROM "{release.fresh_users}" ORDER BY record, user_id')
+    records = np.unique(rows["record"].to_numpy())
+    searches = Searches.of(log)
+    found = chances(
+        np.searchsorted(rows["record"].to_numpy(), np.append(records, records[-1:] + 1)),
+        rows["query_id"].to_numpy(),
+        rows["n"].to_numpy(),
+        by_node(searches.start, searches.query, searches.times.astype(np.int32), log.n_queries),
+        np.searchsorted(truth["record"].to_numpy(), np.append(records, records[-1:] + 1)),
+        truth["user_id"].to_numpy(),
+        log.n_users,
+    )
+    return 100 * float(found.mean()) if len(found) else 0.0

@@ -1,0 +1,68 @@
+"""RL against the literal comparison of all records with all users."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.errors import QueryveilError
+from queryveil.measures import record_linkage
+from tests.methods.test_mdav import EVENT
+from tests.methods.test_microaggregation import WORDS, knowledge, read
+
+__all__ = ["knowledge"]  # a fixture
+
+
+def literal(log, release):
+    original, released = defaultdict(Counter), defaultdict(Counter)
+    names = log.user_text.to_pylist()
+    for event in log.events.to_pylist():
+        original[names[event["user_id"]]][log.query_text[event["query_id"]].as_py()] += 1
+    for row in pa.Table.from_batches(release.batches()).to_pylist():
+        released[row["user"]][row["query"]] += 1
+    found = []
+    for batch in release.user_map():
+        for row in batch.to_pylist():
+            record = released[row["released"]]
+            common = {user: (record & log).total() for user, log in original.items()}
+            best = [user for user, n in common.items() if n == max(common.values())]
+            found.append(1 / len(best) if row["original"] in best else 0)
+    return 100 * np.mean(found)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(EVENT, min_size=6, max_size=40),
+    st.sampled_from(["odp", "odp compact", "strings", "rules"]),
+    st.integers(2, 3),
+)
+def test_it_is_the_literal_comparison(knowledge, events, kind, k):
+    log = read(events)
+    if log.n_users < k:
+        return
+    method = {
+        "odp": qv.Odp(k=k, knowledge=knowledge),
+        "odp compact": qv.Odp(k=k, knowledge=knowledge, compact=True),
+        "strings": qv.Mdav(k=k, distance="strings"),
+        "rules": qv.Rules(max_characters=1000, users="fresh"),
+    }[kind]
+    release = method.anonymize(log, seed=1)
+    found = record_linkage(release)
+    assert found == pytest.approx(literal(log, release))
+    if kind != "rules":
+        assert found <= 100 / k + 1e-9
+
+
+def test_the_log_as_it_is_links_everybody_who_differs():
+    log = read([(u, f"{WORDS[u % 4]} {u}", 0) for u in range(8)])
+    assert record_linkage(qv.Rules(max_characters=1000, users="fresh").anonymize(log)) == 100
+
+
+def test_without_users_there_is_nothing_to_link():
+    log = read([(u, "alpha", 0) for u in range(8)])
+    with pytest.raises(QueryveilError, match="RL needs a release that was just made, with users"):
+        record_linkage(qv.Equality(k=2, users="drop").anonymize(log))
