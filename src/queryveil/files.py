@@ -105,9 +105,13 @@ class Folder(ABC):
     def remove(self) -> None:
         """Remove it and all in it."""
 
+
+class RemoteFolder(Folder):
+    """A folder that only what reaches it can read tables from."""
+
+    @abstractmethod
     def open_table(self, name: str) -> tuple[Any, Any]:
-        """The columns of a released table in it, and a way to read its batches, where only the folder knows how."""
-        raise NotImplementedError(name)
+        """The columns of a released table in it, and a way to read its batches."""
 
 
 class LocalFolder(Folder):

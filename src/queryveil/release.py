@@ -21,7 +21,7 @@ from queryveil.claims import Claim, Verdict
 from queryveil.draws import drawn
 from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError
-from queryveil.files import Folder, LocalFolder, local_folder
+from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog
 from queryveil.manifest import FORMAT_VERSION, Counts, Manifest
@@ -298,9 +298,9 @@ def check_target(place: Folder, format: str, overwrite: bool) -> None:
 
 
 def _open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
-    if isinstance(place, LocalFolder):
-        return writers.open_table(place.path / name)
-    return place.open_table(name)
+    if isinstance(place, RemoteFolder):
+        return place.open_table(name)
+    return writers.open_table(local_folder(str(place)).path / name)
 
 
 def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:

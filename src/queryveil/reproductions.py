@@ -148,6 +148,7 @@ def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
     }
     for found in links.values():
         _needs_links(found, base)
+    floors = {k: _by_lot(log, k, seed) for k in KS}
     everyone: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
     for level in range(1, min(LEVELS, base.taxonomy.height) + 1):
@@ -159,6 +160,9 @@ def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
                 row = srp(release, found, level)[-1]
                 everyone.append({"level": level, "k": k, "method": name, "SRP": row.mean})
                 best.append({"level": level, "k": k, "method": name, "SRP": row.best})
+            row = srp(floors[k], links["search (2012)"], level)[-1]
+            everyone.append({"level": level, "k": k, "method": "by lot", "SRP": row.mean})
+            best.append({"level": level, "k": k, "method": "by lot", "SRP": row.best})
     return [
         Figure("figure-2", "What is left of users' interests (SRP)", tuple(everyone), "level", "SRP", "method", "k"),
         Figure("figure-3", "SRP of the 100 users who keep most", tuple(best), "level", "SRP", "method", "k"),

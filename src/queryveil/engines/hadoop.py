@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from queryveil.engines.base import InFiles
 from queryveil.engines.spark import Spark, working
-from queryveil.files import Folder
+from queryveil.files import Folder, RemoteFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class HadoopFolder(Folder):
+class HadoopFolder(RemoteFolder):
     """A folder that is named by an address, such as `hdfs://host/path`.
 
     Args:

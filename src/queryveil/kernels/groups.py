@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.postings import postings
 
 SUMMED, RECORD = 0, 1
 """How a group draws the next user: by the sum of the similarities to its members, or by that to all of them as one."""
@@ -21,30 +22,6 @@ _NOBODY = np.int64(-1)
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
-
-
-@helper
-def _postings(
-    start: Longs, feature: Ints, count: Ints, alive: NDArray[np.bool_], features: int
-) -> tuple[Longs, Ints, Ints]:
-    """The living users of every feature, ascending, and their counts."""
-    post = np.zeros(features + 1, np.int64)
-    for u in range(len(start) - 1):
-        if alive[u]:
-            for i in range(start[u], start[u + 1]):
-                post[feature[i] + 1] += 1
-    for f in range(features):
-        post[f + 1] += post[f]
-    at = post.copy()
-    user = np.empty(post[-1], np.int32)
-    times = np.empty(post[-1], np.int32)
-    for u in range(len(start) - 1):
-        if alive[u]:
-            for i in range(start[u], start[u + 1]):
-                user[at[feature[i]]] = u
-                times[at[feature[i]]] = count[i]
-                at[feature[i]] += 1
-    return post, user, times
 
 
 @helper
@@ -130,7 +107,7 @@ def group_users(start: Longs, feature: Ints, count: Ints, features: int, k: int,
     group = np.full(n, -1, np.int32)
     alive = np.ones(n, np.bool_)
     living, groups = n, 0
-    post, user, times = _postings(start, feature, count, alive, features)
+    post, user, times = postings(start, feature, count, features, alive)
     posted = n
     near = np.full((n, _NEAR), -1, np.int32)
     near_row = np.zeros((n, _NEAR), np.int64)
@@ -142,7 +119,7 @@ def group_users(start: Longs, feature: Ints, count: Ints, features: int, k: int,
     heapq.heapify(heap)
     while living >= 2 * k:
         if living * 10 < posted * 8:
-            post, user, times = _postings(start, feature, count, alive, features)
+            post, user, times = postings(start, feature, count, features, alive)
             posted = living
         while True:
             _, one, other = heapq.heappop(heap)

@@ -63,25 +63,6 @@ def highest(start: Longs, node: Ints, parent: Ints, depth: Ints) -> tuple[Longs,
 
 
 @kernel
-def by_node(start: Longs, above: Ints, value: Ints, nodes: int) -> tuple[Longs, Ints, Ints]:
-    """The same lists by node: which users have it, ascending, and their values."""
-    post = np.zeros(nodes + 1, np.int64)
-    for i in range(len(above)):
-        post[above[i] + 1] += 1
-    for a in range(nodes):
-        post[a + 1] += post[a]
-    at = post.copy()
-    user = np.empty(len(above), np.int32)
-    values = np.empty(len(above), np.int32)
-    for u in range(len(start) - 1):
-        for i in range(start[u], start[u + 1]):
-            user[at[above[i]]] = u
-            values[at[above[i]]] = value[i]
-            at[above[i]] += 1
-    return post, user, values
-
-
-@kernel
 def shares(height: int) -> NDArray[np.int64]:
     """shares[a, d]: the similarity of two categories whose depths add up to d, the lowest common node being at a."""
     found = np.zeros((height + 1, 2 * height + 1), np.int64)
@@ -117,7 +98,7 @@ def similarities(
         share: What `shares` gives.
         distinct: All categories that anybody has.
         mine: What `highest` gives.
-        users: What `by_node` makes of it.
+        users: What `postings` makes of it.
         best: As long as there are nodes; for scratch.
     """
     n = len(start) - 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
-from queryveil.kernels.semantic import by_node
+from queryveil.kernels.postings import postings
 from queryveil.log import local
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
@@ -44,7 +44,13 @@ def record_linkage(release: Release) -> float:
         np.searchsorted(rows["record"].to_numpy(), np.append(records, records[-1:] + 1)),
         rows["query_id"].to_numpy(),
         rows["n"].to_numpy(),
-        by_node(searches.start, searches.query, searches.times.astype(np.int32), log.n_queries),
+        postings(
+            searches.start,
+            searches.query,
+            searches.times.astype(np.int32),
+            log.n_queries,
+            np.ones(log.n_users, np.bool_),
+        ),
         np.searchsorted(truth["record"].to_numpy(), np.append(records, records[-1:] + 1)),
         truth["user_id"].to_numpy(),
         log.n_users,

@@ -20,6 +20,7 @@ from queryveil.claims import IssuedQueries, RecordUsers
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import quotas, semantic
+from queryveil.kernels.postings import postings
 from queryveil.knowledge import Links, link
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.taxonomy import Taxonomy
@@ -65,15 +66,16 @@ def distances(interests: Interests) -> Callable[[int], Longs]:
     """A function that gives the distances of one user to all, as whole numbers of 2**-32."""
     total, tree = interests.total, interests.tree
     start, item, weight = interests.start, interests.item, interests.weight
+    everyone = np.ones(len(total), np.bool_)
     if tree is None:
-        users = semantic.by_node(start, item, weight.astype(np.int32), interests.items)
+        users = postings(start, item, weight.astype(np.int32), interests.items, everyone)
 
         def similarity(v: int) -> Longs:
             return semantic.common(v, start, item, weight, users)
 
     else:
         mine = semantic.highest(start, item, tree.parent, tree.depth)
-        above = semantic.by_node(*mine, len(tree))
+        above = postings(*mine, len(tree), everyone)
         share, distinct = semantic.shares(tree.height), np.unique(item)
 
         def similarity(v: int) -> Longs:
