@@ -99,9 +99,9 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims
-    if manifest.method == "mdav":
+    if manifest.method == "mdav" and given["distance"] == "semantic":
         return [IssuedQueries(), RecordUsers(users=given["k"], compact=given["compact"])]
-    if manifest.method in ("odp", "search"):
+    if manifest.method in ("odp", "search", "mdav"):
         compact = given["compact"]
         k = given["k"]
         shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]

@@ -22,7 +22,7 @@ from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import Links
+from queryveil.knowledge import Links, open_knowledge
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import record_tables
@@ -109,11 +109,19 @@ class Profiles:
         return np.diff(self.start) > 0
 
 
-def parts_of(users: int, k: int, grouping: Grouping) -> int:
-    """In how many blocks so many users are grouped."""
-    if grouping == "exact" or (grouping == "auto" and users <= EXACT):
+def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, block: int | None = None) -> int:
+    """In how many blocks so many users are grouped.
+
+    Args:
+        users: How many users there are.
+        k: Least users of a group.
+        grouping: `exact`, in `blocks`, or by the number of users.
+        exact: Most users that are grouped exactly by default; `EXACT` if not given.
+        block: Users of a block; `BLOCK` if not given.
+    """
+    if grouping == "exact" or (grouping == "auto" and users <= (exact or EXACT)):
         return 1
-    return max(1, round(users / max(BLOCK, 4 * k)))
+    return max(1, round(users / max(block or BLOCK, 4 * k)))
 
 
 def group_users(
@@ -139,9 +147,7 @@ def group_users(
     parts = parts_of(n, k, grouping)
     order = np.lexsort((ids, ~profiles.linked))
     if parts > 1:
-        total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
-        keys: list[NDArray[Any]] = [ids, -total, *_main_interests(profiles)]
-        order = np.lexsort(keys)
+        order = by_main_interests(profiles)
     # Inside a block, ties are settled as they are without blocks.
     blocks = [part[np.lexsort((part, ~profiles.linked[part]))] for part in np.array_split(order, parts)]
 
@@ -157,6 +163,14 @@ def group_users(
         group[users] = mine + first
         first += int(mine.max()) + 1
     return group, parts
+
+
+def by_main_interests(profiles: Profiles) -> Longs:
+    """Users in the order of what they have most of, level by level; of equals, who has more of everything first."""
+    n = len(profiles.start) - 1
+    total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
+    keys: list[NDArray[Any]] = [np.arange(n), -total, *_main_interests(profiles)]
+    return np.lexsort(keys)
 
 
 def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
@@ -248,8 +262,11 @@ class Microaggregation(Method):
         self.check(log)
         parts = parts_of(log.n_users, self.k, self.grouping)
         record_tables.link_queries(log, knowledge, linker, categories)
-        record_tables.count_interests(log, knowledge, self.levels)
-        record_tables.cut_blocks(log, knowledge, self.levels, parts)
+        record_tables.count_interests(log)
+        record_tables.count_levels(log, knowledge, self.levels)
+        tree = open_knowledge(knowledge).taxonomy
+        levels = min(self.levels, tree.height)
+        record_tables.cut_blocks(log, "SELECT user_id FROM users", log.n_users, len(tree), levels, parts)
         keys = _keys(log, self, seed, parts)
         record_tables.make_records(log, keys, k=self.k, linkage=self.linkage, by_repetition=self.by_repetition)
         found = record_tables.load_records(log, compact=self.compact)

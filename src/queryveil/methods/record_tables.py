@@ -88,20 +88,24 @@ def _hosts(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()).filter(good), host.filter(good)], schema=_HOSTS)
 
 
-def count_interests(log: QueryLog, knowledge: str, levels: int) -> None:
-    """Make the table `profiles` (user_id, node, level, n) of `links`."""
+def count_interests(log: QueryLog) -> None:
+    """Make the table `interests` (user_id, node, n) of `links`."""
     log.need("searchers")
     log.engine.materialize(
         "SELECT s.user_id AS user_id, l.node AS node, CAST(sum(s.events) AS BIGINT) AS n FROM searchers s"
         " JOIN links l ON l.query_id = s.query_id GROUP BY s.user_id, l.node",
         "interests",
     )
+
+
+def count_levels(log: QueryLog, knowledge: str, levels: int) -> None:
+    """Make the table `profiles` (user_id, node, level, n) of `interests`: the same on every level."""
     log.engine.map("SELECT user_id, node, n FROM interests", _Above(knowledge, levels), _COUNTS, "all interests")
     log.engine.materialize(
         'SELECT user_id, node, level, CAST(sum(n) AS BIGINT) AS n FROM "all interests" GROUP BY user_id, node, level',
         "profiles",
     )
-    log.engine.drop("interests", "all interests")
+    log.engine.drop("all interests")
 
 
 @dataclass(frozen=True)
@@ -122,27 +126,35 @@ class _Above:
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=_COUNTS)
 
 
-def cut_blocks(log: QueryLog, knowledge: str, levels: int, parts: int) -> None:
-    """Make the table `blocks` (user_id, block): users in the order of their main interests, cut into equal parts."""
-    tree = open_knowledge(knowledge).taxonomy
-    wanted = range(1, min(levels, tree.height) + 1)
+def cut_blocks(log: QueryLog, users: str, count: int, nodes: int, levels: int, parts: int) -> None:
+    """Make the table `blocks` (user_id, block): users in the order of their main interests, cut into equal parts.
+
+    Args:
+        log: The log, with the table `profiles`.
+        users: SQL of the user_id of those who take part.
+        count: How many they are.
+        nodes: How many nodes there are.
+        levels: On how many levels.
+        parts: How many blocks.
+    """
+    wanted = range(1, levels + 1)
     log.engine.materialize(
         "SELECT p.user_id AS user_id, p.level AS level, min(p.node) AS node FROM profiles p JOIN"
         " (SELECT user_id, level, max(n) AS n FROM profiles GROUP BY user_id, level) AS most"
         " ON most.user_id = p.user_id AND most.level = p.level AND most.n = p.n GROUP BY p.user_id, p.level",
         "main",
     )
-    names = ", ".join(f"coalesce(m{i}.node, {len(tree)}) AS m{i}" for i in wanted)
+    names = ", ".join(f"coalesce(m{i}.node, {nodes}) AS m{i}" for i in wanted)
     joins = "".join(f" LEFT JOIN main m{i} ON m{i}.user_id = u.user_id AND m{i}.level = {i}" for i in wanted)
     log.engine.number(
-        f"SELECT u.user_id AS user_id, {names}, -coalesce(t.n, 0) AS lack FROM users u LEFT JOIN"
+        f"SELECT u.user_id AS user_id, {names}, -coalesce(t.n, 0) AS lack FROM ({users}) AS u LEFT JOIN"
         " (SELECT user_id, CAST(sum(n) AS BIGINT) AS n FROM profiles GROUP BY user_id) AS t"
         f" ON t.user_id = u.user_id{joins}",
         (*(f"m{i}" for i in wanted), "lack", "user_id"),
         "places",
         "place",
     )
-    log.engine.map("SELECT user_id, place FROM places", _Cut(log.n_users, parts), _BLOCKS, "blocks")
+    log.engine.map("SELECT user_id, place FROM places", _Cut(count, parts), _BLOCKS, "blocks")
     log.engine.drop("main", "places")
 
 
@@ -336,7 +348,9 @@ def load_records(log: QueryLog, *, compact: bool) -> Found:
         f"SELECT count(*) AS n FROM users u LEFT JOIN ({linked}) AS l ON l.user_id = u.user_id WHERE l.user_id IS NULL"
     )
     (silent,) = engine.row('SELECT count(*) AS n FROM "group members" WHERE n = 0')
-    engine.drop("links", "profiles", "blocks", "made", "group members", "groups", "record queries", "copies")
+    engine.drop(
+        "links", "interests", "profiles", "blocks", "made", "group members", "groups", "record queries", "copies"
+    )
     return Found(sizes[0], sizes[1], sizes[2], unlinked, silent)
 
 
