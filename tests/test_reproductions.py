@@ -81,3 +81,11 @@ def test_too_few_users(tmp_path):
     (tmp_path / "log.tsv").write_text("user\tquery\na\tdog\nb\tcat\n")
     with pytest.raises(QueryveilError, match="groups of up to 5 users; the log has only 2"):
         reproduce("erola2011", qv.read_log(tmp_path / "log.tsv"))
+
+
+def test_batet2013(world):
+    lost, linked = reproduce("batet2013", *world)
+    assert {(row["k"], row["method"]) for row in lost.rows} == {(row["k"], row["method"]) for row in linked.rows}
+    assert len(lost.rows) == 6 * 5
+    assert all(0 < row["L"] <= 1 for row in lost.rows)
+    assert all(0 <= row["RL"] <= 1 / row["k"] for row in linked.rows)

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.measures import srp
-from queryveil.methods import Odp, Search
+from queryveil.measures import information_loss, record_linkage, srp, user_clusters
+from queryveil.methods import Mdav, Odp, Search
 from queryveil.methods.microaggregation import Microaggregation, Searches
+from queryveil.release import Release
 
 KS = (2, 3, 4, 5)
+BATET_KS = (2, 3, 4, 5, 6, 7)
 LEVELS = 5
 
 Tell = Callable[[str], None]
@@ -87,7 +89,7 @@ def reproduce(
     """Run the experiments of a paper on a log.
 
     Args:
-        paper: `erola2011` or `erola2012`.
+        paper: `erola2011`, `erola2012` or `batet2013`.
         log: The log.
         knowledge: Where queries are looked up; the papers used the Open Directory.
         resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
@@ -97,8 +99,9 @@ def reproduce(
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
     here = local(log, "reproduce")
-    if here.n_users < max(KS):
-        raise QueryveilError(f"The papers make groups of up to {max(KS)} users; the log has only {here.n_users}.")
+    most = max(BATET_KS if paper == "batet2013" else KS)
+    if here.n_users < most:
+        raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
     return PAPERS[paper](here, base, resolver or Clicks(), seed, tell or (lambda what: None))
 
@@ -169,12 +172,42 @@ def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
     ]
 
 
+def _batet2013(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+    """Figures 2 (L) and 3 (RL) for the methods that group users; L by the same categories for all."""
+    tell("linking")
+    phrases, terms = link(log, base, "phrases"), link(log, base, "terms")
+    for found in (phrases, terms):
+        _needs_links(found, base)
+    tell("clusters of the log")
+    clusters = user_clusters(log, phrases, seed=seed)
+    lost: list[dict[str, Any]] = []
+    linked: list[dict[str, Any]] = []
+    for k in BATET_KS:
+        made: dict[str, Callable[[int], Release]] = {
+            "semantic MDAV": lambda k: Mdav(k=k).release(log, phrases, seed=seed),
+            "without semantics": lambda k: Mdav(k=k, distance="strings").release(log, None, seed=seed),
+            "Navarro-Arribas 2012": lambda k: Mdav(k=k, distance="features").release(log, None, seed=seed),
+            "Erola 2011": lambda k: Odp(k=k).release(log, terms, seed=seed),
+            "by lot": lambda k: _by_lot(log, k, seed),
+        }
+        for name, make in made.items():
+            tell(f"k {k}, {name}")
+            release = make(k)
+            lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100})
+            linked.append({"k": k, "method": name, "RL": record_linkage(release) / 100})
+    title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
+    return [
+        Figure("figure-2", title, tuple(lost), "k", "L", "method"),
+        Figure("figure-3", "Users found by record linkage (RL)", tuple(linked), "k", "RL", "method"),
+    ]
+
+
 def _needs_links(links: Links, base: Knowledge) -> None:
     if not (links.taxonomy.depth[links.node] > 0).any():
         raise QueryveilError(f"No query of the log has a category in '{base.name}'; name another knowledge base.")
 
 
-def _by_lot(log: LocalLog, k: int, seed: int) -> Any:
+def _by_lot(log: LocalLog, k: int, seed: int) -> Release:
     """A release of groups that were drawn by lot: the floor."""
     order = np.random.default_rng(seed).permutation(log.n_users)
     group: NDArray[np.int32] = np.empty(log.n_users, np.int32)
@@ -185,4 +218,5 @@ def _by_lot(log: LocalLog, k: int, seed: int) -> Any:
 PAPERS: dict[str, Callable[[LocalLog, Knowledge, Resolver, int, Tell], list[Figure]]] = {
     "erola2011": _erola2011,
     "erola2012": _erola2012,
+    "batet2013": _batet2013,
 }

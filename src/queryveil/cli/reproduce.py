@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def reproduce(
     reader: options.Reader,
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="erola2011 or erola2012.", show_default=False)],
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="erola2011, erola2012 or batet2013.", show_default=False)
+    ],
     log: options.Logs,
     knowledge: Annotated[
         str, typer.Option("--knowledge", help="wordnet, or a directory that was built; erola2012 needs one.")

@@ -6,10 +6,9 @@ semantic microaggregation, Information Sciences 242 (2013), formula 10.
 
 import numpy as np
 
-from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
-from queryveil.log import local
+from queryveil.measures.records import original
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
 
@@ -27,11 +26,7 @@ def record_linkage(release: Release) -> float:
         100 times the mean probability over the released users. If at least k users share every record, it is at most
         100 / k.
     """
-    if release.log is None or release.fresh_users is None or "user" not in release.schema.names:
-        raise QueryveilError(
-            "RL needs a release that was just made, with users, which still knows whose record is whose."
-        )
-    log = local(release.log, "RL")
+    log = original(release, "RL")
     with loaded(release, log):
         rows = log.engine.table(
             'SELECT r."user" AS record, q.query_id AS query_id, count(*) AS n FROM released r'

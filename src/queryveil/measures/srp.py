@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
-from queryveil.log import local
+from queryveil.measures.records import records
 from queryveil.methods.microaggregation import Profiles, Searches
-from queryveil.release import Release, loaded
+from queryveil.release import Release
 
 BEST = 100
 
@@ -42,17 +41,7 @@ def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
         For each level: the sum over its categories c of min(n_original(c), n_released(c)), divided by that of
         n_original(c). The log as it is has 1; groups made by lot have 1/k if nobody shares an interest, else more.
     """
-    if release.log is None or release.fresh_users is None:
-        raise QueryveilError("SRP needs a release that was just made, which still knows whose record is whose.")
-    log = local(release.log, "SRP")
-    with loaded(release, log):
-        rows = log.engine.table(
-            "SELECT f.user_id AS user_id, q.query_id AS query_id, count(*) AS n FROM released r"
-            f' JOIN "{release.fresh_users}" f ON f."user" = r."user" JOIN queries q ON q.query = r.query'
-            " GROUP BY f.user_id, q.query_id ORDER BY f.user_id, q.query_id"
-        )
-    start = np.searchsorted(rows["user_id"].to_numpy(), np.arange(log.n_users + 1))
-    released = Searches(start, rows["query_id"].to_numpy(), rows["n"].to_numpy())
+    log, released = records(release, "SRP")
     shares = kept_shares(
         Profiles.of(Searches.of(log), links, levels), Profiles.of(released, links, levels), links.taxonomy.depth, levels
     )

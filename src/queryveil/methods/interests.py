@@ -265,3 +265,35 @@ def replaced(of: Longs, item: Ints, pool: tuple[Longs, Ints], key: bytes) -> Int
     start, query = pool
     size = (start[item + 1] - start[item]).astype(np.uint64)
     return query[start[item] + (lots(of, item, key) % size).astype(np.int64)]
+
+
+def own_counts(searches: Searches, group: Ints, of: NDArray[np.integer[Any]], query: Ints) -> tuple[Longs, Longs]:
+    """How many queries of the record of every group its own users issued, and how many it has.
+
+    Args:
+        searches: Who issued what.
+        group: The group of each user; -1 for one who has none.
+        of: The group of every query of a record.
+        query: The query.
+    """
+    typed = np.unique(group[searches.user].astype(np.int64) << 32 | searches.query)
+    own = np.isin(of.astype(np.int64) << 32 | query, typed)
+    return np.bincount(of, weights=own).astype(np.int64), np.bincount(of)
+
+
+def own_share(own: Longs, size: Longs) -> str:
+    """What share of records came from their own users, in a sentence.
+
+    Args:
+        own: How many queries of each record users of its group issued.
+        size: How many queries it has.
+    """
+    share = own / size
+    bands = "; ".join(
+        f"{name} in {int(((share >= least) & (share < below)).sum()):,}"
+        for name, least, below in (("under 10%", 0, 0.1), ("10 to 50%", 0.1, 0.5), ("50% and more", 0.5, 2))
+    )
+    return (
+        f"{own.sum() / size.sum():.1%} of the queries in records were issued by users of the group, the others by other"
+        f" users; by record: {bands}."
+    )

@@ -26,6 +26,8 @@ from queryveil.methods.interests import (
     distances,
     group_users,
     interests_of,
+    own_counts,
+    own_share,
     queries_of,
     replaced,
     representatives,
@@ -89,7 +91,7 @@ class Mdav(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Group users by MDAV and release a record for each group."""
         if not isinstance(log, LocalLog):
-            return self._release_by_tables(log, seed)
+            return self.release_by_tables(log, seed=seed)
         if self.distance == "semantic":
             return self.release(log, link(log, self.knowledge, self.linker), seed=seed)
         return self.release(log, None, seed=seed)
@@ -128,7 +130,7 @@ class Mdav(Method):
             )
         notes = self._notes(np.bincount(group[users]), parts, log.n_users - len(users))
         if self.distance == "semantic":
-            notes.append(_own(searches, group, of, query))
+            notes.append(own_share(*own_counts(searches, group, of, query)))
         load_records(log, group, of, query, compact=self.compact)
         return release_records(self, log, self._claims, seed=seed, notes=notes)
 
@@ -167,7 +169,7 @@ class Mdav(Method):
             notes.append(f"{left_out:,} users without a category are left out.")
         return notes
 
-    def _release_by_tables(self, log: QueryLog, seed: int) -> Release:
+    def release_by_tables(self, log: QueryLog, *, seed: int) -> Release:
         """The same release by tables, for a log that is not in the memory of this machine."""
         if self.distance == "features":
             raise QueryveilError(
@@ -190,10 +192,3 @@ class Mdav(Method):
         users = int(log.users_per_query[query_id])
         found = f"{users:,} issued it; which query stands for a category is drawn by lot"
         return [Reason("the query stands for a category of some record", None, found)]
-
-
-def _own(searches: Searches, group: Ints, of: Ints, query: Ints) -> str:
-    """What share of records came from their own users."""
-    typed = np.unique(group[searches.user].astype(np.int64) << 32 | searches.query)
-    own = np.bincount(of, weights=np.isin(of.astype(np.int64) << 32 | query, typed))
-    return mdav_tables.own_share(own, np.bincount(of))

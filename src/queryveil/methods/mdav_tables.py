@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from queryveil.knowledge import open_knowledge
 from queryveil.log import QueryLog
 from queryveil.methods import record_tables
-from queryveil.methods.interests import LEVELS, Interests, distances, group_users, lots, representatives
+from queryveil.methods.interests import LEVELS, Interests, distances, group_users, lots, own_share, representatives
 from queryveil.methods.record_tables import opened
 
 _MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "item", "draw")])
@@ -158,17 +157,3 @@ def load_records(log: QueryLog, *, compact: bool) -> Found:
     )
     found = record_tables.load_records(log, compact=compact)
     return Found(found.groups, found.least, found.most, own_share(shares["own"].to_numpy(), shares["n"].to_numpy()))
-
-
-def own_share(own: NDArray[np.int64], size: NDArray[np.int64]) -> str:
-    """What share of records came from their own users, in a sentence.
-
-    Args:
-        own: How many queries of each record users of its group issued.
-        size: How many queries it has.
-    """
-    share = own / size
-    return (
-        f"{own.sum() / size.sum():.1%} of the queries in records were issued by users of the group, from"
-        f" {share.min():.1%} to {share.max():.1%} in one record; the others by other users."
-    )

@@ -56,6 +56,12 @@ class Searches:
         start = np.searchsorted(found["user_id"].to_numpy(), np.arange(log.n_users + 1))
         return cls(start, found["query_id"].to_numpy(), found["events"].to_numpy())
 
+    def take(self, users: Longs) -> "Searches":
+        """Those of some users."""
+        size = np.diff(self.start)[users]
+        place = ranges(self.start[users], size)
+        return Searches(offsets(size), self.query[place], self.times[place])
+
     @property
     def size(self) -> Longs:
         """How many events each user has."""

@@ -1,0 +1,185 @@
+"""L: how much otherwise users fall into clusters once their log is anonymized.
+
+Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
+semantic microaggregation, Information Sciences 242 (2013), formulas 8 and 9.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.kernels.semantic import ONE
+from queryveil.knowledge import Links
+from queryveil.log import QueryLog, local
+from queryveil.measures.records import records
+from queryveil.methods.interests import Interests, distances, interests_of
+from queryveil.methods.microaggregation import Searches
+from queryveil.release import Release
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class UserClusters:
+    """Users of a log in clusters of like interests.
+
+    Attributes:
+        links: Where the queries of the log sit in a tree of topics.
+        users: The users; those without a category have nothing to lose and are not among them.
+        cluster: The cluster of each.
+        count: How many clusters there are.
+    """
+
+    links: Links
+    users: Longs
+    cluster: Ints
+    count: int
+
+
+def user_clusters(
+    log: QueryLog, links: Links, *, clusters: int | None = None, most: int = 200, sample: int = 5_000, seed: int = 0
+) -> UserClusters:
+    """Cluster the users of a log by average linkage under the semantic distance of Batet et al. 2013.
+
+    Args:
+        log: The log.
+        links: Where its queries sit in a tree of topics.
+        clusters: How many clusters; by default as many as the index of Calinski and Harabasz likes best.
+        most: Most clusters that it is asked about.
+        sample: Most users; of more, some are drawn. All pairs of them are compared.
+        seed: Decides who is drawn.
+    """
+    here = local(log, "L")
+    interests = interests_of(Searches.of(here), links)
+    users = np.flatnonzero(np.diff(interests.start))
+    if len(users) < 2:
+        raise QueryveilError("L needs at least two users with a category; name another knowledge base or linker.")
+    if len(users) > sample:
+        users = np.sort(np.random.default_rng(seed).choice(users, sample, replace=False))
+    if clusters is not None and not 1 <= clusters <= len(users):
+        raise QueryveilError(
+            f"The number of clusters must be from 1 to {len(users)}, the users. Got {clusters} instead."
+        )
+    far = _matrix(interests.take(users))
+    tree = _average_linkage(far)
+    count = best_count(far, tree, most) if clusters is None else clusters
+    return UserClusters(links, users, _cut(tree, count), count)
+
+
+def information_loss(release: Release, original: UserClusters) -> float:
+    """L, in per cent: 0 if the users of a release fall into the same clusters as in its log.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it.
+        original: The clusters of the log. The release is cut into as many.
+
+    Returns:
+        100 (2 - (I(A) + I(B)) / I(A ∩ B)), I being the entropy of a partition. A user who was left out, or whose record
+        has no category left, is as far as can be from all who have one.
+    """
+    _, released = records(release, "L")
+    interests = interests_of(released, original.links).take(original.users)
+    there = np.flatnonzero(np.diff(interests.start))
+    far = np.ones((len(original.users), len(original.users)))
+    if len(there):
+        far[np.ix_(there, there)] = _matrix(interests.take(there))
+    gone = np.setdiff1d(np.arange(len(far)), there)
+    far[np.ix_(gone, gone)] = 0
+    return 100 * partition_distance(original.cluster, _cut(_average_linkage(far), original.count))
+
+
+def partition_distance(one: Ints, other: Ints) -> float:
+    """The distance of two partitions by their entropies, from 0 (the same) to 1 (formula 8)."""
+    _, joint = np.unique(np.stack([one, other]), axis=1, return_inverse=True)
+    both = _entropy(joint)
+    return max(0.0, 2 - (_entropy(one) + _entropy(other)) / both) if both > 0 else 0.0
+
+
+def _entropy(label: NDArray[np.integer]) -> float:
+    share = np.unique(label, return_counts=True)[1] / len(label)
+    return float(-(share * np.log2(share)).sum())
+
+
+def _matrix(interests: Interests) -> Floats:
+    n = len(interests.start) - 1
+    row = distances(interests)
+    far = np.empty((n, n))
+
+    def fill(v: int) -> None:
+        far[v] = row(v) / ONE
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(fill, range(n)))
+    return far
+
+
+def _average_linkage(far: Floats) -> Floats:
+    from scipy.cluster.hierarchy import linkage
+    from scipy.spatial.distance import squareform
+
+    if len(far) == 1:
+        return np.empty((0, 4))
+    return np.asarray(linkage(squareform(far, checks=False), "average"))
+
+
+def _cut(tree: Floats, count: int) -> Ints:
+    """So many clusters: all merges but the last ones."""
+    return _clusters(tree, count)[1]
+
+
+def _clusters(tree: Floats, count: int) -> tuple[Longs, Ints]:
+    """The node of each cluster in the tree of merges, and the cluster of every user."""
+    n = len(tree) + 1
+    above = np.arange(2 * n - 1)
+    for i in range(n - count):
+        above[tree[i, :2].astype(np.int64)] = n + i
+    for node in range(2 * n - 2, -1, -1):  # a merge is numbered after what it merges
+        above[node] = above[above[node]]
+    nodes, cluster = np.unique(above[:n], return_inverse=True)
+    return nodes, cluster.astype(np.int32)
+
+
+def best_count(far: Floats, tree: Floats, most: int) -> int:
+    """The number of clusters with the highest index of Calinski and Harabasz, of equals the least.
+
+    Sums of squares about a mean are those of the squared distances of all pairs, divided by the number of users, so
+    that no mean is needed.
+
+    Args:
+        far: The distances of users.
+        tree: Their merges, as `scipy.cluster.hierarchy.linkage` gives them.
+        most: Most clusters.
+    """
+    n = len(far)
+    if n < 3:
+        return 1
+    count = min(most, n - 1)
+    nodes, cluster = _clusters(tree, count)
+    order = np.argsort(cluster, kind="stable")
+    start = np.searchsorted(cluster[order], np.arange(count))
+    squares = np.add.reduceat((far**2)[order], start, axis=0)
+    between = np.add.reduceat(squares[:, order], start, axis=1)
+    size = np.bincount(cluster).astype(float)
+    place = {int(node): i for i, node in enumerate(nodes)}
+    total = between.sum() / (2 * n)
+    best, found = -np.inf, 1
+    while count > 1:
+        within = (np.diag(between)[size > 0] / (2 * size[size > 0])).sum()
+        index = np.inf if within == 0 else (total - within) / (count - 1) / (within / (n - count))
+        if index >= best:
+            best, found = index, count
+        merge = n - count
+        a, b = (place.pop(int(node)) for node in tree[merge, :2])
+        between[a] += between[b]
+        between[:, a] += between[:, b]
+        size[a] += size[b]
+        size[b] = 0
+        place[n + merge] = a
+        count -= 1
+    return found

@@ -1,0 +1,93 @@
+"""L: clusters and the distance of partitions against the literal ones, and what it says of releases."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.errors import QueryveilError
+from queryveil.measures import information_loss, user_clusters
+from queryveil.measures.loss import _average_linkage, _cut, best_count, partition_distance
+from tests.methods.test_microaggregation import WORDS, knowledge, read
+from tests.oracles import clusters as oracle
+
+__all__ = ["knowledge"]  # a fixture
+
+
+@given(st.integers(3, 12), st.integers(0, 10_000))
+def test_clusters_are_those_of_the_literal_algorithm(n, seed):
+    points = np.random.default_rng(seed).random((n, 2))
+    far = np.linalg.norm(points[:, None] - points[None], axis=2)
+    tree = _average_linkage(far)
+    indices = {}
+    for count in range(2, n):
+        expected = oracle.average_linkage(far.tolist(), count)
+        label = _cut(tree, count)
+        assert sorted(np.flatnonzero(label == c).tolist() for c in range(count)) == expected
+        indices[count] = oracle.calinski_harabasz(far.tolist(), expected)
+    best = best_count(far, tree, n)
+    assert indices[best] == pytest.approx(max(indices.values()))
+    assert 2 <= best_count(far, tree, 3) <= 3
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
+def test_the_distance_of_partitions_is_the_formula(pairs):
+    one, other = (np.array(labels, np.int32) for labels in zip(*pairs, strict=True))
+    found = partition_distance(one, other)
+    assert found == pytest.approx(oracle.partition_distance(one.tolist(), other.tolist()), abs=1e-9)
+    assert 0 <= found <= 1
+    assert partition_distance(one, (one * 7 + 1) % 31) == 0
+
+
+@pytest.fixture(scope="module")
+def log():
+    """Four interests of ten users each, more or less."""
+    rng = np.random.default_rng(2)
+    return read(
+        [(u, WORDS[int(rng.choice([u % 4, rng.integers(4)], p=[0.9, 0.1]))], 0) for u in range(40) for _ in range(6)]
+    )
+
+
+def test_the_log_as_it_is_loses_nothing(knowledge, log):
+    clusters = user_clusters(log, qv.link(log, knowledge, "terms"))
+    assert clusters.count > 1
+    assert information_loss(qv.Rules(max_characters=1000, users="fresh").anonymize(log), clusters) == 0
+
+
+def test_like_users_lose_less_than_users_thrown_together(knowledge, log):
+    from queryveil.methods.microaggregation import Searches
+
+    links = qv.link(log, knowledge, "terms")
+    clusters = user_clusters(log, links, clusters=4)
+    assert len(set(clusters.cluster.tolist())) == 4
+    alike = qv.Mdav(k=3, knowledge=knowledge, linker="terms").anonymize(log)
+    thrown = np.random.default_rng(1).permutation(40).astype(np.int32) % 10
+    by_lot = qv.Odp(k=4).release_groups(log, Searches.of(log), thrown, parts=0, seed=1, notes=[])
+    assert information_loss(alike, clusters) < information_loss(by_lot, clusters) - 20
+
+
+def test_users_who_are_gone_are_a_loss(knowledge, log):
+    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=4)
+    release = qv.Equality(k=40).anonymize(log)
+    assert release.manifest.counts.users < 40
+    assert information_loss(release, clusters) > 0
+
+
+def test_a_sample_of_users(knowledge, log):
+    links = qv.link(log, knowledge, "terms")
+    some = user_clusters(log, links, sample=12, seed=3)
+    assert len(some.users) == 12
+    assert user_clusters(log, links, sample=12, seed=3).users.tolist() == some.users.tolist()
+    assert information_loss(qv.Rules(max_characters=1000, users="fresh").anonymize(log), some) == 0
+
+
+def test_what_cannot_be_clustered(knowledge, log):
+    links = qv.link(log, knowledge, "terms")
+    with pytest.raises(QueryveilError, match=r"must be from 1 to 40, the users\. Got 41 instead"):
+        user_clusters(log, links, clusters=41)
+    lone = read([(0, "alpha", 0), (1, "unknown", 0)])
+    with pytest.raises(QueryveilError, match="L needs at least two users with a category"):
+        user_clusters(lone, qv.link(lone, knowledge, "terms"))
+    with pytest.raises(QueryveilError, match="L needs a release that was just made"):
+        information_loss(qv.Equality(k=2, users="drop").anonymize(log), user_clusters(log, links))
