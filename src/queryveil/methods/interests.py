@@ -116,7 +116,10 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
     # Inside a block, ties are settled as they are without blocks.
     blocks = [np.sort(part) for part in np.array_split(order, parts)]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        spread: Callable[..., Iterable[Any]] = pool.map if parts == 1 else map
+        # A process of Spark's has one core, and is forked, so that threads are not for it.
+        along: Callable[..., Iterable[Any]] = map if threads == 1 else pool.map
+        # Rows of one block run side by side, or whole blocks: tasks that wait for tasks would wait for ever.
+        spread = along if parts == 1 else map
 
         def grouped(users: Longs) -> Ints:
             n, row = len(users), rows_of(users)
@@ -131,8 +134,7 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
                 pass
             return partition(n, k, matrix.__getitem__, matrix.sum(axis=1))
 
-        # The rows of one block, or whole blocks, run side by side: tasks that wait for tasks would wait for ever.
-        found = [grouped(blocks[0])] if parts == 1 else list(pool.map(grouped, blocks))
+        found = list((map if parts == 1 else along)(grouped, blocks))
     first = 0
     for users, mine in zip(blocks, found, strict=True):
         group[users] = mine + first
@@ -242,13 +244,14 @@ def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
     return np.repeat(group[user], taken), np.repeat(interests.item, taken)
 
 
-def lots(of: Longs, item: Ints, key: bytes) -> NDArray[np.uint64]:
+def lots(of: Ints, item: Ints, name: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
     """A random number for every item of a record, another one for each time that it stands there.
 
     Args:
-        of: What tells records apart.
+        of: Records.
         item: Items.
-        key: What the numbers follow from, together with these.
+        name: A number for each record, from the content of the log: ids differ between engines.
+        key: What the numbers follow from, together with name and item.
     """
     order = np.lexsort((item, of))
     fresh = np.ones(len(order), bool)
@@ -256,15 +259,15 @@ def lots(of: Longs, item: Ints, key: bytes) -> NDArray[np.uint64]:
     first = np.flatnonzero(fresh)
     turn = np.empty(len(order), np.int64)  # the first, second, ... of the same item in a record
     turn[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    mixed = keyed(key, (of.astype(np.uint64) << np.uint64(32)) | item.astype(np.uint64))
+    mixed = keyed(key, keyed(key, name)[of] + item.astype(np.uint64))
     return keyed(key, mixed + turn.astype(np.uint64))
 
 
-def replaced(of: Longs, item: Ints, pool: tuple[Longs, Ints], key: bytes) -> Ints:
+def replaced(of: Ints, item: Ints, pool: tuple[Longs, Ints], name: NDArray[np.uint64], key: bytes) -> Ints:
     """A query for every item of a record, drawn from all that the item has."""
     start, query = pool
     size = (start[item + 1] - start[item]).astype(np.uint64)
-    return query[start[item] + (lots(of, item, key) % size).astype(np.int64)]
+    return query[start[item] + (lots(of, item, name, key) % size).astype(np.int64)]
 
 
 def own_counts(searches: Searches, group: Ints, of: NDArray[np.integer[Any]], query: Ints) -> tuple[Longs, Longs]:

@@ -123,11 +123,12 @@ class Mdav(Method):
             group = np.full(log.n_users, -1, np.int32)
             group[users] = mine
             of, item = representatives(some, mine)
-            # The first user of a group stands for it: he is the same on all engines.
-            holder = users[np.unique(mine, return_index=True)[1]]
-            query = (
-                item if links is None else replaced(holder[of], item, queries_of(links), self._key(log, seed, parts))
-            )
+            query = item
+            if links is not None:
+                digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+                # The first user of a group gives it a name.
+                name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
+                query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
         notes = self._notes(np.bincount(group[users]), parts, log.n_users - len(users))
         if self.distance == "semantic":
             notes.append(own_share(*own_counts(searches, group, of, query)))

@@ -45,7 +45,7 @@ _USERS = "SELECT user_id FROM profiles GROUP BY user_id"
 
 def cut_blocks(log: QueryLog, knowledge: str | None, users: int, parts: int) -> None:
     """Make the table `blocks` (user_id, block) of the users with interests."""
-    nodes, levels = log.n_queries, 1
+    nodes, levels = 2**62, 1
     if knowledge is not None:
         tree = open_knowledge(knowledge).taxonomy
         nodes, levels = len(tree), min(LEVELS, tree.height)
@@ -59,10 +59,11 @@ def make_records(log: QueryLog, knowledge: str | None, key: bytes, k: int) -> No
     """
     engine = log.engine
     engine.map_groups(
-        "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n"
-        " FROM interests i JOIN blocks b ON b.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
+        "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
+        " u.digest AS digest FROM interests i JOIN blocks b ON b.user_id = i.user_id JOIN users u"
+        " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
         "block",
-        _Block(knowledge, log.n_queries, k, key),
+        _Block(knowledge, k, key),
         _MADE,
         "standing",
     )
@@ -103,7 +104,6 @@ class _Block:
     """The groups of a block, and the items of their records."""
 
     knowledge: str | None
-    queries: int
     k: int
     key: bytes
 
@@ -111,22 +111,24 @@ class _Block:
         column = {name: batch[name].to_numpy() for name in batch.schema.names}
         rows = np.lexsort((column["item"], column["user_id"]))
         users, first = np.unique(column["user_id"][rows], return_index=True)
-        item = column["item"][rows].astype(np.int32)
         tree = opened(self.knowledge).taxonomy if self.knowledge is not None else None
-        interests = Interests(
-            np.append(first, len(rows)), item, column["n"][rows], self.queries if tree is None else len(tree), tree
-        )
-        group = group_users(lambda some: distances(interests.take(some)), np.arange(len(users)), 1, self.k)
+        # Ids of queries may be any numbers; here they are places in a list.
+        names, place = np.unique(column["item"][rows], return_inverse=True)
+        if tree is not None:
+            names, place = np.arange(len(tree)), column["item"][rows]
+        interests = Interests(np.append(first, len(rows)), place.astype(np.int32), column["n"][rows], len(names), tree)
+        group = group_users(lambda some: distances(interests.take(some)), np.arange(len(users)), 1, self.k, 1)
         of, taken = representatives(interests, group)
         holder = users[np.unique(group, return_index=True)[1]]
-        draw = lots(holder[of], taken, self.key).view(np.int64)
+        digest = column["digest"][rows][first][np.unique(group, return_index=True)[1]].astype(np.uint64)
+        draw = lots(of, taken, digest, self.key).view(np.int64)
         none = np.zeros(len(users), np.int64)
         missing = np.concatenate([np.ones(len(users), bool), np.zeros(len(of), bool)])
         arrays = [
             pa.array(np.full(len(missing), column["block"][0])),
             pa.array(np.concatenate([group, of]).astype(np.int64)),
             pa.array(np.concatenate([users, holder[of]])),
-            pa.array(np.concatenate([none, taken]), mask=missing),
+            pa.array(np.concatenate([none, names[taken]]), mask=missing),
             pa.array(np.concatenate([none, draw]), mask=missing),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=_MADE)
