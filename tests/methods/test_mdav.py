@@ -42,8 +42,12 @@ def interests(bags, *, tree=TAXONOMY):
 
 
 def matrix(bags, **options):
-    row = distances(interests(bags, **options))
-    return np.array([row(v) for v in range(len(bags))]) / semantic.ONE
+    far = distances(interests(bags, **options))
+    found = np.array([far.row(v) for v in range(len(bags))])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_TILE", 2)
+        assert (far.matrix() == found).all()
+    return found / semantic.ONE
 
 
 @given(st.lists(BAG, min_size=1, max_size=6))

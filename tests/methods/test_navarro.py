@@ -51,8 +51,7 @@ def test_the_distance_is_the_literal_mean_of_its_parts(rows):
         hit = tuple(DOMAIN[row["url"]] for row in clicks if row["event"] == event["event_id"] and row["url"])
         of[event["user_id"]].append(oracle.Event(log.query_text[event["query_id"]].as_py(), time, hit))
     everyone = [event for events in of.values() for event in events]
-    row = Features.of(log, Searches.of(log)).rows_of(np.arange(log.n_users))
-    found = np.array([row(v) for v in range(log.n_users)]) / ONE
+    found = Features.of(log, Searches.of(log)).rows_of(np.arange(log.n_users)).matrix() / ONE
     for a in of:
         for b in of:
             expected = float(oracle.distance(of[a], of[b], everyone, number))

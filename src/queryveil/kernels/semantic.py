@@ -73,7 +73,7 @@ def shares(height: int) -> NDArray[np.int64]:
 
 
 @kernel
-def similarities(
+def one_way(
     v: int,
     start: Longs,
     node: Ints,
@@ -81,12 +81,59 @@ def similarities(
     parent: Ints,
     depth: Ints,
     share: NDArray[np.int64],
-    distinct: Ints,
     mine: tuple[Longs, Ints, Ints],
-    users: tuple[Longs, Ints, Ints],
     best: Longs,
 ) -> Longs:
-    """For every user, the similarities of his categories to those of v, and of those of v to his, by their weights.
+    """For every user, the similarities of his categories to the nearest ones of v, by their weights.
+
+    Args:
+        v: The user.
+        start: The categories of user u are node[start[u]:start[u + 1]].
+        node: Categories.
+        weight: How often.
+        parent: The node above each, which has a lower number.
+        depth: Its depth.
+        share: What `shares` gives.
+        mine: What `highest` gives.
+        best: As long as there are nodes; for scratch.
+    """
+    above_start, above, least = mine
+    first, last = above_start[v], above_start[v + 1]
+    # reach[j, d]: how similar a category of depth d is that lies below the j-th node of v and below none deeper.
+    reach = np.zeros((last - first + 1, share.shape[0]), np.int64)
+    best[0] = 0
+    at = first
+    for i in range(1, len(parent)):
+        j = best[parent[i]]
+        if at < last and above[at] == i:
+            at += 1
+            for d in range(depth[i], share.shape[0]):
+                reach[at - first, d] = max(reach[j, d], share[depth[i], d + least[at - 1]])
+            j = at - first
+        best[i] = j  # the number of the node of v that is the deepest at or above this one
+    for i in range(1, len(parent)):
+        best[i] = reach[best[i], depth[i]]
+    out = np.zeros(len(start) - 1, np.int64)
+    for u in range(len(start) - 1):
+        total = np.int64(0)
+        for i in range(start[u], start[u + 1]):
+            total += weight[i] * best[node[i]]
+        out[u] = total
+    return out
+
+
+@kernel
+def other_way(
+    v: int,
+    start: Longs,
+    node: Ints,
+    weight: Longs,
+    parent: Ints,
+    depth: Ints,
+    share: NDArray[np.int64],
+    users: tuple[Longs, Ints, Ints],
+) -> Longs:
+    """For every user, the similarities of the categories of v to the nearest ones of his, by their weights.
 
     Args:
         v: The user.
@@ -96,33 +143,11 @@ def similarities(
         parent: The node above each.
         depth: Its depth.
         share: What `shares` gives.
-        distinct: All categories that anybody has.
-        mine: What `highest` gives.
-        users: What `postings` makes of it.
-        best: As long as there are nodes; for scratch.
+        users: What `postings` makes of what `highest` gives.
     """
-    n = len(start) - 1
-    out = np.zeros(n, np.int64)
-    above_start, above, least = mine
+    out = np.zeros(len(start) - 1, np.int64)
     post, user, high = users
-    # How similar each category that there is is to the nearest of v: each is looked at once, whoever has it.
-    best[:] = 0
-    for i in range(above_start[v], above_start[v + 1]):
-        best[above[i]] = least[i]
-    nearest = np.zeros(len(distinct), np.int64)
-    for i in range(len(distinct)):
-        at = distinct[i]
-        while depth[at] > 0:
-            if best[at] > 0:
-                nearest[i] = max(nearest[i], share[depth[at], depth[distinct[i]] + best[at]])
-            at = parent[at]
-    best[:] = 0
-    for i in range(len(distinct)):
-        best[distinct[i]] = nearest[i]
-    for u in range(n):
-        for i in range(start[u], start[u + 1]):
-            out[u] += weight[i] * best[node[i]]
-    found = np.zeros(n, np.int64)
+    found = np.zeros(len(start) - 1, np.int64)
     for i in range(start[v], start[v + 1]):
         at = top = node[i]
         while depth[at] > 0:

@@ -107,16 +107,8 @@ def _entropy(label: NDArray[np.integer]) -> float:
 
 
 def _matrix(interests: Interests) -> Floats:
-    n = len(interests.start) - 1
-    row = distances(interests)
-    far = np.empty((n, n))
-
-    def fill(v: int) -> None:
-        far[v] = row(v) / ONE
-
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, range(n)))
-    return far
+        return distances(interests).matrix(pool.map) / ONE
 
 
 def _average_linkage(far: Floats) -> Floats:

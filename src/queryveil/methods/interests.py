@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,43 @@ from queryveil.methods.microaggregation import Profiles, Searches, by_main_inter
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
-Rows = Callable[[Longs], Callable[[int], Longs]]
-"""Gives, of some users, the function that gives the distances of one of them to all of them."""
+Spread = Callable[..., Iterable[Any]]
+"""`map`, or one that runs side by side."""
 
+
+@dataclass(frozen=True)
+class Distances:
+    """The distances of users, as whole numbers."""
+
+    n: int
+    row: Callable[[int], Longs]
+    """Gives those of one user to all."""
+    half: Callable[[int], Longs] | None = None
+    """If this is cheaper: gives what counts from all users to one. Both ways together make `joined`."""
+    joined: Callable[[Longs, slice, slice], Longs] | None = None
+
+    def matrix(self, spread: Spread = map) -> Longs:
+        """All of them."""
+        found = np.empty((self.n, self.n), np.int64)
+        make = self.half or self.row
+
+        def fill(v: int) -> None:
+            found[v] = make(v)
+
+        for _ in spread(fill, range(self.n)):
+            pass
+        if self.joined is not None:
+            for one, other in combinations_with_replacement(range(0, self.n, _TILE), 2):
+                a, b = slice(one, one + _TILE), slice(other, other + _TILE)
+                found[a, b] = self.joined(found[a, b] + found[b, a].T, a, b)
+                found[b, a] = found[a, b].T
+        return found
+
+
+Rows = Callable[[Longs], Distances]
+"""The distances of some users."""
+
+_TILE = 1_000
 MATRIX = 10_000
 """Users whose distances are all kept; of more users, rows are made when they are asked for."""
 LEVELS = 5
@@ -70,36 +105,37 @@ class Interests:
         return np.add.reduceat(self.weight, self.start[:-1])
 
 
-def distances(interests: Interests) -> Callable[[int], Longs]:
-    """A function that gives the distances of one user to all, as whole numbers of 2**-32."""
+def distances(interests: Interests) -> Distances:
+    """The distances of users, in units of 2**-32."""
     total, tree = interests.total, interests.tree
     start, item, weight = interests.start, interests.item, interests.weight
-    everyone = np.ones(len(total), np.bool_)
+    n, everyone = len(total), np.ones(len(total), np.bool_)
+
+    def joined(similar: Longs, a: slice, b: slice) -> Longs:
+        return np.asarray(semantic.ONE - similar // (total[a, None] + total[None, b]))
+
+    def row_of(both: Callable[[int], Longs]) -> Callable[[int], Longs]:
+        return lambda v: np.asarray(semantic.ONE - both(v) // (total + total[v]))
+
     if tree is None:
         users = postings(start, item, weight.astype(np.int32), interests.items, everyone)
+        return Distances(n, row_of(lambda v: semantic.common(v, start, item, weight, users)))
+    # Of a large tree, few nodes are at or above an item of anybody.
+    above, place, high = semantic.highest(start, item, tree.parent, tree.depth)
+    nodes = np.unique(np.append(place, 0))
+    parent, depth = np.searchsorted(nodes, tree.parent[nodes]).astype(np.int32), tree.depth[nodes]
+    mine = above, np.searchsorted(nodes, place).astype(np.int32), high
+    at, share = np.searchsorted(nodes, item).astype(np.int32), semantic.shares(tree.height)
+    users = postings(*mine, len(nodes), everyone)
 
-        def similarity(v: int) -> Longs:
-            return semantic.common(v, start, item, weight, users)
+    def there(v: int) -> Longs:
+        scratch = np.empty(len(nodes), np.int64)
+        return semantic.one_way(v, start, at, weight, parent, depth, share, mine, scratch)
 
-    else:
-        # Of a large tree, few nodes are at or above an item of anybody.
-        above, place, high = semantic.highest(start, item, tree.parent, tree.depth)
-        nodes = np.unique(np.append(place, 0))
-        parent, depth = np.searchsorted(nodes, tree.parent[nodes]).astype(np.int32), tree.depth[nodes]
-        mine = above, np.searchsorted(nodes, place).astype(np.int32), high
-        users = postings(*mine, len(nodes), everyone)
-        at = np.searchsorted(nodes, item).astype(np.int32)
-        share, distinct = semantic.shares(tree.height), np.unique(at)
+    def back(v: int) -> Longs:
+        return semantic.other_way(v, start, at, weight, parent, depth, share, users)
 
-        def similarity(v: int) -> Longs:
-            scratch = np.empty(len(nodes), np.int64)
-            return semantic.similarities(v, start, at, weight, parent, depth, share, distinct, mine, users, scratch)
-
-    def row(v: int) -> Longs:
-        found: Longs = semantic.ONE - similarity(v) // (total + total[v])
-        return found
-
-    return row
+    return Distances(n, row_of(lambda v: there(v) + back(v)), there, joined)
 
 
 def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | None = None) -> Ints:
@@ -117,22 +153,17 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
     blocks = [np.sort(part) for part in np.array_split(order, parts)]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         # A process of Spark's has one core, and is forked, so that threads are not for it.
-        along: Callable[..., Iterable[Any]] = map if threads == 1 else pool.map
+        along: Spread = map if threads == 1 else pool.map
         # Rows of one block run side by side, or whole blocks: tasks that wait for tasks would wait for ever.
         spread = along if parts == 1 else map
 
         def grouped(users: Longs) -> Ints:
-            n, row = len(users), rows_of(users)
-            if n > MATRIX:
-                return partition(n, k, row, np.fromiter(spread(lambda v: row(v).sum(), range(n)), np.int64, n))
-            matrix = np.empty((n, n), np.int64)
-
-            def fill(v: int) -> None:
-                matrix[v] = row(v)
-
-            for _ in spread(fill, range(n)):
-                pass
-            return partition(n, k, matrix.__getitem__, matrix.sum(axis=1))
+            far = rows_of(users)
+            if far.n > MATRIX:
+                sums = np.fromiter(spread(lambda v: far.row(v).sum(), range(far.n)), np.int64, far.n)
+                return partition(far.n, k, far.row, sums)
+            matrix = far.matrix(spread)
+            return partition(far.n, k, matrix.__getitem__, matrix.sum(axis=1))
 
         found = list((map if parts == 1 else along)(grouped, blocks))
     first = 0

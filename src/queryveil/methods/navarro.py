@@ -20,6 +20,7 @@ from queryveil.kernels.semantic import ONE
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog
+from queryveil.methods.interests import Distances
 from queryveil.methods.microaggregation import Profiles, Searches, by_main_interests
 
 Longs = NDArray[np.int64]
@@ -85,8 +86,8 @@ class Features:
             Profiles(self.start, self.domain, self.clicks.astype(np.int32), np.ones(self.domains, np.int32))
         )
 
-    def rows_of(self, users: Longs) -> Callable[[int], Longs]:
-        """A function that gives the distances of one of some users to all of them, as whole numbers of 2**-32.
+    def rows_of(self, users: Longs) -> Distances:
+        """The distances of some users, in units of 2**-32.
 
         The distance is the mean of its parts, without those for which the log has nothing: times, or clicks. Who has
         no time or no click is far from those who have, and near to those who have not.
@@ -110,7 +111,7 @@ class Features:
                 total += part(v)
             return total // len(parts)
 
-        return row
+        return Distances(len(users), row)
 
     def _clicks(self, users: Longs) -> Callable[[int], Longs]:
         """Half of what the shares of domains differ by."""
