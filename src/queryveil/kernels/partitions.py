@@ -32,8 +32,8 @@ def _child(lines: tuple[Longs, Ints], depth: Ints, above: int, item: int) -> np.
 
 @helper
 def _weigh(
-    members: Ints, start: Longs, item: Ints, nodes: Ints, shut: Bools, lines: tuple[Longs, Ints], depth: Ints, end: Ints,
-    weight: Longs, gain: Longs, below: Longs,
+    members: Ints, start: Longs, item: Ints, nodes: Ints, shut: Bools, lines: tuple[Longs, Ints], depth: Ints,
+    end: Ints, weight: Longs, gain: Longs, below: Longs,
 ) -> None:  # fmt: skip
     """What a partition gains by each of its nodes that is not shut, and how many items it has below them."""
     gain[: len(nodes)] = 0
@@ -265,9 +265,9 @@ def partition_transactions(
         members = order[low : wait_order[waiting + 1]]
         width = wait_start[waiting + 1] - wait_start[waiting]
         nodes[:width] = wait_nodes[wait_start[waiting] : wait_start[waiting + 1]]
-        # A node that cannot be split is shut, and stays so in what becomes of the partition. Either fewer than k agree in
-        # a set of its children, and of a part of the partition no more do. Or what agrees came back to a left-over that
-        # it could not fill; then both have fewer than 2k transactions, which never part again.
+        # A node that was tried is shut, and stays so in what keeps it. Either fewer than k agree in a set of its
+        # children, and of a part of them no more do. Or those who agree came back to a left-over that could not be
+        # filled; then both together are fewer than 2k, who never part again.
         shut[:width] = wait_shut[wait_start[waiting] : wait_start[waiting + 1]]
         label = labels[: len(members)]
         _weigh(members, start, item, nodes[:width], shut, lines, depth, end, weight, gain, below)
