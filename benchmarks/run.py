@@ -4,9 +4,10 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations, knowledge, microaggregation, spark
+from benchmarks import affinity, foundations, generalization, knowledge, microaggregation, spark
 
 REPORTS = {
+    "generalization": generalization.report,
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,
     "affinity": affinity.report,
