@@ -112,6 +112,14 @@ def test_the_node_that_gains_most_goes_first():
     assert named(found) == [([0, 1], "apple banana meat"), ([2, 3], "orange meat")]
 
 
+def test_a_leaf_has_no_penalty():
+    tree = Taxonomy.from_paths(pa.array(["u/a", "u/b", "u/c", "v/p/1", "v/p/2", "v/q/3", "v/q/4", "v/q/5"]))
+    at = {tree.path(node): node for node in range(len(tree))}
+    found = [{at[a], at[b]} for a in ("u/a", "u/b") for b in ("v/p/1", "v/q/3")]
+    # Each item below u gains 3 - 0 leaves, those below v 5 - 2 and 5 - 3.
+    assert partitioned(tree, found, 2) == [([0, 1], [at["u/a"], at["v"]]), ([2, 3], [at["u/b"], at["v"]])]
+
+
 def test_a_left_over_takes_the_last_transactions_of_the_largest():
     found = partitioned(FOOD, plain(*["apple"] * 4, *["beef"] * 4, "milk"), 3)
     assert named(found) == [([0, 1, 2], "apple"), ([3, 7, 8], "food"), ([4, 5, 6], "beef")]

@@ -84,3 +84,6 @@ def test_the_child_with_the_fewest_users_comes_back_to_those_that_stay():
     queries = [("pug", [0, 1, 2]), ("manx", [3, 4]), ("bird", [5, 6]), ("", [7])]
     assert named(queries, 2) == ["pug", "animal", "bird", "animal"]
     assert named([*queries, ("animal", [8])], 2) == ["pug", "manx", "bird", "animal", "animal"]
+    # Birds and cats have two users each; that two more had birds among other things does not count.
+    queries = [("pug bird", [0, 1]), ("pug", [2, 3, 4]), ("bird", [5, 6]), ("manx", [7, 8]), ("", [9])]
+    assert named(queries, 2) == ["pug", "pug", "bird", "animal", "animal"]
