@@ -21,10 +21,10 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
             run(f"{HERE}:prepare", users)
     yield "| transactions | items each | seconds | peak memory | kernel alone | partitions | nodes each | GGD |"
     yield "|---|---|---|---|---|---|---|---|"
-    yield from _rows("partitioned", sizes, times, "items", "partitions", "nodes", "ggd")
+    yield from _rows("partitioned", sizes, times, "items", "each", "partitions", "nodes", "ggd")
     yield "| distinct queries | query, user | seconds | peak memory | kernel alone | clusters | at the root | depth |"
     yield "|---|---|---|---|---|---|---|---|"
-    yield from _rows("clustered", sizes, times, "pairs", "clusters", "root", "depth")
+    yield from _rows("clustered", sizes, times, "pairs", "pairs", "clusters", "root", "depth")
 
 
 def _rows(contender: str, sizes: list[int], times: int, unit: str, *told: str) -> Iterator[str]:
@@ -33,14 +33,14 @@ def _rows(contender: str, sizes: list[int], times: int, unit: str, *told: str) -
     for users in sizes:
         cost = run(f"{HERE}:{contender}", users, times=times)
         found = json.loads(cost.told)
-        work.append(found["size"])
+        work.append(found[unit])
         seconds.append(cost.seconds)
         yield (
-            f"| {found['size']:,} | {found[unit]} | {cost.seconds:.2f} s | {cost.peak_gib:.1f} GiB"
-            f" | {found['kernel']} | {' | '.join(found[name] for name in told)} |"
+            f"| {found['size']:,} | {found[told[0]]:,} | {cost.seconds:.2f} s | {cost.peak_gib:.1f} GiB"
+            f" | {found['kernel']} | {' | '.join(found[name] for name in told[1:])} |"
         )
     for (a, b), (x, y) in zip(pairwise(work), pairwise(seconds), strict=True):
-        yield f"\nGrowth exponent from {a:,} to {b:,}: {math.log(y / x) / math.log(b / a):.2f}."
+        yield f"\nGrowth exponent from {a:,} to {b:,} {unit}: {math.log(y / x) / math.log(b / a):.2f}."
     yield ""
 
 
@@ -110,7 +110,8 @@ def partitioned(users: str) -> None:
         json.dumps(
             {
                 "size": len(part),
-                "items": f"{len(item) / len(part):.1f}",
+                "items": len(item),
+                "each": round(len(item) / len(part), 1),
                 "kernel": kernel,
                 "partitions": f"{len(size):,}",
                 "nodes": f"{(size * width).sum() / len(part):.2f}",
@@ -133,7 +134,7 @@ def clustered(users: str) -> None:
         json.dumps(
             {
                 "size": len(found),
-                "pairs": f"{len(log[3]):,}",
+                "pairs": len(log[3]),
                 "kernel": kernel,
                 "clusters": f"{len(np.unique(found)):,}",
                 "root": f"{(found == 0).mean():.1%}",

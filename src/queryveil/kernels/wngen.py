@@ -16,7 +16,36 @@ Longs = NDArray[np.int64]
 
 
 @helper
-def _meet(user_start: Longs, user: Ints, query: int, met: Longs, stamp: int) -> np.int64:
+def _by_node(start: Longs, node: Ints, nodes: int) -> Ints:
+    """The queries in the order of their first nodes, those without any first."""
+    n = len(start) - 1
+    key = np.zeros(n, np.int32)
+    place = np.zeros(nodes + 2, np.int64)
+    for q in range(n):
+        if start[q] < start[q + 1]:
+            key[q] = node[start[q]] + 1
+        place[key[q] + 1] += 1
+    place = np.cumsum(place)
+    order = np.empty(n, np.int32)
+    for q in range(n):
+        order[place[key[q]]] = q
+        place[key[q]] += 1
+    return order
+
+
+@helper
+def _rearranged(order: Ints, start: Longs, value: Ints) -> tuple[Longs, Ints]:
+    """Lists in another order."""
+    first, out = np.zeros(len(order) + 1, np.int64), np.empty(len(value), np.int32)
+    for j in range(len(order)):
+        size = start[order[j] + 1] - start[order[j]]
+        first[j + 1] = first[j] + size
+        out[first[j] : first[j + 1]] = value[start[order[j]] : start[order[j] + 1]]
+    return first, out
+
+
+@helper
+def _meet(user_start: Longs, user: Ints, query: int, met: Ints, stamp: int) -> np.int64:
     """How many users of a query were not yet met in this count."""
     found = np.int64(0)
     for i in range(user_start[query], user_start[query + 1]):
@@ -105,9 +134,13 @@ def cluster_queries(
         k: Least users of a cluster. If all queries together have fewer, they are one cluster at the root.
     """
     n = len(start) - 1
+    # The order of queries plays no part, but those of a cluster should lie together in memory.
+    given = _by_node(start, node, len(parent))
+    start, node = _rearranged(given, start, node)
+    user_start, user = _rearranged(given, user_start, user)
     lines = ancestors(parent, depth, np.arange(len(parent)).astype(np.int32))
     out = np.zeros(n, np.int32)
-    met, stamp = np.zeros(users, np.int64), 0
+    met, stamp = np.zeros(users, np.int32), 0
     place = np.zeros(len(parent), np.int64)
     child, query = np.empty(len(parent), np.int32), np.empty(len(node), np.int32)
     taken = np.zeros(len(parent), np.int64)  # users of what each child took
@@ -179,4 +212,6 @@ def cluster_queries(
                 place[out[q]] += 1
         members[:total] = room[:total]
         place[child[:found]] = 0
-    return out
+    found_at = np.empty(n, np.int32)
+    found_at[given] = out
+    return found_at
