@@ -59,6 +59,14 @@ def test_every_cluster_has_k_users_and_is_above_its_queries(drawn, k):
         assert at == 0 or any(at <= node < tree.end[at] for node in nodes)
 
 
+@given(logs(), st.integers(1, 5), st.randoms(use_true_random=False))
+def test_the_order_of_queries_plays_no_part(drawn, k, draws):
+    tree, queries = drawn
+    order = draws.sample(range(len(queries)), len(queries))
+    found = clustered(tree, queries, k)
+    assert clustered(tree, [queries[q] for q in order], k) == [found[q] for q in order]
+
+
 def test_clusters_go_as_deep_as_users_allow():
     queries = [("poodle", [0, 1]), ("poodle", [2]), ("pug", [0]), ("pug", [1, 2]), ("siamese", [3, 4]), ("manx", [5])]
     assert named(queries, 3) == ["poodle", "poodle", "pug", "pug", "cat", "cat"]
