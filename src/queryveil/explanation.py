@@ -49,5 +49,7 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     query_id = log.find(text)
     if query_id is None:
         return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))
-    rows = sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
+    rows = 0
+    if "query" in release.schema.names:
+        rows = sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
     return Explanation(text, rows, tuple(METHODS[manifest.method](**manifest.parameters).explain(log, query_id)))

@@ -132,6 +132,77 @@ class Release:
         return release
 
     @classmethod
+    def of_items(
+        cls,
+        log: QueryLog,
+        items: str,
+        names: pa.Array,
+        *,
+        method: str,
+        parameters: Mapping[str, Any],
+        claims: Sequence[Claim],
+        limits: Sequence[str],
+        seed: int,
+        users: Literal["fresh", "drop"] = "fresh",
+        notes: Sequence[str] = (),
+    ) -> "Release":
+        """A release of nodes of a tree in the place of queries, under fresh user ids in random order.
+
+        Args:
+            log: The original log.
+            items: SQL that gives event_id, user_id and node.
+            names: What every node is called.
+            method: The name of the method.
+            parameters: Its parameters.
+            claims: What the release promises.
+            limits: What it does not promise, in plain words.
+            seed: Decides all that is random.
+            users: Whether users stay apart under fresh ids, or are dropped.
+            notes: Sentences for the report about what the method did.
+        """
+        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        # A node takes the place of the query all the way; only its text comes from elsewhere.
+        rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"
+        made = _shuffled_rows(log, rows, None, draws, users, ())
+        schema = pa.schema([(name, writers.type_of(name)) for name in _item_columns(users)])
+        n_rows, n_items = log.engine.row(
+            f'SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM (SELECT query_id, count(*) AS n FROM "{made.rows}"'
+            " GROUP BY query_id) AS items"
+        )
+        (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+        manifest = Manifest(
+            method=method,
+            parameters=dict(parameters),
+            seed=seed,
+            claims=tuple(claims),
+            limits=tuple(limits),
+            notes=tuple(notes),
+            input_fingerprint=log.fingerprint,
+            input_counts=counts_of(log),
+            counts=Counts(
+                rows=n_rows or 0,
+                events=n_rows or 0,
+                users=n_users if users == "fresh" else None,
+                queries=n_items,
+                clicks=0,
+            ),
+            bands=bands(log.frequencies()),
+            columns=tuple(schema.names),
+        )
+        ordered = log.engine.ordered(made.rows)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in ordered():
+                node = batch["query_id"]
+                found = {"user": batch["user"], "item": names.take(node), "node": node}
+                arrays = [found[field.name].cast(field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh)
+        weakref.finalize(release, log.engine.drop, *made)
+        return release
+
+    @classmethod
     def load(cls, path: str | Path | Folder) -> "Release":
         """Open a release directory.
 
@@ -379,6 +450,10 @@ def _shuffled_rows(
     )
     engine.drop("kept", "members")
     return made
+
+
+def _item_columns(users: str) -> list[str]:
+    return [*(["user"] if users == "fresh" else []), "item", "node"]
 
 
 def _schema(users: str, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:

@@ -33,6 +33,8 @@ def share(part: int, whole: int) -> str:
 
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """What was kept: a row each for events, users, queries and clicks."""
+    if "item" in manifest.columns:
+        return _item_rows(manifest)
     rows = []
     records = _records(manifest)
     for name in ("queries", "events", "users", "clicks"):
@@ -50,13 +52,27 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     return rows
 
 
+def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """Of generalized items there is no share of queries."""
+    before, after = manifest.input_counts, manifest.counts
+    users = ("not told apart", "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+    return [
+        ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
+        ("events", f"{before.events:,}", f"{after.rows:,} items", "-"),
+        ("users", f"{before.users:,}", *users),
+        ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
+    ]
+
+
 def _records(manifest: Manifest) -> RecordUsers | None:
     """The claim that users share records, if the release makes it."""
     return next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
 
 
 def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
-    """What was kept, by how many users issued a query."""
+    """What was kept, by how many users issued a query; nothing to tell of generalized items."""
+    if "item" in manifest.columns:
+        return []
     return [
         (
             band.label,
@@ -85,8 +101,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "\n".join(f"- {limit}" for limit in manifest.limits),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
-        "By how many users issued a query:",
-        _table(("queries of", "distinct queries", "kept", "events", "kept"), band_rows(manifest)),
+        *_bands(manifest),
         *(["## Notes", "\n".join(f"- {escape(note)}" for note in manifest.notes)] if manifest.notes else []),
         "## Parameters",
         _table(("parameter", "value"), parameters),
@@ -94,6 +109,14 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _bands(manifest: Manifest) -> list[str]:
+    rows = band_rows(manifest)
+    if not rows:
+        return ["Queries are not published: items stand for the nouns in them."]
+    head = ("queries of", "distinct queries", "kept", "events", "kept")
+    return ["By how many users issued a query:", _table(head, rows)]
 
 
 def _plain(value: object) -> str:

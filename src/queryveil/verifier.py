@@ -7,8 +7,10 @@ from queryveil.bands import bands
 from queryveil.claims import (
     AffineUsers,
     AllUsers,
+    BagUsers,
     Claim,
     CombinationUsers,
+    ConceptUsers,
     IssuedQueries,
     PartOfLog,
     QuerySpelling,
@@ -20,7 +22,9 @@ from queryveil.claims import (
     TimesRounded,
     Verdict,
 )
+from queryveil.claims.generalized import tree_digest
 from queryveil.files import Folder
+from queryveil.knowledge import recall_knowledge
 from queryveil.log import QueryLog
 from queryveil.manifest import Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
@@ -106,6 +110,10 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         k = given["k"]
         shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]
         return [IssuedQueries(), *shared, AllUsers(compact=compact)]
+    if manifest.method in ("clump", "partition", "wngen"):
+        base = recall_knowledge(given["knowledge"])
+        kind = ConceptUsers if manifest.method == "wngen" else BagUsers
+        return [kind(users=given["k"], knowledge=given["knowledge"], tree=tree_digest(base))]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:
@@ -133,6 +141,8 @@ def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     claim = "The table has no column but those that the claims cover."
     allowed = {"user", "event", "query", "rank", "url"}
     for promise in release.manifest.claims:
+        if isinstance(promise, BagUsers | ConceptUsers):
+            allowed = {"user", "item", "node"}
         if isinstance(promise, RowUsers | CombinationUsers):
             allowed |= set(promise.columns)
         if isinstance(promise, RecordUsers) and promise.compact:
@@ -178,7 +188,7 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         "rows": "count(*)",
         "events": "count(DISTINCT event)" if "event" in columns else None,
         "users": 'count(DISTINCT "user")' if "user" in columns else None,
-        "queries": "count(DISTINCT query)",
+        "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
         "clicks": "count(url)" if "url" in columns else None,
     }
     asked = {name: sql for name, sql in count.items() if sql is not None}
@@ -188,6 +198,8 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         kept = log.frequencies(
             f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+            if "query" in columns
+            else None
         )
     claim = "The manifest counts right."
     for name, number in zip(asked, found, strict=True):

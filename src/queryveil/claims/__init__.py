@@ -11,13 +11,16 @@ from pydantic import Field
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
+from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
 AnyClaim = Annotated[
     AffineUsers
     | AllUsers
+    | BagUsers
     | CombinationUsers
+    | ConceptUsers
     | IssuedQueries
     | PartOfLog
     | QuerySpelling
@@ -34,9 +37,11 @@ __all__ = [
     "AffineUsers",
     "AllUsers",
     "AnyClaim",
+    "BagUsers",
     "Claim",
     "Columns",
     "CombinationUsers",
+    "ConceptUsers",
     "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",

@@ -112,13 +112,11 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"release": target, **manifest.model_dump(mode="json")}, indent=2))
         return
+    head = ("queries of", "distinct", "kept", "events", "kept")
+    found = band_rows(manifest)
     options.tables(
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
-        options.table(
-            "By how many users issued a query",
-            ("queries of", "distinct", "kept", "events", "kept"),
-            band_rows(manifest),
-        ),
+        *([options.table("By how many users issued a query", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in manifest.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
         f"Written to {target}; its report.md says what is promised and what is not.",

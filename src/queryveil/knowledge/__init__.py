@@ -30,6 +30,7 @@ __all__ = [
     "link",
     "link_texts",
     "open_knowledge",
+    "recall_knowledge",
 ]
 
 LINKERS = ("terms", "phrases", "domains", "embedding")
@@ -51,7 +52,22 @@ def open_knowledge(name: str | Path) -> Knowledge:
         )
     from queryveil.knowledge.directory import open_directory
 
+    _opened[Path(name).name] = Path(name)
     return open_directory(name)
+
+
+_opened: dict[str, Path] = {}
+
+
+def recall_knowledge(name: str) -> Knowledge:
+    """Open a knowledge base by its name alone, as a manifest has it: one that was opened before, or that lies here."""
+    try:
+        return open_knowledge(_opened.get(name, name))
+    except QueryveilError:
+        raise QueryveilError(
+            f"The release was made with the knowledge base '{name}', which is not here; say where it lies with"
+            " --knowledge."
+        ) from None
 
 
 def link(

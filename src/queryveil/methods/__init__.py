@@ -2,24 +2,32 @@
 
 from queryveil.methods.affinity import Affinity
 from queryveil.methods.base import Method, Parameter, Reason, parameters_of
+from queryveil.methods.clump import Clump
 from queryveil.methods.equality import Equality
 from queryveil.methods.mdav import Mdav
 from queryveil.methods.odp import Odp
+from queryveil.methods.partition import Partition
 from queryveil.methods.rules import Rules
 from queryveil.methods.search import Search
+from queryveil.methods.wngen import Wngen
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen)
+}
 
 __all__ = [
     "METHODS",
     "Affinity",
+    "Clump",
     "Equality",
     "Mdav",
     "Method",
     "Odp",
     "Parameter",
+    "Partition",
     "Reason",
     "Rules",
     "Search",
+    "Wngen",
     "parameters_of",
 ]

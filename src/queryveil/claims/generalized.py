@@ -1,0 +1,226 @@
+"""Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
+
+import hashlib
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.claims.base import Claim, Columns
+from queryveil.knowledge import Knowledge, Taxonomy, link, recall_knowledge
+from queryveil.knowledge.index import ranges
+from queryveil.log import QueryLog, local
+
+Longs = NDArray[np.int64]
+
+_LOW = 0xFFFFFFFF
+SAMPLE = 2_000
+"""Most users for whom a whole assignment to bags is looked for, and most bags that are looked at beyond."""
+
+
+def tree_digest(base: Knowledge) -> str:
+    """A digest of a tree, by which the verifier knows that it looks at the same one."""
+    tree = base.taxonomy
+    names = "\n".join(tree.names.to_pylist())
+    return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()
+
+
+class _Generalized(Claim):
+    """What the claims about items share: the tree that they are nodes of."""
+
+    users: int
+    knowledge: str
+    """The name of the knowledge base."""
+    tree: str
+    """The digest of its tree."""
+
+    @property
+    def _base(self) -> Knowledge:
+        return recall_knowledge(self.knowledge)
+
+    def _wrong_table(self, log: QueryLog, columns: Columns) -> str | None:
+        """What is wrong with the table before anything is counted."""
+        if not {"item", "node"} <= set(columns):
+            return "the release has no columns 'item' and 'node'"
+        if tree_digest(self._base) != self.tree:
+            return f"the knowledge base '{self.knowledge}' is another one than that of the release"
+        names = self._base.taxonomy.names
+        rows = log.engine.table("SELECT node, item, count(*) AS n FROM released GROUP BY node, item ORDER BY node, item")
+        for row in rows.to_pylist():
+            node = row["node"]
+            if node is None or not 0 <= node < len(names) or names[node].as_py() != row["item"]:
+                return f"the item '{row['item']}' is not the name of node {node}"
+        return None
+
+
+class BagUsers(_Generalized):
+    """k-anonymity of bags: each is that of at least `users` users, and generalizes distinct nouns of all of them."""
+
+    kind: Literal["bag-users"] = "bag-users"
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"Every released bag of items is that of at least {self.users} users, and its items generalize distinct"
+            " nouns of each of them."
+        )
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Compare the bags of all users, then look for users whom they fit.
+
+        Who is who is a secret, so the check asks whether there is a way to give every user of the log a released bag
+        that generalizes his nouns. Beyond `SAMPLE` users it asks less: whether each of some bags fits as many users
+        as it was released with.
+        """
+        if "user" not in columns:
+            return "the release does not tell users apart"
+        wrong = self._wrong_table(log, columns)
+        if wrong is not None:
+            return wrong
+        rows = log.engine.table(
+            'SELECT "user", node, count(*) AS n FROM released GROUP BY "user", node ORDER BY "user", node'
+        )
+        user, node, n = (rows[name].to_numpy() for name in ("user", "node", "n"))
+        users, start = np.unique(user, return_index=True)
+        start = np.append(start, len(user))
+        bag: dict[bytes, list[int]] = {}
+        for i in range(len(users)):
+            part = slice(start[i], start[i + 1])
+            bag.setdefault(node[part].tobytes() + n[part].tobytes(), []).append(i)
+        small = next((holders[0] for holders in bag.values() if len(holders) < self.users), None)
+        if small is not None:
+            return f"the bag of user {users[small]} is that of fewer than {self.users} users"
+        nouns = _nouns(log, self._base)
+        known = len(np.unique(nouns >> 32))
+        if known != len(users):
+            return f"it has {len(users)} users, the log has {known} with a noun"
+        return self._misfit(users, list(bag.values()), (start, node, n), nouns)
+
+    def _misfit(
+        self, users: Longs, bags: list[list[int]], released: tuple[Longs, Longs, Longs], nouns: Longs
+    ) -> str | None:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        start, node, n = released
+        whole = len(users) <= SAMPLE
+        if not whole:
+            some = np.random.default_rng(0).choice(len(bags), min(SAMPLE, len(bags)), replace=False)
+            bags = [bags[i] for i in np.sort(some)]
+        tree, order = self._base.taxonomy, np.argsort(nouns & _LOW, kind="stable")
+        owner, noun = (nouns >> 32)[order], (nouns & _LOW)[order]
+        edges: list[tuple[Longs, Longs]] = []
+        for holders in bags:
+            part = slice(start[holders[0]], start[holders[0] + 1])
+            fits = _fitting(tree, node[part], n[part], nouns, owner, noun)
+            if len(fits) < len(holders):
+                return f"the bag of user {users[holders[0]]} fits {len(fits)} users of the log, not {len(holders)}"
+            if whole:
+                edges.append((np.repeat(fits, len(holders)), np.tile(np.array(holders), len(fits))))
+        if whole and edges:
+            fitting, column = (np.concatenate(part) for part in zip(*edges, strict=True))
+            known, row = np.unique(fitting, return_inverse=True)
+            graph = csr_array((np.ones(len(row), np.int8), (row, column)), shape=(len(known), len(users)))
+            given = maximum_bipartite_matching(graph, perm_type="row")
+            lone = np.flatnonzero(given < 0)
+            if len(lone):
+                return f"the bag of user {users[lone[0]]} is left without a user of the log when all others have one"
+        return None
+
+
+def _fitting(tree: Taxonomy, node: Longs, n: Longs, nouns: Longs, owner: Longs, noun: Longs) -> Longs:
+    """The users with distinct nouns for all items of a bag.
+
+    The nouns below two nodes are apart, or those of one are among those of the other. So there are distinct nouns for
+    all items if below every node there are at least as many nouns as items.
+
+    Args:
+        tree: The tree.
+        node: The items of the bag.
+        n: How often it has each.
+        nouns: All users and their nouns, as one number each, ascending.
+        owner: The users in the order of nouns.
+        noun: The nouns in this order.
+    """
+    above = np.unique(np.concatenate([tree.line(int(i)) for i in node])).astype(np.int64)
+    end = tree.end[above].astype(np.int64)
+    low, high = np.searchsorted(noun, above), np.searchsorted(noun, end)
+    rarest = int(np.argmin(high - low))
+    fits = np.unique(owner[low[rarest] : high[rarest]])
+    for i in np.argsort(high - low, kind="stable"):
+        wanted = int(n[(node >= above[i]) & (node < end[i])].sum())
+        have = np.searchsorted(nouns, fits << 32 | end[i]) - np.searchsorted(nouns, fits << 32 | above[i])
+        fits = fits[have >= wanted]
+    return fits
+
+
+class ConceptUsers(_Generalized):
+    """k-anonymity of concepts: at least `users` users issued a query that a released concept stands for."""
+
+    kind: Literal["concept-users"] = "concept-users"
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"At least {self.users} users issued queries that a released concept stands for, and every query has a noun"
+            " at or below its concept, or the root."
+        )
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the users of every concept, and compare what stands below every node with the log."""
+        wrong = self._wrong_table(log, columns)
+        if wrong is not None:
+            return wrong
+        tree = self._base.taxonomy
+        counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
+        rows = log.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
+        node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
+        if counted and len(node) and rows["users"].to_numpy().min() < self.users:
+            few = int(rows["users"].to_numpy().argmin())
+            return f"the concept '{tree.names[int(node[few])]}' has {rows['users'][few]} users"
+        if n.sum() != log.facts.events:
+            return f"it has {n.sum()} rows, the log has {log.facts.events} events"
+        # A query with nouns below a node counts there once, so that it goes with all nodes above its nouns.
+        start, of = link(local(log, "the check of concepts"), self._base, "terms").nodes()
+        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        above = [tree.at_level(of, level) for level in range(1, tree.height + 1)]
+        pairs = np.unique(np.concatenate([(part.astype(np.int64) << 32 | query)[part >= 0] for part in above]))
+        place, which = (pairs >> 32).astype(np.int64), (pairs & 0xFFFFFFFF).astype(np.int64)
+        events = np.bincount(place, weights=local(log, "it").events_per_query[which], minlength=len(tree))
+        below = np.zeros(len(tree) + 1, np.int64)
+        below[node + 1] = n
+        below = np.cumsum(below)
+        for at in node[node > 0].tolist():
+            released = int(below[tree.end[at]] - below[at])
+            if released > events[at]:
+                return f"'{tree.names[at]}' stands for {released} events at or below it, the log has {int(events[at])}"
+        return self._few(log, node, place, which) if not counted else None
+
+    def _few(self, log: QueryLog, node: Longs, place: Longs, which: Longs) -> str | None:
+        """Where users are dropped: a concept that too few users could have asked for."""
+        log.need("searchers")
+        found = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id")
+        first = np.searchsorted(found["query_id"].to_numpy(), np.arange(log.n_queries + 1))
+        user = found["user_id"].to_numpy()
+        cut = np.searchsorted(place, np.arange(place.max(initial=0) + 2))
+        for at in node[node > 0].tolist():
+            mine = which[cut[at] : cut[at + 1]]
+            size = np.diff(first)[mine]
+            if len(np.unique(user[ranges(first[mine], size)])) < self.users:
+                return f"the concept '{self._base.taxonomy.names[at]}' has fewer than {self.users} users"
+        return None
+
+
+def _nouns(log: QueryLog, base: Knowledge) -> Longs:
+    """The distinct nouns of all users, ascending: user_id << 32 | node."""
+    here = local(log, "the check of bags")
+    here.need("searchers")
+    start, node = link(here, base, "terms").nodes()
+    found = here.engine.table("SELECT user_id, query_id FROM searchers")
+    query = found["query_id"].to_numpy()
+    size = np.diff(start)[query]
+    mine = node[ranges(start[query], size)].astype(np.int64)
+    user = np.repeat(found["user_id"].to_numpy().astype(np.int64), size)
+    return np.unique(user[mine > 0] << 32 | mine[mine > 0])

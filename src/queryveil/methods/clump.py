@@ -1,0 +1,83 @@
+"""Clump: clusters of users whose nouns lose little when all become their least common generalization.
+
+Amin Milani Fard, Ke Wang, An effective clustering approach to web query log anonymization, SECRYPT 2010.
+"""
+
+import os
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from queryveil.claims import BagUsers
+from queryveil.kernels import lcg
+from queryveil.kernels.clump import greedy, seeds_first
+from queryveil.kernels.nearest_clusters import nearest
+from queryveil.log import QueryLog, local
+from queryveil.methods.generalization import Bags, Generalization, Ints, Longs, Transactions, release_bags, told
+from queryveil.release import Release
+
+
+class Clump(Generalization):
+    """Publish for at least k users the least common generalization of their nouns (Milani Fard and Wang 2010).
+
+    The nouns of a user are a transaction, each noun once. Transactions are put into clusters of at least k such that
+    little is lost when each becomes the bag of items that generalizes all of its cluster. Queries, clicks, times and
+    users without a noun are dropped.
+    """
+
+    name: ClassVar[str] = "clump"
+
+    clustering: Literal["greedy", "nearest"] = Field(
+        "greedy",
+        description="the paper's: each transaction chooses among r clusters; or each cluster chooses the nearest"
+        " transactions, which loses less",
+    )
+    r: int = Field(10, ge=1, description="clusters that a transaction chooses from; greedy alone")
+    order: Literal["descending", "ascending", "random"] = Field(
+        "descending", description="the order in which transactions are taken, by length or by lot; greedy alone"
+    )
+    tight: bool = Field(
+        False, description="hand items up that exceed what all have in common at a node; the paper drops them"
+    )
+    duplicates: bool = Field(True, description="publish an item as often as it is in the bag (Clump1), or once (Clump2)")
+
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Put users into clusters, and release the bag of each cluster."""
+        here = local(log, "clump")
+        base, links = self.opened(here)
+        mine = Transactions.of(here, links)
+        self.check(len(mine.user), "have a noun")
+        order = self.ordered(mine, seed)
+        cluster = self.clusters(mine, order, here.engine.threads)
+        bags = self.bags(mine, order, cluster, tight=self.tight)
+        notes = told(mine, bags)
+        if not self.tight:
+            other = told(mine, self.bags(mine, order, cluster, tight=True))[1]
+            notes.append(f"With what exceeds handed up (--tight), the same clusters would have: {other}")
+        claims = (BagUsers(**self.claimed(base)),)
+        return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes)
+
+    def ordered(self, transactions: Transactions, seed: int) -> Longs:
+        """The transactions in the order in which they are taken; of equals, the earlier user first."""
+        length = transactions.length
+        if self.order == "random":
+            return np.random.default_rng(seed).permutation(len(length))
+        return np.argsort(length if self.order == "ascending" else -length, kind="stable")
+
+    def clusters(self, transactions: Transactions, order: Longs, threads: int | None = None) -> Ints:
+        """The cluster of every transaction."""
+        tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
+        items = (transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves)
+        if self.clustering == "greedy":
+            return greedy(*items, seeds_first(order, self.k), self.k, self.r, self.tight)
+        return nearest(*items, order, self.k, self.tight, threads or os.cpu_count() or 1)
+
+    def bags(self, transactions: Transactions, order: Longs, cluster: Ints, *, tight: bool) -> Bags:
+        """What is published of each cluster."""
+        tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
+        start, node, n = lcg.lcgs(
+            transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves,
+            seeds_first(order, self.k), cluster, int(cluster.max()) + 1, tight,
+        )  # fmt: skip
+        return Bags(cluster, start, node, n if self.duplicates else np.ones_like(n))

@@ -1,0 +1,163 @@
+"""Generalization: what the methods share that publish nodes of a tree of topics in the place of words."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims.generalized import tree_digest
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Knowledge, Links, link, open_knowledge
+from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.log import LocalLog
+from queryveil.methods.base import Method, Reason
+from queryveil.methods.interests import interests_of
+from queryveil.methods.microaggregation import Searches
+from queryveil.release import Release
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Transactions:
+    """The nouns of users, each once: those of transaction t are node[start[t]:start[t + 1]], ascending.
+
+    Users without a noun have none.
+    """
+
+    user: Longs
+    start: Longs
+    node: Ints
+    tree: Taxonomy
+
+    @classmethod
+    def of(cls, log: LocalLog, links: Links) -> "Transactions":
+        """The transactions of a log."""
+        interests = interests_of(Searches.of(log), links)
+        users = np.flatnonzero(np.diff(interests.start))
+        some = interests.take(users)
+        return cls(users, some.start, some.item, links.taxonomy)
+
+    @property
+    def length(self) -> Longs:
+        """How many items each has."""
+        return np.diff(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The generalized transactions: those of group g have n times node[start[g]:start[g + 1]]."""
+
+    group: Ints
+    """The group of every transaction."""
+    start: Longs
+    node: Ints
+    n: Longs
+
+
+class Generalization(Method):
+    """Publish nodes of a tree of topics, each of which stands for nouns of at least k users."""
+
+    limits: ClassVar[tuple[str, ...]] = (
+        "k-anonymity is not differential privacy: it says nothing about what an attacker can learn who knows part of"
+        " the log.",
+        "Words that are not in the tree, the order of words, clicks and times are lost.",
+        "A noun is taken for its first sense, so that an item may stand for what nobody meant.",
+        "Accounts controlled by one person count as several users.",
+    )
+
+    k: int = Field(5, ge=2, description="least users who share what is published")
+    knowledge: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them, without the folder of the knowledge base."""
+        return super().parameters() | {"knowledge": Path(self.knowledge).name}
+
+    def claimed(self, base: Knowledge) -> dict[str, Any]:
+        """What the claims of these methods say."""
+        return {"users": self.k, "knowledge": Path(self.knowledge).name, "tree": tree_digest(base)}
+
+    def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
+        """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
+        base = open_knowledge(self.knowledge)
+        return base, link(log, base, "terms")
+
+    def check(self, users: int, what: str) -> None:
+        """Refuse a k that nothing reaches."""
+        if users < self.k:
+            raise QueryveilError(
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but only {users} users {what}, so nothing"
+                " could be released."
+            )
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """The nouns of the query, which may stand behind a published item; none is published as a query."""
+        base, links = self.opened(log)
+        start, node = links.nodes()
+        mine = node[start[query_id] : start[query_id + 1]]
+        names = ", ".join(f"'{base.taxonomy.names[int(i)]}'" for i in mine if i > 0)
+        return [
+            Reason("queries are published as they are", False, "items of the tree are, which stand for nouns"),
+            Reason("the query has a noun of the tree", bool(names), names or "it has none"),
+        ]
+
+
+def release_bags(
+    method: Generalization, log: LocalLog, base: Knowledge, transactions: Transactions, bags: Bags, *, seed: int,
+    claims: tuple[Any, ...], notes: list[str],
+) -> Release:  # fmt: skip
+    """Release the bag of each group under each of its users."""
+    size = np.add.reduceat(bags.n, bags.start[:-1])
+    length = size[bags.group]
+    first = np.concatenate([[0], np.cumsum(size)])
+    each = np.repeat(bags.node, bags.n)
+    place = np.repeat(first[bags.group] - np.cumsum(length) + length, length) + np.arange(length.sum())
+    rows = {
+        "event_id": np.arange(length.sum(), dtype=np.int32),
+        "user_id": np.repeat(transactions.user, length).astype(np.int32),
+        "node": each[place].astype(np.int32),
+    }
+    log.engine.read("items", pa.table(rows))
+    return release_items(method, log, base, seed=seed, claims=claims, notes=notes)
+
+
+def release_items(
+    method: Generalization, log: LocalLog, base: Knowledge, *, seed: int, claims: tuple[Any, ...], notes: list[str],
+    users: str = "fresh",
+) -> Release:  # fmt: skip
+    """Release the table `items` (event_id, user_id, node)."""
+    release = Release.of_items(
+        log,
+        "SELECT event_id, user_id, node FROM items",
+        base.taxonomy.names,
+        method=method.name,
+        parameters=method.parameters(),
+        claims=claims,
+        limits=method.limits,
+        seed=seed,
+        users=users,  # type: ignore[arg-type]
+        notes=notes,
+    )
+    log.engine.drop("items")
+    return release
+
+
+def told(transactions: Transactions, bags: Bags) -> list[str]:
+    """What a reader of the report should know of generalized transactions."""
+    tree = transactions.tree
+    members = np.bincount(bags.group)
+    size = np.add.reduceat(bags.n, bags.start[:-1])
+    rows = members[np.repeat(np.arange(len(members)), np.diff(bags.start))] * bags.n
+    items = int(transactions.length.sum())
+    lost = float((rows * tree.lm(bags.node)).sum()) + items - int((members * size).sum())
+    level = float((rows * (tree.depth[bags.node] + 1)).sum() / max(rows.sum(), 1))
+    return [
+        f"{len(members):,} groups of {members.min():,} to {members.max():,} users.",
+        f"Distortion (GGD) {lost:,.1f}, {lost / items:.1%} of the {items:,} items; bags have"
+        f" {rows.sum() / len(transactions.user):.2f} items of mean level {level:.2f} (the root is level 1).",
+    ]
