@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations, knowledge, microaggregation, spark
+from benchmarks import affinity, clump, foundations, knowledge, microaggregation, spark
 
 REPORTS = {
     "microaggregation": microaggregation.report,
@@ -12,6 +12,7 @@ REPORTS = {
     "affinity": affinity.report,
     "spark": spark.report,
     "knowledge": knowledge.report,
+    "clump": clump.report,
 }
 
 

@@ -47,7 +47,7 @@ def greedy(
         count: How often the transaction has each.
         parent: The node above each.
         depth: Its depth.
-        leaves: How many leaves are at or below each.
+        leaves: How many leaves are at or below each; of one leaf nothing could be told.
         order: All transactions, as `seeds_first` gives them; at least k.
         k: Least members of a cluster.
         r: How many clusters a transaction looks at.

@@ -82,7 +82,7 @@ def meet(
     tight: bool,
     scratch: Longs,
     write: bool,
-) -> int:
+) -> np.int64:
     """What the LCG of two bags is worth.
 
     Args:
@@ -181,9 +181,9 @@ def lcgs(
     for t in order:
         member[put[cluster[t]]] = t
         put[cluster[t]] += 1
-    room = np.int64(0)
+    room = 0
     for c in range(clusters):
-        items = 1
+        items = 0
         for i in range(start[member[first[c]]], start[member[first[c]] + 1]):
             items += depth[node[i]]
         room = max(room, items)
@@ -192,28 +192,29 @@ def lcgs(
     total = np.zeros(len(parent), np.int64)
     scratch = np.zeros((3, depth.max() + 2), np.int64)
     out = np.zeros(clusters + 1, np.int64)
-    # An LCG has no more items than the shortest of its transactions.
-    items = 0
+    # An LCG has as many items as the shortest of its transactions, and no more distinct ones.
+    every = count.sum()
+    most = np.int64(0)
     for c in range(clusters):
-        shortest = np.int64(1) << 62
-        for m in range(first[c], first[c + 1]):
-            shortest = min(shortest, count[start[member[m]] : start[member[m] + 1]].sum())
-        items += shortest
-    found, copies = np.empty(items, np.int32), np.empty(items, np.int64)
+        shortest = every
+        for t in member[first[c] : first[c + 1]]:
+            shortest = min(shortest, count[start[t] : start[t + 1]].sum())
+        most += shortest
+    found, copies = np.empty(most, np.int32), np.empty(most, np.int64)
     for c in range(clusters):
         end = 0
         length = np.int64(0)
         for m in range(first[c], first[c + 1]):
             low, high = start[member[m]], start[member[m] + 1]
-            items = count[low:high].sum()
+            mine = count[low:high].sum()
             if m == first[c]:
                 end = write_paths(node, count, low, high, parent, total, 0, path, held)
-                length = items
+                length = mine
             else:
                 add_paths(node, count, low, high, parent, total)
                 meet(path, held, 0, end, total, step, depth, tight, scratch, True)
                 end = squeeze(path, held, 0, end)
-                length = min(length, items)
+                length = min(length, mine)
             clear_paths(node, low, high, parent, total)
         # Totals become copies when those below a node are taken off.
         top = np.int64(0)

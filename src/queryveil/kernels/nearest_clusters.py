@@ -18,9 +18,9 @@ BLOCK = 8_000
 """About how many transactions are looked at together."""
 
 _TELLING = 32  # nodes by which transactions are compared roughly
-_NEAR = 64  # transactions that are then compared exactly
+_NEAR = 128  # transactions that are then compared exactly
 _PARTNERS = 16  # clusters with which a cluster may swap
-_PASSES = 2
+_PASSES = 2  # how often every cluster looks for swaps
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -42,7 +42,9 @@ def nearest(
     tight: bool,
     threads: int,
 ) -> Ints:
-    """The cluster of every transaction; takes and means what `clump.greedy` does.
+    """The cluster of every transaction; those that are left over go where the distortion grows least.
+
+    Of transactions, clusters and swaps that are equally good, the earlier is taken.
 
     Args:
         start: The items of transaction t are node[start[t]:start[t + 1]], each once.
@@ -65,9 +67,7 @@ def nearest(
     cut[-1] = len(order)
 
     def found(i: int) -> Ints:
-        return _cluster_block(
-            start, node, count, parent, depth, step, telling, order[cut[i] : cut[i + 1]], k, tight
-        )
+        return _cluster_block(start, node, count, parent, depth, step, telling, order[cut[i] : cut[i + 1]], k, tight)
 
     cluster = np.empty(len(order), np.int32)
     with ThreadPoolExecutor(threads) as pool:
@@ -94,14 +94,16 @@ def _totals(node: Ints, count: Longs, parent: Ints) -> Longs:
 def _rough(path: Ints, held: Longs, begin: int, end: int, step: Longs, column: Ints, out: Ints) -> None:
     """What a bag keeps at the telling nodes."""
     out[:] = 0
-    most = np.int64((1 << 31) // _TELLING - 1)  # so that a sum of them is no larger than 32 bits hold
+    most = np.int64((1 << 31) - 1)
     for p in range(begin, end):
         if column[path[p]] >= 0:
             out[column[path[p]]] = min(step[path[p]] * held[p], most)
 
 
 @helper
-def _nearest(rough: Ints, size: Longs, one: Ints, alive: NDArray[np.bool_], first: int, near: Longs, value: Longs) -> int:
+def _nearest(
+    rough: Ints, size: Longs, one: Ints, alive: NDArray[np.bool_], first: int, near: Longs, value: Longs
+) -> int:
     """The living rows from `first` on that are nearest to one, the nearest first; of equals, the earlier.
 
     Near is who has much in common with it and is not large. Gives how many there are.
@@ -143,7 +145,7 @@ def _take(path: Ints, begin: int, end: int, total: Longs) -> None:
 
 
 @helper
-def _with(t: int, bags: Bags, rule: Rule, bag: Ints, kept: Longs, end: int, write: bool) -> int:
+def _with(t: int, bags: Bags, rule: Rule, bag: Ints, kept: Longs, end: int, write: bool) -> np.int64:
     """What the LCG of a bag and a transaction is worth."""
     first, path, held = bags
     step, depth, tight, total, scratch = rule
@@ -154,7 +156,7 @@ def _with(t: int, bags: Bags, rule: Rule, bag: Ints, kept: Longs, end: int, writ
 
 
 @helper
-def _fold(member: Longs, without: int, bags: Bags, rule: Rule, bag: Ints, kept: Longs) -> tuple[int, int]:
+def _fold(member: Longs, without: int, bags: Bags, rule: Rule, bag: Ints, kept: Longs) -> tuple[int, np.int64]:
     """The LCG of some transactions but one, written to `bag` and `kept`; gives its end and what it is worth."""
     first, path, held = bags
     end = 0
@@ -163,7 +165,7 @@ def _fold(member: Longs, without: int, bags: Bags, rule: Rule, bag: Ints, kept: 
         if t == without:
             continue
         if worth < 0:
-            worth = 0
+            worth = np.int64(0)
             for p in range(first[t], first[t + 1]):
                 bag[end] = path[p]
                 kept[end] = held[p]
@@ -212,7 +214,7 @@ def _gather(bags: Bags, rule: Rule, rough: Ints, k: int, bag: Ints, kept: Longs)
 
 
 @helper
-def _swap(member: Longs, bags: Bags, rule: Rule, column: Ints, longest: int) -> None:
+def _swap(member: Longs, bags: Bags, rule: Rule, column: Ints, longest: np.int64) -> None:
     """Let every cluster and those near to it swap the two members whose swap keeps most, if it keeps more."""
     clusters, k = member.shape
     bag, kept = np.empty((2, k, longest), np.int32), np.empty((2, k, longest), np.int64)
@@ -296,11 +298,19 @@ def _cluster_block(
     if k > 1:
         for _ in range(_PASSES):
             _swap(member, bags, rule, column, longest)
-    cluster = np.empty(n, np.int32)
+    cluster = np.full(n, -1, np.int32)
     for c in range(len(member)):
         for t in member[c]:
             cluster[t] = c
-    for t in range(n):
-        if left[t]:
-            cluster[t] = len(member) - 1
+    rest = np.flatnonzero(left)
+    for i in range(len(rest)):
+        best, most = -1, np.int64(0)
+        for c in range(len(member)):
+            mine = np.concatenate((member[c], rest[:i][cluster[rest[:i]] == c]))
+            end, worth = _fold(mine, -1, bags, rule, bag, kept)
+            joint = _with(rest[i], bags, rule, bag, kept, end, False)
+            more = (len(mine) + 1) * joint - len(mine) * worth
+            if best < 0 or more > most:
+                best, most = c, more
+        cluster[rest[i]] = best
     return cluster
