@@ -4,9 +4,10 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, foundations, generalization, knowledge, mdav, microaggregation, spark
+from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, spark
 
 REPORTS = {
+    "clump": clump.report,
     "generalization": generalization.report,
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Equality, Mdav, Odp, Rules, Search
+    from queryveil.methods import Affinity, Clump, Equality, Mdav, Odp, Partition, Rules, Search, Wngen
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -31,15 +31,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Affinity",
+    "Clump",
     "Equality",
     "Mdav",
     "Odp",
+    "Partition",
     "QueryLog",
     "QueryveilError",
     "Release",
     "Rules",
     "Search",
     "Spark",
+    "Wngen",
     "build_directory",
     "explain",
     "generate",
@@ -54,15 +57,18 @@ __all__ = [
 
 _HOMES = {
     "Affinity": "methods",
+    "Clump": "methods",
     "Equality": "methods",
     "Mdav": "methods",
     "Odp": "methods",
+    "Partition": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",
     "Rules": "methods",
     "Search": "methods",
     "Spark": "engines.spark",
+    "Wngen": "methods",
     "build_directory": "knowledge.directory",
     "explain": "explanation",
     "generate": "synth",

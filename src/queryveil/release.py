@@ -166,8 +166,8 @@ class Release:
         made = _shuffled_rows(log, rows, None, draws, users, ())
         schema = pa.schema([(name, writers.type_of(name)) for name in _item_columns(users)])
         n_rows, n_items = log.engine.row(
-            f'SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM (SELECT query_id, count(*) AS n FROM "{made.rows}"'
-            " GROUP BY query_id) AS items"
+            "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"
+            f' (SELECT query_id, count(*) AS n FROM "{made.rows}" GROUP BY query_id) AS items'
         )
         (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
         manifest = Manifest(

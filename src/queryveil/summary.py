@@ -55,7 +55,9 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
 def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """Of generalized items there is no share of queries."""
     before, after = manifest.input_counts, manifest.counts
-    users = ("not told apart", "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+    users = (
+        ("not told apart", "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+    )
     return [
         ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
         ("events", f"{before.events:,}", f"{after.rows:,} items", "-"),

@@ -45,7 +45,9 @@ class _Generalized(Claim):
         if tree_digest(self._base) != self.tree:
             return f"the knowledge base '{self.knowledge}' is another one than that of the release"
         names = self._base.taxonomy.names
-        rows = log.engine.table("SELECT node, item, count(*) AS n FROM released GROUP BY node, item ORDER BY node, item")
+        rows = log.engine.table(
+            "SELECT node, item, count(*) AS n FROM released GROUP BY node, item ORDER BY node, item"
+        )
         for row in rows.to_pylist():
             node = row["node"]
             if node is None or not 0 <= node < len(names) or names[node].as_py() != row["item"]:

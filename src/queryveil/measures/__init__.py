@@ -1,8 +1,20 @@
 """Measures of what a release keeps and of what it gives away, one file each."""
 
+from queryveil.measures.generalization import generalization_loss, ncp, transaction_density
 from queryveil.measures.linkage import record_linkage
 from queryveil.measures.loss import UserClusters, information_loss, user_clusters
 from queryveil.measures.own import own_queries
 from queryveil.measures.srp import Srp, srp
 
-__all__ = ["Srp", "UserClusters", "information_loss", "own_queries", "record_linkage", "srp", "user_clusters"]
+__all__ = [
+    "Srp",
+    "UserClusters",
+    "generalization_loss",
+    "information_loss",
+    "ncp",
+    "own_queries",
+    "record_linkage",
+    "srp",
+    "transaction_density",
+    "user_clusters",
+]

@@ -12,7 +12,8 @@ def original(release: Release, measure: str) -> LocalLog:
     """The log of a release that was just made; only that knows who is who in it."""
     if release.log is None or release.fresh_users is None or not {"user", "query"} <= set(release.schema.names):
         raise QueryveilError(
-            f"{measure} needs a release that was just made, with users and queries, which still knows whose record is whose."
+            f"{measure} needs a release that was just made, with users and queries, which still knows whose record is"
+            " whose."
         )
     return local(release.log, measure)
 

@@ -14,7 +14,17 @@ from queryveil.kernels import lcg
 from queryveil.kernels.clump import greedy, seeds_first
 from queryveil.kernels.nearest_clusters import nearest
 from queryveil.log import QueryLog, local
-from queryveil.methods.generalization import Bags, Generalization, Ints, Longs, Transactions, release_bags, told
+from queryveil.methods.generalization import (
+    Bags,
+    Generalization,
+    Ints,
+    Longs,
+    Transactions,
+    loss_of,
+    release_bags,
+    sentence,
+    told,
+)
 from queryveil.release import Release
 
 
@@ -40,7 +50,9 @@ class Clump(Generalization):
     tight: bool = Field(
         False, description="hand items up that exceed what all have in common at a node; the paper drops them"
     )
-    duplicates: bool = Field(True, description="publish an item as often as it is in the bag (Clump1), or once (Clump2)")
+    duplicates: bool = Field(
+        True, description="publish an item as often as it is in the bag (Clump1), or once (Clump2)"
+    )
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Put users into clusters, and release the bag of each cluster."""
@@ -53,8 +65,8 @@ class Clump(Generalization):
         bags = self.bags(mine, order, cluster, tight=self.tight)
         notes = told(mine, bags)
         if not self.tight:
-            other = told(mine, self.bags(mine, order, cluster, tight=True))[1]
-            notes.append(f"With what exceeds handed up (--tight), the same clusters would have: {other}")
+            other = sentence(loss_of(mine, self.bags(mine, order, cluster, tight=True)))
+            notes.append(f"The same clusters with what exceeds handed up (--tight): {other}")
         claims = (BagUsers(**self.claimed(base)),)
         return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes)
 

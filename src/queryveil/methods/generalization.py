@@ -147,17 +147,59 @@ def release_items(
     return release
 
 
+@dataclass(frozen=True)
+class Loss:
+    """What is lost when transactions are generalized.
+
+    Attributes:
+        distortion: GGD (Milani Fard and Wang 2010): the sum of LM over all published items, and 1 for each suppressed
+            one.
+        per_item: The same, divided by the items that there were.
+        length: How many items users have on average in the release.
+        level: The mean level of these items; the root is level 1.
+    """
+
+    distortion: float
+    per_item: float
+    length: float
+    level: float
+
+    @classmethod
+    def of(cls, tree: Taxonomy, node: Ints, n: Longs, *, users: int, items: int) -> "Loss":
+        """The loss of a release.
+
+        Args:
+            tree: The tree.
+            node: Published items.
+            n: How often each is published, over all users.
+            users: How many users are in the release.
+            items: How many items they had.
+        """
+        rows = int(n.sum())
+        lost = float((n * tree.lm(node)).sum()) + items - rows
+        level = float((n * (tree.depth[node] + 1)).sum()) / max(rows, 1)
+        return cls(lost, lost / max(items, 1), rows / max(users, 1), level)
+
+
+def loss_of(transactions: Transactions, bags: Bags) -> Loss:
+    """What is lost when transactions become the bags of their groups."""
+    members = np.bincount(bags.group)
+    n = np.repeat(members, np.diff(bags.start)) * bags.n
+    return Loss.of(transactions.tree, bags.node, n, users=len(transactions.user), items=int(transactions.length.sum()))
+
+
 def told(transactions: Transactions, bags: Bags) -> list[str]:
     """What a reader of the report should know of generalized transactions."""
-    tree = transactions.tree
     members = np.bincount(bags.group)
-    size = np.add.reduceat(bags.n, bags.start[:-1])
-    rows = members[np.repeat(np.arange(len(members)), np.diff(bags.start))] * bags.n
-    items = int(transactions.length.sum())
-    lost = float((rows * tree.lm(bags.node)).sum()) + items - int((members * size).sum())
-    level = float((rows * (tree.depth[bags.node] + 1)).sum() / max(rows.sum(), 1))
     return [
         f"{len(members):,} groups of {members.min():,} to {members.max():,} users.",
-        f"Distortion (GGD) {lost:,.1f}, {lost / items:.1%} of the {items:,} items; bags have"
-        f" {rows.sum() / len(transactions.user):.2f} items of mean level {level:.2f} (the root is level 1).",
+        sentence(loss_of(transactions, bags)),
     ]
+
+
+def sentence(loss: Loss) -> str:
+    """A loss in words."""
+    return (
+        f"Distortion (GGD) {loss.distortion:,.1f}, {loss.per_item:.1%} of the items that users had; bags have"
+        f" {loss.length:.2f} items of mean level {loss.level:.2f} (the root is level 1)."
+    )
