@@ -53,7 +53,11 @@ def test_figures_can_be_drawn(world, paper):
     for figure in reproduce(paper, *world):
         drawn = figure.chart().to_dict()
         assert figure.title in str(drawn)
-        assert (len(drawn["hconcat"]) == 4) if figure.panel else ("layer" in drawn)
+        assert (
+            (len(drawn["hconcat"]) == len({row[figure.panel] for row in figure.rows}))
+            if figure.panel
+            else ("layer" in drawn)
+        )
 
 
 def test_an_unknown_paper(world):
@@ -89,3 +93,25 @@ def test_batet2013(world):
     assert len(lost.rows) == 6 * 5
     assert all(0 < row["L"] <= 1 for row in lost.rows)
     assert all(0 <= row["RL"] <= 1 / row["k"] for row in linked.rows)
+
+
+def test_milanifard2010(world):
+    dense, lost, long, level, effect, cost = reproduce("milanifard2010", *world)
+    assert 0 < dense.rows[0]["density"] < 1
+    per_item = {(row["k"], row["method"]): row["distortion per item"] for row in lost.rows}
+    assert len(per_item) == 4 * 4
+    for k in (5, 7, 10, 15):
+        assert per_item[k, "nearest, tight"] < 0.9 * per_item[k, "Clump1"] <= per_item[k, "Clump2"]
+    items = {(row["k"], row["method"]): row["items a user"] for row in long.rows}
+    assert items[5, "Clump1"] > items[5, "Clump2"]
+    assert all(row["level"] >= 1 for row in level.rows)
+    assert [row["r"] for row in effect.rows] == [5, 10, 30, 50, 100]
+    assert {row["method"] for row in cost.rows} == {"Clump1", "nearest, tight", "Partition"}
+
+
+def test_carpineto2015(world):
+    (figure,) = reproduce("carpineto2015", *world)
+    cost = {(row["k"], row["method"]): row["NCP"] for row in figure.rows}
+    assert all(0 <= value <= 1 for value in cost.values())
+    assert all(cost[k, "AFF"] <= cost[k, "EQ"] for k, _ in cost)
+    assert cost[2, "EQ"] < cost[50, "EQ"]

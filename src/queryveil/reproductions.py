@@ -1,8 +1,8 @@
 """The experiments of the papers, on a log of one's own: tables and charts."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.measures import information_loss, record_linkage, srp, user_clusters
-from queryveil.methods import Mdav, Odp, Search
+from queryveil.measures import information_loss, ncp, record_linkage, srp, transaction_density, user_clusters
+from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Search, Wngen
+from queryveil.methods.generalization import Loss, Transactions, loss_of
 from queryveil.methods.microaggregation import Microaggregation, Searches
 from queryveil.release import Release
 
 KS = (2, 3, 4, 5)
 BATET_KS = (2, 3, 4, 5, 6, 7)
+FARD_KS = (5, 7, 10, 15)
+FARD_SIZES = (1_000, 10_000, 53_058)
+FARD_RS = (5, 10, 30, 50, 100)
+CARPINETO_KS = (2, 5, 10, 20, 50, 100, 200)
 LEVELS = 5
 
 Tell = Callable[[str], None]
@@ -89,7 +94,7 @@ def reproduce(
     """Run the experiments of a paper on a log.
 
     Args:
-        paper: `erola2011`, `erola2012` or `batet2013`.
+        paper: `erola2011`, `erola2012`, `batet2013`, `milanifard2010` or `carpineto2015`.
         log: The log.
         knowledge: Where queries are looked up; the papers used the Open Directory.
         resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
@@ -99,7 +104,7 @@ def reproduce(
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
     here = local(log, "reproduce")
-    most = max(BATET_KS if paper == "batet2013" else KS)
+    most = {"batet2013": max(BATET_KS), "milanifard2010": max(FARD_KS)}.get(paper, max(KS))
     if here.n_users < most:
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
@@ -202,6 +207,98 @@ def _batet2013(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
     ]
 
 
+def _milanifard2010(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+    """Figures 3 to 7: distortion, length and level against k for parts of the log, the effect of r, and time."""
+    tell("linking")
+    links = link(log, base, "terms")
+    _needs_links(links, base)
+    whole = Transactions.of(log, links)
+    users = len(whole.user)
+    if users < max(FARD_KS):
+        raise QueryveilError(f"The paper makes groups of up to {max(FARD_KS)} users; only {users} have a noun.")
+    lost, long, level, cost, dense = [], [], [], [], []
+    _grouped(whole.first(max(FARD_KS)), Clump(k=5), Partition(k=5))  # compiled before the clock starts
+    for size in sorted({min(size, users) for size in FARD_SIZES} | {users}):
+        some = whole.first(size)
+        dense.append({"users": size, "density": transaction_density(some)})
+        for k in FARD_KS:
+            tell(f"{size:,} users, k {k}")
+            for name, seconds, loss in _grouped(
+                some, Clump(k=k), Clump(k=k, clustering="nearest", tight=True), Partition(k=k)
+            ):
+                row = {"users": size, "k": k, "method": name}
+                lost.append(row | {"distortion per item": loss.per_item})
+                long.append(row | {"items a user": loss.length})
+                level.append(row | {"level": loss.level})
+                if k == min(FARD_KS) and name != "Clump2":
+                    cost.append({"users": size, "method": name, "seconds": seconds})
+    effect = []
+    for r in FARD_RS:
+        tell(f"r {r}")
+        (_, seconds, loss), _ = _grouped(whole, Clump(k=5, r=r))
+        effect.append({"r": r, "distortion per item": loss.per_item, "seconds": seconds})
+    ratio = "distortion per item"
+    return [
+        Figure("table-3", "Density of the transactions", tuple(dense), "users", "density"),
+        Figure("figure-3", "Distortion (GGD) per item", tuple(lost), "k", ratio, "method", "users"),
+        Figure(
+            "figure-4",
+            "Mean length of generalized transactions",
+            tuple(long),
+            "k",
+            "items a user",
+            "method",
+            "users",
+            False,
+        ),
+        Figure(
+            "figure-5",
+            "Mean level of generalized items (the root is 1)",
+            tuple(level),
+            "k",
+            "level",
+            "method",
+            "users",
+            False,
+        ),
+        Figure("figure-6", "Effect of r on Clump1, k = 5", tuple(effect), "r", ratio),
+        Figure(
+            "figure-7", "Time to make groups and items, k = 5", tuple(cost), "users", "seconds", "method", None, False
+        ),
+    ]
+
+
+def _grouped(some: Transactions, *methods: Clump | Partition) -> Iterator[tuple[str, float, Loss]]:
+    """What each method takes and loses; of the paper's Clump, with duplicates and without."""
+    for method in methods:
+        begun = time.perf_counter()
+        if isinstance(method, Partition):
+            bags, name = method.bags(some), "Partition"
+        else:
+            order = method.ordered(some, 0)
+            bags = method.bags(some, order, method.clusters(some, order), tight=method.tight)
+            name = "Clump1" if method.clustering == "greedy" else "nearest, tight"
+        yield name, time.perf_counter() - begun, loss_of(some, bags)
+        if name == "Clump1":
+            yield "Clump2", 0.0, loss_of(some, replace(bags, n=np.ones_like(bags.n)))
+
+
+def _carpineto2015(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+    """Figure 7: NCP against k for equality, affinity and WNGEN."""
+    tell("linking")
+    links = link(log, base, "terms")
+    _needs_links(links, base)
+    rows = []
+    for k in (k for k in CARPINETO_KS if k <= log.n_users):
+        methods: dict[str, Method] = {"EQ": Equality(k=k), "AFF": Affinity(k=k, theta=0.9)}
+        made = {name: method.anonymize(log, seed=seed) for name, method in methods.items()}
+        made["WNGEN"] = Wngen(k=k).release(log, base, links, seed=seed)
+        for name, release in made.items():
+            tell(f"k {k}, {name}")
+            rows.append({"k": k, "method": name, "NCP": ncp(release, log, links)})
+    return [Figure("figure-7", "Normalized certainty penalty (NCP)", tuple(rows), "k", "NCP", "method")]
+
+
 def _needs_links(links: Links, base: Knowledge) -> None:
     if not (links.taxonomy.depth[links.node] > 0).any():
         raise QueryveilError(f"No query of the log has a category in '{base.name}'; name another knowledge base.")
@@ -219,4 +316,6 @@ PAPERS: dict[str, Callable[[LocalLog, Knowledge, Resolver, int, Tell], list[Figu
     "erola2011": _erola2011,
     "erola2012": _erola2012,
     "batet2013": _batet2013,
+    "milanifard2010": _milanifard2010,
+    "carpineto2015": _carpineto2015,
 }

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 def reproduce(
     reader: options.Reader,
     paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="erola2011, erola2012 or batet2013.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PAPER",
+            help="carpineto2015, erola2011, erola2012, batet2013 or milanifard2010.",
+            show_default=False,
+        ),
     ],
     log: options.Logs,
     knowledge: Annotated[
@@ -69,7 +74,7 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in figure.rows:
-        value = f"{row[figure.y]:.1%}" if figure.share else f"{row[figure.y]:.2f}"
+        value = _percent(row[figure.y]) if figure.share else f"{row[figure.y]:.2f}"
         cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = value
     number = figure.name.replace("-", " ")
     if len(places) > 6 and len(lines) == 1:
@@ -78,6 +83,10 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     head = (*lines, *(f"{figure.x} {place}" for place in places))
     rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
     return options.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}" if value == 0 or value >= 0.01 else f"{100 * value:.2g}%"
 
 
 def _save(figures: "list[Figure]", folder: Path) -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, Links, link, open_knowledge
+from queryveil.knowledge import Knowledge, Links, link, open_knowledge, recall_knowledge
 from queryveil.knowledge.taxonomy import Taxonomy
 from queryveil.log import LocalLog
 from queryveil.methods.base import Method, Reason
@@ -42,6 +42,10 @@ class Transactions:
         users = np.flatnonzero(np.diff(interests.start))
         some = interests.take(users)
         return cls(users, some.start, some.item, links.taxonomy)
+
+    def first(self, n: int) -> "Transactions":
+        """The first ones."""
+        return Transactions(self.user[:n], self.start[: n + 1], self.node[: self.start[n]], self.tree)
 
     @property
     def length(self) -> Longs:
@@ -97,8 +101,8 @@ class Generalization(Method):
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """The nouns of the query, which may stand behind a published item; none is published as a query."""
-        base, links = self.opened(log)
-        start, node = links.nodes()
+        base = recall_knowledge(Path(self.knowledge).name)
+        start, node = link(log, base, "terms").nodes()
         mine = node[start[query_id] : start[query_id + 1]]
         names = ", ".join(f"'{base.taxonomy.names[int(i)]}'" for i in mine if i > 0)
         return [

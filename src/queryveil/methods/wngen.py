@@ -12,7 +12,7 @@ from pydantic import Field
 
 from queryveil.claims import ConceptUsers
 from queryveil.kernels.wngen import cluster_queries
-from queryveil.knowledge import Links
+from queryveil.knowledge import Knowledge, Links
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.generalization import Generalization, Ints, release_items
 from queryveil.release import Release
@@ -40,7 +40,17 @@ class Wngen(Generalization):
         """Find a concept for every query, and release it for every event."""
         here = local(log, "wngen")
         self.check(here.n_users, "are in the log")
-        base, links = self.opened(here)
+        return self.release(here, *self.opened(here), seed=seed)
+
+    def release(self, here: LocalLog, base: Knowledge, links: Links, *, seed: int) -> Release:
+        """Find a concept for every query, and release it for every event.
+
+        Args:
+            here: The log.
+            base: The knowledge base.
+            links: Where the terms of the log sit in it.
+            seed: Decides all that is random.
+        """
         node = self.concepts(here, links)
         here.engine.read(
             "concepts", pa.table({"query_id": np.arange(len(node), dtype=np.int32), "node": node.astype(np.int32)})

@@ -1,0 +1,248 @@
+"""Clump, Partition and WNGEN from log to release: the paper's example, verified releases, refuted forgeries."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil import knowledge as module
+from queryveil.claims import generalized
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.directory import build_directory
+from queryveil.measures import generalization_loss, ncp, transaction_density
+from queryveil.methods.generalization import Transactions
+from tests.knowledge import rdf
+from tests.oracles.directory import Site
+
+FOODS = {"fruit": ["apple", "orange", "banana"], "meat": ["chicken", "beef"], "dairy": ["milk", "butter", "cheese"]}
+WORDS = [food for foods in FOODS.values() for food in foods]
+ABOVE = {food: kind for kind, foods in FOODS.items() for food in foods} | dict.fromkeys(FOODS, "Top")
+FIVE = ["orange chicken beef", "banana beef cheese", "chicken milk butter", "apple chicken", "chicken beef"]
+
+
+@pytest.fixture(scope="module")
+def food(tmp_path_factory):
+    """The paper's tree of food."""
+    folder = tmp_path_factory.mktemp("food")
+    (folder / "s").write_text(rdf.structure([f"{ABOVE[word]}/{word}" for word in WORDS]), "utf-8")
+    sites = [Site(f"{ABOVE[word]}/{word}", f"{word}.example.com", word, "") for word in WORDS]
+    (folder / "c").write_text(rdf.content(sites), "utf-8")
+    build_directory([folder / "s", folder / "c"], folder / "food.qvd")
+    return str(folder / "food.qvd")
+
+
+def read(queries):
+    """A log of one query a user, or of several."""
+    rows = [
+        {"user": f"u{u}", "query": query}
+        for u, mine in enumerate(queries)
+        for query in ([mine] if isinstance(mine, str) else mine)
+    ]
+    return qv.read_log(pa.Table.from_pylist(rows))
+
+
+def bags(release):
+    """The items of every released user, by the original name."""
+    fresh = {row["released"]: row["original"] for batch in release.user_map() for row in batch.to_pylist()}
+    found = defaultdict(Counter)
+    for row in pa.Table.from_batches(release.batches()).to_pylist():
+        found[fresh[row["user"]]][row["item"]] += 1
+    return dict(found)
+
+
+def test_the_five_transactions_of_the_paper(food):
+    log = read(FIVE)
+    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    pair, three = Counter(["fruit", "beef", "Top"]), Counter(["chicken", "Top"])
+    assert bags(release) == {"u0": pair, "u1": pair, "u2": three, "u3": three, "u4": three}
+    loss = generalization_loss(release, log, qv.link(log, food))
+    assert loss.distortion == pytest.approx(float(Fraction(46, 7)))
+    assert loss.per_item == pytest.approx(float(Fraction(46, 7 * 13)))
+    assert loss.length == pytest.approx((2 * 3 + 3 * 2) / 5)
+    assert loss.level == pytest.approx((2 * (2 + 3 + 1) + 3 * (3 + 1)) / 12)
+    assert qv.verify(release, log).holds
+    assert transaction_density(Transactions.of(log, qv.link(log, food))) == 13 / (5 * 8)
+
+
+def test_partition_of_the_five_transactions(food):
+    log = read(FIVE)
+    release = qv.Partition(k=2, knowledge=food).anonymize(log)
+    two, others = Counter(["fruit", "meat"]), Counter(["Top"])
+    assert bags(release) == {"u0": two, "u3": two, "u1": others, "u2": others, "u4": others}
+    loss = generalization_loss(release, log, qv.link(log, food))
+    assert loss.distortion == pytest.approx(float(Fraction(69, 7)))
+    assert qv.verify(release, log).holds
+
+
+def test_duplicates_can_be_removed(food):
+    log = read(["orange apple", "banana cheese orange milk", "banana apple"])
+    assert bags(qv.Clump(k=3, knowledge=food).anonymize(log))["u0"] == Counter({"fruit": 2})
+    assert bags(qv.Clump(k=3, knowledge=food, duplicates=False).anonymize(log))["u0"] == Counter({"fruit": 1})
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(0, 8),
+        st.lists(st.sampled_from([*WORDS, *FOODS, "unknown"]), min_size=1, max_size=3).map(" ".join),
+    ),
+    min_size=4,
+    max_size=30,
+)
+METHODS = [
+    (qv.Clump, {}),
+    (qv.Clump, {"order": "ascending", "r": 2, "duplicates": False}),
+    (qv.Clump, {"order": "random", "tight": True}),
+    (qv.Clump, {"clustering": "nearest"}),
+    (qv.Clump, {"clustering": "nearest", "tight": True}),
+    (qv.Partition, {}),
+    (qv.Wngen, {}),
+    (qv.Wngen, {"users": "drop"}),
+]
+
+
+@settings(max_examples=60)
+@given(EVENTS, st.sampled_from(METHODS), st.integers(2, 3), st.integers(0, 3))
+def test_the_verifier_accepts_every_release(food, events, method, k, seed):
+    log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))
+    made = method[0](k=k, knowledge=food, **method[1])
+    users = {u for u, query in events if made.name == "wngen" or set(query.split()) - {"unknown"}}
+    if len(users) < k:
+        with pytest.raises(QueryveilError, match="so nothing could be released"):
+            made.anonymize(log, seed=seed)
+        return
+    release = made.anonymize(log, seed=seed)
+    verdicts = qv.verify(release, log).verdicts
+    assert all(verdict.holds for verdict in verdicts), verdicts
+    again = made.anonymize(log, seed=seed)
+    assert pa.Table.from_batches(release.batches()).equals(pa.Table.from_batches(again.batches()))
+    if made.name == "wngen":
+        return
+    found = bags(release)
+    assert set(found) == {f"u{u}" for u in users}
+    shared = Counter(frozenset(bag.items()) for bag in found.values())
+    assert min(shared.values()) >= k
+    for user, bag in found.items():
+        nouns = {word for u, query in events if f"u{u}" == user for word in query.split()} - {"unknown"}
+        assert stands_for(list(bag.elements()), nouns)
+
+
+def stands_for(items, nouns):
+    """Whether each item can have a noun of its own at or below it, by trying."""
+    if not items:
+        return True
+    return any(stands_for(items[1:], nouns - {noun}) for noun in nouns if items[0] in (noun, ABOVE[noun], "Top"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda row: row | {"item": "dairy"} if row["item"] == "fruit" else row, "is not the name of node"),
+        (lambda row: row | {"user": 1} if row["item"] == "beef" else row, "fewer than 2 users"),
+        (lambda row: row | {"item": "banana", "node": "banana"} if row["item"] == "fruit" else row, "fits 1 users"),
+        (lambda row: row | {"item": "orange", "node": "orange"} if row["item"] == "fruit" else row, "fits 1 users"),
+        (lambda row: row | {"item": "meat", "node": "meat"} if row["item"] == "Top" else row, "fits"),
+    ],
+    ids=["renamed", "moved", "banana", "orange", "meat"],
+)
+def test_what_is_no_generalization_is_refuted(food, change, why, whole, monkeypatch):
+    if not whole:
+        monkeypatch.setattr(generalized, "SAMPLE", 4)
+    log = read(FIVE)
+    tree = qv.open_knowledge(food).taxonomy
+    at = {tree.names[i].as_py(): i for i in range(len(tree))}
+    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    rows = [change(row) for row in pa.Table.from_batches(release.batches()).to_pylist()]
+    rows = [row | {"node": at[row["node"]]} if isinstance(row["node"], str) else row for row in rows]
+    table = pa.Table.from_pylist(rows, release.schema)
+    forged = replace(release, batches=lambda: iter(table.to_batches()))
+    wrong = [verdict for verdict in qv.verify(forged, log).verdicts if not verdict.holds]
+    assert any("bag" in verdict.claim and why in verdict.counterexample for verdict in wrong), wrong
+
+
+def test_bags_that_fit_one_by_one_but_not_together_are_refuted(food):
+    """Two bags of oranges and two of fruit; only the two with oranges fit the first, and only they are left for it."""
+    log = read(["orange beef", "orange milk", "apple beef", "banana milk"])
+    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    tree = qv.open_knowledge(food).taxonomy
+    at = {tree.names[i].as_py(): i for i in range(len(tree))}
+
+    def verdict(one, other):
+        rows = [
+            {"user": user, "item": item, "node": at[item]}
+            for user in range(1, 5)
+            for item in (one if user < 3 else other)
+        ]
+        table = pa.Table.from_pylist(rows, release.schema)
+        forged = replace(release, batches=lambda: iter(table.to_batches()))
+        return next(v for v in qv.verify(forged, log).verdicts if "bag" in v.claim)
+
+    assert verdict(["orange", "Top"], ["fruit", "Top"]).holds
+    found = verdict(["orange", "Top"], ["fruit", "beef"])
+    assert not found.holds
+    assert "left without a user" in found.counterexample
+
+
+@pytest.mark.parametrize("users", ["fresh", "drop"])
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [("fruit", "apple", "stands for|users"), ("Top", "milk", "stands for"), ("meat", "chicken", "stands for|users")],
+)
+def test_a_concept_that_is_none_of_its_queries_is_refuted(food, old, new, why, users):
+    log = read(["orange", "apple", "chicken", "beef", "unknown", "else"])
+    release = qv.Wngen(k=2, knowledge=food, users=users).anonymize(log)
+    tree = qv.open_knowledge(food).taxonomy
+    at = {tree.names[i].as_py(): i for i in range(len(tree))}
+    rows = pa.Table.from_batches(release.batches()).to_pylist()
+    assert Counter(row["item"] for row in rows) == {"fruit": 2, "meat": 2, "Top": 2}
+    rows = [row | {"item": new, "node": at[new]} if row["item"] == old else row for row in rows]
+    table = pa.Table.from_pylist(rows, release.schema)
+    forged = replace(release, batches=lambda: iter(table.to_batches()))
+    wrong = [verdict for verdict in qv.verify(forged, log).verdicts if not verdict.holds]
+    assert any("concept" in verdict.claim for verdict in wrong)
+
+
+def test_ncp_is_the_mean_of_all_terms(food):
+    log = read(["orange pie", "apple", "chicken", "beef", "unknown", "orange pie", "else"])
+    links = qv.link(log, food)
+    # fruit stands for three terms of nine, meat for two; pie twice, unknown and else are lost.
+    wngen = qv.Wngen(k=2, knowledge=food).anonymize(log)
+    assert ncp(wngen, log, links) == pytest.approx((3 * 3 / 8 + 2 * 2 / 8 + 4) / 9)
+    assert ncp(qv.Equality(k=2).anonymize(log), log, links) == pytest.approx(5 / 9)
+    assert ncp(qv.Rules(max_characters=99).anonymize(log), log, links) == 0
+    with pytest.raises(QueryveilError, match="NCP is for releases of the log's own events"):
+        ncp(qv.Odp(k=2, knowledge=food).anonymize(log), log, links)
+    with pytest.raises(QueryveilError, match="GGD is for releases of items a user"):
+        generalization_loss(qv.Equality(k=2).anonymize(log), log, links)
+
+
+def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
+    log = read(FIVE)
+    qv.Clump(k=2, knowledge=food).anonymize(log).save(tmp_path / "r", format="csv")
+    assert qv.Release.load(tmp_path / "r").manifest.parameters["knowledge"] == "food.qvd"
+    assert qv.verify(tmp_path / "r", log).holds
+    monkeypatch.setattr(module, "_opened", {})
+    with pytest.raises(QueryveilError, match=r"knowledge base 'food\.qvd', which is not here; say where it lies"):
+        qv.verify(tmp_path / "r", log)
+    monkeypatch.setattr(module, "_opened", {"food.qvd": "wordnet"})
+    assert not qv.verify(tmp_path / "r", log).holds
+
+
+def test_why_a_query_is_not_there(food):
+    log = read(FIVE)
+    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    found = qv.explain(release, log, "apple chicken")
+    assert not found.released
+    assert found.reasons[1].found == "'apple', 'chicken'"
+
+
+def test_a_measure_of_records_refuses_items(food):
+    from queryveil.measures import record_linkage
+
+    with pytest.raises(QueryveilError, match="with users and queries"):
+        record_linkage(qv.Clump(k=2, knowledge=food).anonymize(read(FIVE)))
