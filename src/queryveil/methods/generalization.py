@@ -101,7 +101,7 @@ class Generalization(Method):
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """The nouns of the query, which may stand behind a published item; none is published as a query."""
-        base = recall_knowledge(Path(self.knowledge).name)
+        base = recall_knowledge(self.knowledge)
         start, node = link(log, base, "terms").nodes()
         mine = node[start[query_id] : start[query_id + 1]]
         names = ", ".join(f"'{base.taxonomy.names[int(i)]}'" for i in mine if i > 0)
