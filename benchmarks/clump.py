@@ -193,9 +193,10 @@ def _gain() -> Iterator[str]:
                 }
                 loss = {clustering: one["distortion"] for clustering, one in told.items()}
                 shown = [f"{1 - loss[name] / paper[name]:.1%}" if paper else "" for name in loss]
+                gain = 1 - loss["nearest"] / loss["greedy"]
                 yield (
                     f"| {told['greedy']['transactions']:,} | {k} | {rule} | {loss['greedy']:,.0f}"
-                    f" | {loss['nearest']:,.0f} | **{1 - loss['nearest'] / loss['greedy']:.1%}** | {shown[0]} | {shown[1]} |"
+                    f" | {loss['nearest']:,.0f} | **{gain:.1%}** | {shown[0]} | {shown[1]} |"
                 )
                 paper = paper or loss
     yield ""

@@ -178,6 +178,19 @@ def _fold(member: Longs, without: int, bags: Bags, rule: Rule, bag: Ints, kept: 
 
 
 @helper
+def _add_worth(member: Longs, bags: Bags, rule: Rule, bag: Ints, kept: Longs, end: Longs, worth: Longs) -> None:
+    """Add what the LCG of every bag, a row, with every transaction, a column, is worth."""
+    first, path, held = bags
+    step, depth, tight, total, scratch = rule
+    for j in range(len(member)):
+        begin, stop = first[member[j]], first[member[j] + 1]
+        _put(path, held, begin, stop, total)
+        for i in range(len(bag)):
+            worth[i, j] += meet(bag[i], kept[i], 0, end[i], total, step, depth, tight, scratch, False)
+        _take(path, begin, stop, total)
+
+
+@helper
 def _gather(bags: Bags, rule: Rule, rough: Ints, k: int, bag: Ints, kept: Longs) -> tuple[Longs, NDArray[np.bool_]]:
     """The members of every cluster, ascending, and which transactions are left over.
 
@@ -236,10 +249,9 @@ def _swap(member: Longs, bags: Bags, rule: Rule, column: Ints, longest: np.int64
             d = partner[i]
             for b in range(k):
                 end[1, b], _ = _fold(member[d], member[d, b], bags, rule, bag[1, b], kept[1, b])
-            for a in range(k):
-                for b in range(k):
-                    gain[a, b] = _with(member[d, b], bags, rule, bag[0, a], kept[0, a], end[0, a], False)
-                    gain[a, b] += _with(member[c, a], bags, rule, bag[1, b], kept[1, b], end[1, b], False)
+            gain[:] = 0
+            _add_worth(member[d], bags, rule, bag[0], kept[0], end[0], gain)
+            _add_worth(member[c], bags, rule, bag[1], kept[1], end[1], gain.T)
             best = gain.argmax()
             a, b = best // k, best % k
             if gain[a, b] <= worth[c] + worth[d]:

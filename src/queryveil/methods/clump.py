@@ -73,16 +73,19 @@ class Clump(Generalization):
     def ordered(self, transactions: Transactions, seed: int) -> Longs:
         """The transactions in the order in which they are taken; of equals, the earlier user first."""
         length = transactions.length
+        longest = np.argsort(-length, kind="stable")
+        if self.clustering == "nearest":
+            return longest
         if self.order == "random":
-            return np.random.default_rng(seed).permutation(len(length))
-        return np.argsort(length if self.order == "ascending" else -length, kind="stable")
+            return seeds_first(np.random.default_rng(seed).permutation(len(length)), self.k)
+        return seeds_first(longest if self.order == "descending" else np.argsort(length, kind="stable"), self.k)
 
     def clusters(self, transactions: Transactions, order: Longs, threads: int | None = None) -> Ints:
-        """The cluster of every transaction."""
+        """The cluster of every transaction, taken in the order that `ordered` gives."""
         tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
         items = (transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves)
         if self.clustering == "greedy":
-            return greedy(*items, seeds_first(order, self.k), self.k, self.r, self.tight)
+            return greedy(*items, order, self.k, self.r, self.tight)
         return nearest(*items, order, self.k, self.tight, threads or os.cpu_count() or 1)
 
     def bags(self, transactions: Transactions, order: Longs, cluster: Ints, *, tight: bool) -> Bags:
@@ -90,6 +93,6 @@ class Clump(Generalization):
         tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
         start, node, n = lcg.lcgs(
             transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves,
-            seeds_first(order, self.k), cluster, int(cluster.max()) + 1, tight,
+            order, cluster, int(cluster.max()) + 1, tight,
         )  # fmt: skip
         return Bags(cluster, start, node, n if self.duplicates else np.ones_like(n))

@@ -89,6 +89,8 @@ class Generalization(Method):
     def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
         """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
         base = open_knowledge(self.knowledge)
+        if base.taxonomy.leaves[0] < 2:
+            raise QueryveilError(f"The tree of '{base.name}' has one leaf, so that nothing could be told apart in it.")
         return base, link(log, base, "terms")
 
     def check(self, users: int, what: str) -> None:
