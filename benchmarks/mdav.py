@@ -18,9 +18,11 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
     """The sections of benchmarks/README.md."""
     yield from _literal(times)
     yield from _vectors(times)
-    yield from _whole("exact", [2_500, 5_000, 10_000])
+    for distance in ("semantic", "strings", "features"):
+        yield from _whole(distance, "exact", [5_000, 10_000])
+    for distance in ("semantic", "strings", "features"):
+        yield from _whole(distance, "blocks", sizes if distance == "semantic" else sizes[:1])
     yield from _loss()
-    yield from _whole("blocks", sizes)
 
 
 def _drawn(users: int, categories: int) -> Any:
@@ -134,8 +136,12 @@ def _groups(group_users: Any, distances: Any, interests: Any) -> Any:
 def _tell(found: Any, what: str) -> None:
     import hashlib
 
-    exact = np.asarray(found, np.int64) if what == "groups" else np.round(found, 4) + 0.0
-    print(hashlib.sha256(exact.tobytes()).hexdigest()[:16] if what == "groups" else f"{exact.sum():.1f}")
+    if what == "groups":
+        print(hashlib.sha256(np.asarray(found, np.int64).tobytes()).hexdigest()[:16])
+        return
+    # A few numbers in which every entry has a part of its own.
+    weight = np.random.default_rng(3).normal(size=(len(found), 4))
+    print(np.round(np.diag(weight.T @ found @ weight), 3).tolist())
 
 
 def _vectors(times: int) -> Iterator[str]:
@@ -184,16 +190,16 @@ def plain(n: str) -> None:
     _sse(points, [np.flatnonzero(group == g) for g in range(group.max() + 1)])
 
 
-def _whole(grouping: str, sizes: list[int]) -> Iterator[str]:
-    yield f"| users | with a category | categories each | groups and records, {grouping} | peak memory | notes |"
-    yield "|---|---|---|---|---|---|"
+def _whole(distance: str, grouping: str, sizes: list[int]) -> Iterator[str]:
+    yield f"| users | distance | in groups | items each | groups and records, {grouping} | peak memory | notes |"
+    yield "|---|---|---|---|---|---|---|"
     seconds = []
     for users in sizes:
-        cost = run(f"{HERE}:released", users, grouping)
+        cost = run(f"{HERE}:released", users, distance, grouping)
         told = json.loads(cost.told)
         seconds.append(cost.seconds)
         yield (
-            f"| {users:,} | {told['linked']:,} | {told['categories']:.1f} | {cost.seconds:,.1f} s"
+            f"| {users:,} | {distance} | {told['linked']:,} | {told['categories']:.1f} | {cost.seconds:,.1f} s"
             f" | {cost.peak_gib:.1f} GiB | {told['note']} |"
         )
     for (a, b), (x, y) in zip(pairwise(sizes), pairwise(seconds), strict=True):
@@ -201,18 +207,23 @@ def _whole(grouping: str, sizes: list[int]) -> Iterator[str]:
     yield ""
 
 
-def released(users: str, grouping: str) -> None:
+def released(users: str, distance: str, grouping: str) -> None:
     """Make a release, without reading the log and linking its queries."""
     from queryveil import Mdav, read_log
     from queryveil.knowledge import link
-    from queryveil.methods.interests import interests_of
+    from queryveil.methods.interests import interests_of, strings_of
     from queryveil.methods.microaggregation import Searches
 
     log = read_log(log_file(int(users)))
-    links = link(log, "wordnet", "phrases")
-    size = np.diff(interests_of(Searches.of(log), links).start)
+    links = link(log, "wordnet", "phrases") if distance == "semantic" else None
+    searches = Searches.of(log)
+    interests = interests_of(searches, links) if links is not None else strings_of(searches, log.n_queries)
+    size = np.diff(interests.start)
+    method: Any = Mdav(k=K, distance=distance, grouping=grouping)  # type: ignore[arg-type]
+    small = read_log(log_file(200))
+    method.release(small, link(small, "wordnet", "phrases") if links is not None else None, seed=1)
     with timed():
-        release = Mdav(k=K, grouping=grouping).release(log, links, seed=1)  # type: ignore[arg-type]
+        release = method.release(log, links, seed=1)
     told = {"linked": int((size > 0).sum()), "categories": float(size[size > 0].mean())}
     print(json.dumps(told | {"note": release.manifest.notes[0]}))
 
@@ -224,18 +235,22 @@ def _loss() -> Iterator[str]:
     from queryveil.methods import mdav
 
     log = read_log(log_file(10_000))
-    yield "| 10,000 users, WordNet | k | | SRP, levels 1 and 3 | L | RL |"
+    yield "| 10,000 users, compared by | k | | SRP, levels 1 and 3 | L | RL |"
     yield "|---|---|---|---|---|---|"
-    for linker in ("phrases", "terms"):
-        links = link(log, "wordnet", linker)
+    for what in ("phrases", "terms", "strings", "features"):
+        links = link(log, "wordnet", what if what in ("phrases", "terms") else "phrases")
         clusters = user_clusters(log, links, clusters=80)
         for k in (2, 5, 10):
             for block in (None, 2_000, 1_000):
                 mdav.BLOCK = block or 2_000
-                release = Mdav(k=k, grouping="exact" if block is None else "blocks").release(log, links, seed=1)
+                grouping = "exact" if block is None else "blocks"
+                if what in ("phrases", "terms"):
+                    release = Mdav(k=k, grouping=grouping).release(log, links, seed=1)
+                else:
+                    release = Mdav(k=k, distance=what, grouping=grouping).anonymize(log, seed=1)
                 kept = srp(release, links, 3)
                 yield (
-                    f"| {linker} | {k} | {'exact' if block is None else f'blocks of {block:,}'}"
+                    f"| {what} | {k} | {'exact' if block is None else f'blocks of {block:,}'}"
                     f" | {kept[0].mean:.3f}, {kept[2].mean:.3f} | {information_loss(release, clusters):.1f} %"
                     f" | {record_linkage(release):.1f} % |"
                 )

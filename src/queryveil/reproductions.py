@@ -14,6 +14,7 @@ from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures import information_loss, ncp, record_linkage, srp, transaction_density, user_clusters
 from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Search, Wngen
 from queryveil.methods.generalization import Loss, Transactions, loss_of
+from queryveil.methods.interests import interests_of
 from queryveil.methods.microaggregation import Microaggregation, Searches
 from queryveil.release import Release
 
@@ -82,12 +83,25 @@ class Figure:
         return lines.mark_line() + lines.mark_point(filled=True, size=50)
 
 
+@dataclass(frozen=True)
+class Run:
+    """What an experiment is run on."""
+
+    log: LocalLog
+    base: Knowledge
+    resolver: Resolver
+    clusters: int | None
+    seed: int
+    tell: Tell
+
+
 def reproduce(
     paper: str,
     log: QueryLog,
     knowledge: Knowledge | str = "wordnet",
     *,
     resolver: Resolver | None = None,
+    clusters: int | None = 80,
     seed: int = 0,
     tell: Tell | None = None,
 ) -> list[Figure]:
@@ -98,6 +112,8 @@ def reproduce(
         log: The log.
         knowledge: Where queries are looked up; the papers used the Open Directory.
         resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
+        clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
+            Calinski and Harabasz choose.
         seed: Decides all that is random.
         tell: Called with what is being done.
     """
@@ -108,11 +124,13 @@ def reproduce(
     if here.n_users < most:
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    return PAPERS[paper](here, base, resolver or Clicks(), seed, tell or (lambda what: None))
+    run = Run(here, base, resolver or Clicks(), clusters, seed, tell or (lambda what: None))
+    return PAPERS[paper](run)
 
 
-def _erola2011(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+def _erola2011(run: Run) -> list[Figure]:
     """Figures 2 (levels that terms reach), 3 (SRP by level, k and categories) and 4 (time)."""
+    log, base, seed, tell = run.log, run.base, run.seed, run.tell
     linked = {categories: link(log, base, "terms", categories=categories) for categories in (1, 5)}
     _needs_links(linked[1], base)
     Odp(k=max(KS)).release(log, linked[1], seed=seed)  # compiled and in memory before the clock starts
@@ -147,11 +165,12 @@ def _erola2011(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
     ]
 
 
-def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+def _erola2012(run: Run) -> list[Figure]:
     """Figures 2 (SRP of all users) and 3 (of the 100 best), for the search method and for that of 2011."""
+    log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
     links: dict[str, Links] = {
-        "search (2012)": link(log, base, "domains", resolver=resolver),
+        "search (2012)": link(log, base, "domains", resolver=run.resolver),
         "terms (2011)": link(log, base, "terms"),
     }
     for found in links.values():
@@ -177,38 +196,49 @@ def _erola2012(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, te
     ]
 
 
-def _batet2013(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+def _batet2013(run: Run) -> list[Figure]:
     """Figures 2 (L) and 3 (RL) for the methods that group users; L by the same categories for all."""
+    log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
     phrases, terms = link(log, base, "phrases"), link(log, base, "terms")
     for found in (phrases, terms):
         _needs_links(found, base)
     tell("clusters of the log")
-    clusters = user_clusters(log, phrases, seed=seed)
+    linked = int((np.diff(interests_of(Searches.of(log), phrases).start) > 0).sum())
+    if linked < max(BATET_KS):
+        raise QueryveilError(
+            f"The paper makes groups of up to {max(BATET_KS)} users; only {linked} have a query with a category in"
+            f" '{base.name}'."
+        )
+    # Of few users, as many clusters as in the paper would be of one user each.
+    clusters = user_clusters(log, phrases, clusters=run.clusters and min(run.clusters, linked // 3), seed=seed)
+    methods: dict[str, Callable[[int], Release]] = {
+        "semantic MDAV": lambda k: Mdav(k=k, knowledge=base.name).release(log, phrases, seed=seed),
+        "without semantics": lambda k: Mdav(k=k, distance="strings").release(log, None, seed=seed),
+        "Navarro-Arribas 2012": lambda k: Mdav(k=k, distance="features").release(log, None, seed=seed),
+        "Erola 2011": lambda k: Odp(k=k, knowledge=base.name).release(log, terms, seed=seed),
+        "by lot": lambda k: _by_lot(log, k, seed),
+    }
     lost: list[dict[str, Any]] = []
-    linked: list[dict[str, Any]] = []
+    found_again: list[dict[str, Any]] = []
     for k in BATET_KS:
-        made: dict[str, Callable[[int], Release]] = {
-            "semantic MDAV": lambda k: Mdav(k=k).release(log, phrases, seed=seed),
-            "without semantics": lambda k: Mdav(k=k, distance="strings").release(log, None, seed=seed),
-            "Navarro-Arribas 2012": lambda k: Mdav(k=k, distance="features").release(log, None, seed=seed),
-            "Erola 2011": lambda k: Odp(k=k).release(log, terms, seed=seed),
-            "by lot": lambda k: _by_lot(log, k, seed),
-        }
-        for name, make in made.items():
+        for name, make in methods.items():
             tell(f"k {k}, {name}")
             release = make(k)
-            lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100})
-            linked.append({"k": k, "method": name, "RL": record_linkage(release) / 100})
+            users = {"users": len(clusters.users), "clusters": clusters.count}
+            lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100} | users)
+            released = {"users": release.manifest.counts.users}
+            found_again.append({"k": k, "method": name, "RL": record_linkage(release) / 100} | released)
     title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
     return [
         Figure("figure-2", title, tuple(lost), "k", "L", "method"),
-        Figure("figure-3", "Users found by record linkage (RL)", tuple(linked), "k", "RL", "method"),
+        Figure("figure-3", "Released users found by record linkage (RL)", tuple(found_again), "k", "RL", "method"),
     ]
 
 
-def _milanifard2010(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+def _milanifard2010(run: Run) -> list[Figure]:
     """Figures 3 to 7: distortion, length and level against k for parts of the log, the effect of r, and time."""
+    log, base, tell = run.log, run.base, run.tell
     tell("linking")
     links = link(log, base, "terms")
     _needs_links(links, base)
@@ -283,8 +313,9 @@ def _grouped(some: Transactions, *methods: Clump | Partition) -> Iterator[tuple[
             yield "Clump2", 0.0, loss_of(some, replace(bags, n=np.ones_like(bags.n)))
 
 
-def _carpineto2015(log: LocalLog, base: Knowledge, resolver: Resolver, seed: int, tell: Tell) -> list[Figure]:
+def _carpineto2015(run: Run) -> list[Figure]:
     """Figure 7: NCP against k for equality, affinity and WNGEN."""
+    log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
     links = link(log, base, "terms")
     _needs_links(links, base)
@@ -312,7 +343,7 @@ def _by_lot(log: LocalLog, k: int, seed: int) -> Release:
     return Odp(k=k).release_groups(log, Searches.of(log), group, parts=0, seed=seed, notes=[])
 
 
-PAPERS: dict[str, Callable[[LocalLog, Knowledge, Resolver, int, Tell], list[Figure]]] = {
+PAPERS: dict[str, Callable[[Run], list[Figure]]] = {
     "erola2011": _erola2011,
     "erola2012": _erola2012,
     "batet2013": _batet2013,

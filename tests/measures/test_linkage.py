@@ -37,7 +37,7 @@ def literal(log, release):
 @settings(max_examples=25)
 @given(
     st.lists(EVENT, min_size=6, max_size=40),
-    st.sampled_from(["odp", "odp compact", "strings", "rules"]),
+    st.sampled_from(["odp", "odp compact", "semantic", "strings", "features", "rules"]),
     st.integers(2, 3),
 )
 def test_it_is_the_literal_comparison(knowledge, events, kind, k):
@@ -47,9 +47,13 @@ def test_it_is_the_literal_comparison(knowledge, events, kind, k):
     method = {
         "odp": qv.Odp(k=k, knowledge=knowledge),
         "odp compact": qv.Odp(k=k, knowledge=knowledge, compact=True),
+        "semantic": qv.Mdav(k=k, knowledge=knowledge, linker="terms"),
         "strings": qv.Mdav(k=k, distance="strings"),
+        "features": qv.Mdav(k=k, distance="features"),
         "rules": qv.Rules(max_characters=1000, users="fresh"),
     }[kind]
+    if kind == "semantic" and len({u for u, query, _ in events if set(query.split()) - {"unknown"}}) < k:
+        return
     release = method.anonymize(log, seed=1)
     found = record_linkage(release)
     assert found == pytest.approx(literal(log, release))

@@ -84,10 +84,31 @@ def test_a_sample_of_users(knowledge, log):
 
 def test_what_cannot_be_clustered(knowledge, log):
     links = qv.link(log, knowledge, "terms")
-    with pytest.raises(QueryveilError, match=r"must be from 1 to 40, the users\. Got 41 instead"):
+    with pytest.raises(QueryveilError, match=r"'clusters' .* must be at most the 40 users\. Got 41 instead"):
         user_clusters(log, links, clusters=41)
+    for name in ("most", "sample", "clusters"):
+        with pytest.raises(
+            QueryveilError, match=f"'{name}' parameter of user_clusters must be at least 2. Got 1 instead"
+        ):
+            user_clusters(log, links, **{name: 1})
     lone = read([(0, "alpha", 0), (1, "unknown", 0)])
     with pytest.raises(QueryveilError, match="L needs at least two users with a category"):
         user_clusters(lone, qv.link(lone, knowledge, "terms"))
     with pytest.raises(QueryveilError, match="L needs a release that was just made"):
         information_loss(qv.Equality(k=2, users="drop").anonymize(log), user_clusters(log, links))
+
+
+def test_clusters_of_another_log_are_refused(knowledge, log):
+    other = read([(u, WORDS[u % 4], 0) for u in range(40)])
+    clusters = user_clusters(other, qv.link(other, knowledge, "terms"), clusters=4)
+    with pytest.raises(QueryveilError, match="The clusters are those of another log"):
+        information_loss(qv.Rules(max_characters=1000, users="fresh").anonymize(log), clusters)
+
+
+def test_a_compact_release_loses_as_much(knowledge, log):
+    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=6)
+    lost = [
+        information_loss(qv.Mdav(k=3, knowledge=knowledge, linker="terms", compact=compact).anonymize(log), clusters)
+        for compact in (False, True)
+    ]
+    assert lost[0] == lost[1]

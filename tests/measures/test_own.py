@@ -21,7 +21,8 @@ def test_it_counts_what_users_of_a_record_issued(knowledge, events, semantic):
     if len({u for u, query, _ in events if set(query.split()) - {"unknown"}}) < 2:
         return
     distance = "semantic" if semantic else "strings"
-    release = qv.Mdav(k=2, distance=distance, knowledge=knowledge, linker="terms").anonymize(log)
+    looked_up = {"knowledge": knowledge, "linker": "terms"} if semantic else {}
+    release = qv.Mdav(k=2, distance=distance, **looked_up).anonymize(log)
     fresh = {row["original"]: row["released"] for batch in release.user_map() for row in batch.to_pylist()}
     records, users, typed = defaultdict(Counter), defaultdict(list), defaultdict(set)
     for row in pa.Table.from_batches(release.batches()).to_pylist():

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from queryveil.errors import QueryveilError
 from queryveil.kernels import semantic
 from queryveil.knowledge import Taxonomy
 from queryveil.methods import interests as module
+from queryveil.methods import mdav
 from queryveil.methods.interests import Interests, distances, group_users, partition, representatives
 from tests.methods.test_microaggregation import WORDS, knowledge, read
 from tests.oracles import semantic as oracle
@@ -129,12 +131,15 @@ def test_a_record_has_the_categories_nearest_to_the_centre(bags):
 
 
 def quotas_of(sizes, mean):
-    """The quotas that the rounding rule allows: here the one that the kernel makes."""
-    from queryveil.kernels.quotas import quotas
-
-    made = quotas(np.array(sizes), np.array([0, len(sizes)]), np.arange(len(sizes), dtype=np.int32))
-    assert made.sum() == mean
-    return [made.tolist()]
+    """All quotas that add up to the mean: at least 1, if that leaves enough, and at most a user's share, rounded up."""
+    n = len(sizes)
+    least = [int(mean >= n)] * n
+    most = [max(1, -(-size // n)) for size in sizes]
+    return [
+        quota
+        for quota in product(*(range(low, high + 1) for low, high in zip(least, most, strict=True)))
+        if sum(quota) == mean
+    ]
 
 
 EVENT = st.tuples(st.integers(0, 9), st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join), st.just(0))
@@ -144,14 +149,16 @@ EVENT = st.tuples(st.integers(0, 9), st.lists(st.sampled_from(WORDS), min_size=1
 @given(
     st.lists(EVENT, min_size=4, max_size=40),
     st.sampled_from(["semantic", "strings", "features"]),
+    st.integers(2, 3),
     st.booleans(),
     st.integers(0, 5),
 )
-def test_the_verifier_accepts_every_release(knowledge, events, distance, compact, seed):
+def test_the_verifier_accepts_every_release(knowledge, events, distance, k, compact, seed):
     log = read(events)
-    method = qv.Mdav(k=2, knowledge=knowledge, linker="terms", distance=distance, compact=compact)
+    looked_up = {"knowledge": knowledge, "linker": "terms"} if distance == "semantic" else {}
+    method = qv.Mdav(k=k, distance=distance, compact=compact, **looked_up)
     linked = {u for u, query, _ in events if distance != "semantic" or set(query.split()) - {"unknown"}}
-    if len(linked) < 2:
+    if len(linked) < k:
         with pytest.raises(QueryveilError, match="so no group has enough"):
             method.anonymize(log, seed=seed)
         return
@@ -181,5 +188,42 @@ def test_users_without_a_category_are_left_out(knowledge):
     log = read([*((u, "alpha", 0) for u in range(6)), (7, "unknown", 0)])
     release = qv.Mdav(k=2, knowledge=knowledge, linker="terms").anonymize(log)
     assert release.manifest.counts.users == 6
-    assert "1 users without a category are left out" in release.manifest.notes[1]
+    assert "1 user without a category is left out" in release.manifest.notes[1]
     assert qv.verify(release, log).holds
+
+
+def test_explanations_and_parameters_fit_the_distance(knowledge):
+    log = read([(u, "alpha", 0) for u in range(6)])
+    semantic = qv.Mdav(k=2, knowledge=knowledge, linker="terms").anonymize(log)
+    assert "category" in qv.explain(semantic, log, "alpha").reasons[0].rule
+    for distance in ("strings", "features"):
+        release = qv.Mdav(k=2, distance=distance).anonymize(log)
+        assert set(release.manifest.parameters) == {"k", "distance", "compact", "grouping"}
+        assert qv.explain(release, log, "alpha").reasons[0].found.startswith("6 users issued it")
+        with pytest.raises(
+            QueryveilError, match=f"is for the distance semantic; the distance {distance} looks nothing"
+        ):
+            qv.Mdav(distance=distance, knowledge=knowledge)
+    with pytest.raises(QueryveilError, match="Links are for the distance semantic"):
+        qv.Mdav(k=2).release(log, None, seed=1)
+    with pytest.raises(QueryveilError, match="Links are for the distance semantic"):
+        qv.Mdav(k=2, distance="strings").release(log, qv.link(log, knowledge), seed=1)
+    with pytest.raises(QueryveilError, match="is 9, but only 6 users are in the log"):
+        qv.Mdav(k=9, knowledge="not opened at all").anonymize(log)
+
+
+@pytest.mark.parametrize("distance", ["semantic", "strings", "features"])
+def test_threads_and_the_order_of_rows_do_not_matter(distance, tmp_path, monkeypatch):
+    monkeypatch.setattr(mdav, "BLOCK", 12)
+    words = ["dog", "violin", "chess", "london", "piano", "cat"]
+    rows = [
+        {"user": f"u{u}", "query": f"{words[(u + w) % 6]} {words[u % 5]}", "url": f"http://{words[u % 6]}.com/"}
+        for u in range(36)
+        for w in range(3)
+    ]
+    for name, some, threads in (("a", rows, 1), ("b", rows[::-1], 4)):
+        log = qv.read_log(pa.Table.from_pylist(some), threads=threads)
+        qv.Mdav(k=3, distance=distance, grouping="blocks").anonymize(log, seed=5).save(tmp_path / name)
+    assert "3 blocks" in (tmp_path / "a/report.md").read_text()
+    for file in ("log.parquet", "manifest.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()

@@ -170,7 +170,7 @@ def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
         bounds = f" ({parameter.expected})" if parameter.choices or parameter.bounds else ""
         option = typer.Option(
             *names,
-            help=parameter.help.capitalize() + bounds + ".",
+            help=parameter.help[:1].upper() + parameter.help[1:] + bounds + ".",
             show_default="off" if default is None or default is False else str(default),
             rich_help_panel=f"Parameters of {method.name}",
         )

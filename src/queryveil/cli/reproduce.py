@@ -30,6 +30,9 @@ def reproduce(
     resolver: Annotated[
         str, typer.Option("--resolver", help="Where the site of a query comes from, for erola2012: clicks or sites.")
     ] = "clicks",
+    clusters: Annotated[
+        int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0: as many as fit best.", min=0)
+    ] = 80,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts.", show_default=False),
@@ -55,13 +58,20 @@ def reproduce(
     read = reader(log)
     with options.steps("Reproducing") as tell:
         figures = run(
-            paper, read, base, resolver=Sites(base) if resolver == "sites" else Clicks(), seed=seed, tell=tell
+            paper,
+            read,
+            base,
+            resolver=Sites(base) if resolver == "sites" else Clicks(),
+            clusters=clusters or None,
+            seed=seed,
+            tell=tell,
         )
+    about = {"paper": paper, "knowledge": base.name, "seed": seed, "fingerprint": read.fingerprint}
     if folder is not None:
-        _save(figures, folder)
+        _save(figures, about, folder)
     if as_json:
         shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-        typer.echo(json.dumps({"paper": paper, "figures": shown}, indent=2))
+        typer.echo(json.dumps({**about, "figures": shown}, indent=2))
         return
     options.tables(*map(_table, figures))
     if folder is not None:
@@ -89,7 +99,7 @@ def _percent(value: float) -> str:
     return f"{value:.1%}" if value == 0 or value >= 0.01 else f"{100 * value:.2g}%"
 
 
-def _save(figures: "list[Figure]", folder: Path) -> None:
+def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
     import csv
     from io import StringIO
 
@@ -106,6 +116,7 @@ def _save(figures: "list[Figure]", folder: Path) -> None:
             writer.writerows(figure.rows)
             stage.write(f"{figure.name}.csv", text.getvalue().encode())
             save_chart(figure.chart(), stage.path / f"{figure.name}.svg")
+        stage.write("run.json", (json.dumps(about, indent=2) + "\n").encode())
         place.take(stage)
     finally:
         stage.remove()

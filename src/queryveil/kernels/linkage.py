@@ -32,15 +32,24 @@ def chances(
     """
     out = np.zeros(len(truth), np.float64)
     row = np.zeros(users, np.int64)
+    touched = np.empty(users, np.int32)
     post, user, count = issued
     for r in range(len(start) - 1):
-        row[:] = 0
+        met = 0
         for i in range(start[r], start[r + 1]):
             for p in range(post[query[i]], post[query[i] + 1]):
+                if row[user[p]] == 0:
+                    touched[met] = user[p]
+                    met += 1
                 row[user[p]] += min(times[i], count[p])
-        best = row.max()
-        same = (row == best).sum()
+        best, same = np.int64(0), users  # a record that has nothing in common with anybody fits all
+        for i in range(met):
+            if row[touched[i]] > best:
+                best, same = row[touched[i]], 0
+            same += row[touched[i]] == best
         for i in range(truth_start[r], truth_start[r + 1]):
             if row[truth[i]] == best:
                 out[i] = 1 / same
+        for i in range(met):
+            row[touched[i]] = 0
     return out

@@ -31,12 +31,14 @@ class UserClusters:
 
     Attributes:
         links: Where the queries of the log sit in a tree of topics.
+        fingerprint: That of the log.
         users: The users; those without a category have nothing to lose and are not among them.
         cluster: The cluster of each.
         count: How many clusters there are.
     """
 
     links: Links
+    fingerprint: str
     users: Longs
     cluster: Ints
     count: int
@@ -50,26 +52,31 @@ def user_clusters(
     Args:
         log: The log.
         links: Where its queries sit in a tree of topics.
-        clusters: How many clusters; by default as many as the index of Calinski and Harabasz likes best.
+        clusters: How many clusters; by default as many as the index of Calinski and Harabasz likes best, at least 2.
+            Average linkage parts with outliers first, so that a few clusters may be one large and some tiny ones, which
+            say little; look at their sizes.
         most: Most clusters that it is asked about.
         sample: Most users; of more, some are drawn. All pairs of them are compared.
         seed: Decides who is drawn.
     """
     here = local(log, "L")
+    for name, value in (("most", most), ("sample", sample), ("clusters", clusters)):
+        if value is not None and value < 2:
+            raise QueryveilError(f"The '{name}' parameter of user_clusters must be at least 2. Got {value} instead.")
     interests = interests_of(Searches.of(here), links)
     users = np.flatnonzero(np.diff(interests.start))
     if len(users) < 2:
         raise QueryveilError("L needs at least two users with a category; name another knowledge base or linker.")
     if len(users) > sample:
         users = np.sort(np.random.default_rng(seed).choice(users, sample, replace=False))
-    if clusters is not None and not 1 <= clusters <= len(users):
+    if clusters is not None and clusters > len(users):
         raise QueryveilError(
-            f"The number of clusters must be from 1 to {len(users)}, the users. Got {clusters} instead."
+            f"The 'clusters' parameter of user_clusters must be at most the {len(users)} users. Got {clusters} instead."
         )
     far = _matrix(interests.take(users))
     tree = _average_linkage(far)
     count = best_count(far, tree, most) if clusters is None else clusters
-    return UserClusters(links, users, _cut(tree, count), count)
+    return UserClusters(links, here.fingerprint, users, _cut(tree, count), count)
 
 
 def information_loss(release: Release, original: UserClusters) -> float:
@@ -83,7 +90,9 @@ def information_loss(release: Release, original: UserClusters) -> float:
         100 (2 - (I(A) + I(B)) / I(A ∩ B)), I being the entropy of a partition. A user who was left out, or whose record
         has no category left, is as far as can be from all who have one.
     """
-    _, released = records(release, "L")
+    log, released = records(release, "L")
+    if log.fingerprint != original.fingerprint:
+        raise QueryveilError("The clusters are those of another log than that of the release.")
     interests = interests_of(released, original.links).take(original.users)
     there = np.flatnonzero(np.diff(interests.start))
     far = np.ones((len(original.users), len(original.users)))

@@ -36,24 +36,23 @@ class Distances:
     n: int
     row: Callable[[int], Longs]
     """Gives those of one user to all."""
-    half: Callable[[int], Longs] | None = None
-    """If this is cheaper: gives what counts from all users to one. Both ways together make `joined`."""
-    joined: Callable[[Longs, slice, slice], Longs] | None = None
+    ways: tuple[Callable[[int], Longs], Callable[[Longs, slice, slice], Longs]] | None = None
+    """If that is cheaper: gives what counts from all users to one, and what both ways add up to, for two stretches."""
 
     def matrix(self, spread: Spread = map) -> Longs:
         """All of them."""
         found = np.empty((self.n, self.n), np.int64)
-        make = self.half or self.row
+        make, joined = self.ways or (self.row, None)
 
         def fill(v: int) -> None:
             found[v] = make(v)
 
         for _ in spread(fill, range(self.n)):
             pass
-        if self.joined is not None:
+        if joined is not None:
             for one, other in combinations_with_replacement(range(0, self.n, _TILE), 2):
                 a, b = slice(one, one + _TILE), slice(other, other + _TILE)
-                found[a, b] = self.joined(found[a, b] + found[b, a].T, a, b)
+                found[a, b] = joined(found[a, b] + found[b, a].T, a, b)
                 found[b, a] = found[a, b].T
         return found
 
@@ -118,24 +117,27 @@ def distances(interests: Interests) -> Distances:
         return lambda v: np.asarray(semantic.ONE - both(v) // (total + total[v]))
 
     if tree is None:
-        users = postings(start, item, weight.astype(np.int32), interests.items, everyone)
-        return Distances(n, row_of(lambda v: semantic.common(v, start, item, weight, users)))
+        # Of all items that there are, these users have few.
+        names, which = np.unique(item, return_inverse=True)
+        mine, have = which.astype(np.int32), weight.astype(np.int32)
+        users = postings(start, mine, have, len(names), everyone)
+        return Distances(n, row_of(lambda v: semantic.common(v, start, mine, weight, users)))
     # Of a large tree, few nodes are at or above an item of anybody.
     above, place, high = semantic.highest(start, item, tree.parent, tree.depth)
     nodes = np.unique(np.append(place, 0))
     parent, depth = np.searchsorted(nodes, tree.parent[nodes]).astype(np.int32), tree.depth[nodes]
-    mine = above, np.searchsorted(nodes, place).astype(np.int32), high
+    over = above, np.searchsorted(nodes, place).astype(np.int32), high
     at, share = np.searchsorted(nodes, item).astype(np.int32), semantic.shares(tree.height)
-    users = postings(*mine, len(nodes), everyone)
+    users = postings(*over, len(nodes), everyone)
 
     def there(v: int) -> Longs:
         scratch = np.empty(len(nodes), np.int64)
-        return semantic.one_way(v, start, at, weight, parent, depth, share, mine, scratch)
+        return semantic.one_way(v, start, at, weight, parent, depth, share, over, scratch)
 
     def back(v: int) -> Longs:
         return semantic.other_way(v, start, at, weight, parent, depth, share, users)
 
-    return Distances(n, row_of(lambda v: there(v) + back(v)), there, joined)
+    return Distances(n, row_of(lambda v: there(v) + back(v)), (there, joined))
 
 
 def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | None = None) -> Ints:
@@ -161,7 +163,7 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
             far = rows_of(users)
             if far.n > MATRIX:
                 sums = np.fromiter(spread(lambda v: far.row(v).sum(), range(far.n)), np.int64, far.n)
-                return partition(far.n, k, far.row, sums)
+                return partition(far.n, k, far.row, sums, spread)
             matrix = far.matrix(spread)
             return partition(far.n, k, matrix.__getitem__, matrix.sum(axis=1))
 
@@ -173,7 +175,7 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
     return group
 
 
-def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs) -> NDArray[np.int32]:
+def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs, spread: Spread = map) -> NDArray[np.int32]:
     """Groups of k members, the last of k to 2k - 1 (algorithm 1 of Batet et al. 2013).
 
     Of members that are equally far or near, the earlier is taken.
@@ -183,6 +185,7 @@ def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs) -> NDArr
         k: Least members of a group.
         row: Gives the distances of one member to all, as whole numbers.
         sums: The sum of each member's row.
+        spread: Runs what can run side by side.
 
     Returns:
         The group of each member, in the order in which groups are made.
@@ -205,8 +208,9 @@ def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs) -> NDArr
         group[members] = groups
         alive[members] = False
         groups += 1
-        for member in members.tolist():
-            left[:] -= row(member)
+        left[:] -= distance
+        for gone in spread(row, members[1:].tolist()):
+            left[:] -= gone
         return distance
 
     def centroid() -> int:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from queryveil.claims import Claim, IssuedQueries, RecordUsers
 from queryveil.draws import keyed
@@ -22,6 +22,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import mdav_tables
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.interests import (
+    MATRIX,
     Rows,
     distances,
     group_users,
@@ -36,8 +37,10 @@ from queryveil.methods.interests import (
 from queryveil.methods.microaggregation import (
     Grouping,
     Searches,
+    groups_made,
     load_records,
     parts_of,
+    plural,
     promises,
     release_records,
 )
@@ -45,8 +48,14 @@ from queryveil.methods.navarro import Features, prototypes
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
-EXACT = 10_000
+EXACT = MATRIX
 BLOCK = 2_000
+_LINKED = "have a query with a category"
+_ORDERS = {
+    "semantic": "their main interests",
+    "strings": "their most repeated queries",
+    "features": "the domains they click most, or of time where nobody clicks",
+}
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -67,7 +76,9 @@ class Mdav(Method):
         "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
         " part of the log.",
         "Every query of a record was typed by somebody, and is published as it is, also if it names somebody.",
-        "The queries of a record may be those of users outside of the group, so counts of queries are not true counts.",
+        "With the distance semantic, the queries of a record may be those of users outside of the group, so counts of"
+        " queries are not true counts. With the others, a record mixes the queries of its users; who splits it by topic"
+        " may find what belonged to one of them.",
         "Accounts controlled by one person count as several users.",
     )
 
@@ -84,12 +95,25 @@ class Mdav(Method):
     compact: bool = Field(False, description="write each record once, with the number of its users")
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
+    @model_validator(mode="after")
+    def _knowledge_is_used(self) -> "Mdav":
+        unused = next((name for name in ("knowledge", "linker") if name in self.model_fields_set), None)
+        if self.distance != "semantic" and unused is not None:
+            raise ValueError(
+                f"The '{unused}' parameter of Mdav is for the distance semantic; the distance {self.distance} looks"
+                " nothing up. Leave it out."
+            )
+        return self
+
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them, without the folder of the knowledge base."""
-        return super().parameters() | {"knowledge": Path(self.knowledge).name}
+        """The parameters that count, as the manifest holds them: without the folder of the knowledge base."""
+        given = super().parameters() | {"knowledge": Path(self.knowledge).name}
+        looked_up = ("knowledge", "linker") if self.distance != "semantic" else ()
+        return {name: value for name, value in given.items() if name not in looked_up}
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Group users by MDAV and release a record for each group."""
+        self._check(log.n_users, "are in the log")
         if not isinstance(log, LocalLog):
             return self.release_by_tables(log, seed=seed)
         if self.distance == "semantic":
@@ -104,10 +128,12 @@ class Mdav(Method):
             links: Where its queries sit in a tree of topics, for the distance `semantic`.
             seed: Decides all that is random.
         """
+        if (links is None) != (self.distance != "semantic"):
+            raise QueryveilError("Links are for the distance semantic, and for that alone.")
+        self._check(log.n_users, "are in the log")
         searches = Searches.of(log)
         users = np.arange(log.n_users)
         if self.distance == "features":
-            self._check(log.n_users)
             features = Features.of(log, searches)
             group, parts = self._grouped(users, features.rows_of, features.order, log.engine.threads)
             key = self._key(log, seed, parts)
@@ -115,7 +141,7 @@ class Mdav(Method):
         else:
             interests = strings_of(searches, log.n_queries) if links is None else interests_of(searches, links)
             users = np.flatnonzero(np.diff(interests.start))
-            self._check(len(users))
+            self._check(len(users), _LINKED)
             some = interests.take(users)
             mine, parts = self._grouped(
                 users, lambda block: distances(some.take(block)), some.order, log.engine.threads
@@ -129,7 +155,8 @@ class Mdav(Method):
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
                 query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
-        notes = self._notes(np.bincount(group[users]), parts, log.n_users - len(users))
+        size = np.bincount(group[users])
+        notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
             notes.append(own_share(*own_counts(searches, group, of, query)))
         load_records(log, group, of, query, compact=self.compact)
@@ -141,10 +168,9 @@ class Mdav(Method):
             return IssuedQueries(), RecordUsers(users=self.k, compact=self.compact)
         return promises(self.k, self.compact)
 
-    def _check(self, users: int) -> None:
+    def _check(self, users: int, what: str) -> None:
         """Refuse a k that no group reaches."""
         if users < self.k:
-            what = "have a query with a category" if self.distance == "semantic" else "are in the log"
             raise QueryveilError(
                 f"The 'k' parameter of Mdav is {self.k}, but only {users} users {what}, so no group has enough."
             )
@@ -163,11 +189,10 @@ class Mdav(Method):
         decides = {name: value for name, value in self.parameters().items() if name not in ("compact", "grouping")}
         return log.secret(seed, f"mdav {json.dumps(decides | {'parts': parts}, sort_keys=True)}", "query")
 
-    def _notes(self, size: Longs, parts: int, left_out: int) -> list[str]:
-        how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users with like main interests"
-        notes = [f"{len(size):,} groups of {size.min():,} to {size.max():,} users, made {how}."]
+    def _notes(self, groups: int, least: int, most: int, parts: int, left_out: int) -> list[str]:
+        notes = [groups_made(groups, least, most, parts, _ORDERS[self.distance])]
         if left_out:
-            notes.append(f"{left_out:,} users without a category are left out.")
+            notes.append(f"{plural(left_out, 'user')} without a category {'is' if left_out == 1 else 'are'} left out.")
         return notes
 
     def release_by_tables(self, log: QueryLog, *, seed: int) -> Release:
@@ -178,18 +203,21 @@ class Mdav(Method):
             )
         knowledge = self.knowledge if self.distance == "semantic" else None
         users = mdav_tables.count_interests(log, knowledge, self.linker)
-        self._check(users)
+        self._check(users, _LINKED)
         parts = self._parts(users)
         mdav_tables.cut_blocks(log, knowledge, users, parts)
         mdav_tables.make_records(log, knowledge, self._key(log, seed, parts), self.k)
         found = mdav_tables.load_records(log, compact=self.compact)
-        notes = self._notes(np.array([found.least, *[found.most] * (found.groups - 1)]), parts, log.n_users - users)
+        notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users)
         if self.distance == "semantic":
             notes.append(found.own)
         return release_records(self, log, self._claims, seed=seed, notes=notes)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
-        """Who could have brought the query in; which query stands for a category is drawn by lot."""
-        users = int(log.users_per_query[query_id])
-        found = f"{users:,} issued it; which query stands for a category is drawn by lot"
-        return [Reason("the query stands for a category of some record", None, found)]
+        """Who could have brought the query in."""
+        issued = f"{plural(int(log.users_per_query[query_id]), 'user')} issued it"
+        if self.distance == "semantic":
+            found = f"{issued}; which query stands for a category is drawn by lot"
+            return [Reason("the query stands for a category of some record", None, found)]
+        how = "those nearest to the centre of the group" if self.distance == "strings" else "by how often it was issued"
+        return [Reason("the query is in the record of a group whose user issued it", None, f"{issued}; {how}")]

@@ -125,9 +125,9 @@ def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, b
         exact: Most users that are grouped exactly by default; `EXACT` if not given.
         block: Users of a block; `BLOCK` if not given.
     """
-    if grouping == "exact" or (grouping == "auto" and users <= (exact or EXACT)):
+    if grouping == "exact" or (grouping == "auto" and users <= (EXACT if exact is None else exact)):
         return 1
-    return max(1, round(users / max(block or BLOCK, 4 * k)))
+    return max(1, round(users / max(BLOCK if block is None else block, 4 * k)))
 
 
 def group_users(
@@ -282,7 +282,7 @@ class Microaggregation(Method):
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is drawn by lot."""
         users = int(log.users_per_query[query_id])
-        found = f"{_plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
+        found = f"{plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
         return [Reason("a user gave the query to the record of his group", None, found)]
 
 
@@ -372,21 +372,25 @@ def release_records(
 
 def _notes(count: int, least: int, most: int, parts: int, unlinked: int) -> list[str]:
     """What a reader of the report should know of the groups."""
-    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users in the order of their main interests"
-    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    notes = [f"{_plural(count, 'group')} of {size} users, made {how}."]
+    notes = [groups_made(count, least, most, parts, "their main interests")]
     if unlinked:
-        notes.append(
-            f"{_plural(unlinked, 'user')} without a query that has a category came last, into the last groups."
-        )
+        notes.append(f"{plural(unlinked, 'user')} without a query that has a category came last, into the last groups.")
     return notes
 
 
-def _plural(n: int, noun: str) -> str:
+def groups_made(count: int, least: int, most: int, parts: int, order: str) -> str:
+    """How many groups there are, of how many users, and who was compared."""
+    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users in the order of {order}"
+    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{plural(count, 'group')} of {size} users, made {how}."
+
+
+def plural(n: int, noun: str) -> str:
+    """A number of things."""
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def _silence(silent: int) -> list[str]:
     if silent == 0:
         return []
-    return [f"{_plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]
+    return [f"{plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]

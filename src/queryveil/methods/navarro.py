@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.kernels import edits
 from queryveil.kernels.semantic import ONE
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
@@ -81,7 +82,10 @@ class Features:
         )
 
     def order(self) -> Longs:
-        """The users, those who click most on the same domain next to each other."""
+        """The users, those who click most on the same domain next to each other; without clicks, by time and length."""
+        if self.domains == 0:
+            time = np.zeros_like(self.length) if self.time is None else self.time
+            return np.lexsort((self.length, time))
         return by_main_interests(
             Profiles(self.start, self.domain, self.clicks.astype(np.int32), np.ones(self.domains, np.int32))
         )
@@ -117,14 +121,14 @@ class Features:
         """Half of what the shares of domains differ by."""
         size = np.diff(self.start)[users]
         start, place = offsets(size), ranges(self.start[users], size)
-        domain = self.domain[place]
+        names, domain = np.unique(self.domain[place], return_inverse=True)
         of = np.repeat(np.arange(len(users)), size)
         total = np.bincount(of, weights=self.clicks[place], minlength=len(users)).astype(np.int64)
         share = self.clicks[place] * ONE // total[of]
         every = _summed(share, start)
 
         def row(v: int) -> Longs:
-            mine = np.zeros(self.domains, np.int64)
+            mine = np.zeros(len(names), np.int64)
             mine[domain[start[v] : start[v + 1]]] = share[start[v] : start[v + 1]]
             both = _summed(np.minimum(mine[domain], share), start)
             return np.asarray(np.maximum(every, every[v]) - both)
@@ -170,16 +174,12 @@ def _edits(places: Longs, strings: list[str]) -> Callable[[int], Longs]:
     from rapidfuzz.process import cdist
 
     size = np.array([len(string) for string in strings], np.int64)
-    there = places >= 0
-    count = there.sum(axis=1)
+    count = (places >= 0).sum(axis=1)
 
     def row(v: int) -> Longs:
         mine = places[v][: count[v]]
         steps = cdist([strings[i] for i in mine], strings, scorer=Levenshtein.distance, dtype=np.int32)
-        longer = np.maximum(np.maximum(size[mine][:, None], size[None]), 1)
-        far = np.where(there[None], (steps.astype(np.int64) * ONE // longer)[:, places], 2 * ONE)  # mine, user, his
-        theirs = np.where(there, far.min(axis=0), 0).sum(axis=1)
-        return np.asarray((theirs + far.min(axis=2).sum(axis=0)) // (count + count[v]))
+        return edits.nearest(steps, mine, places, count, size)
 
     return row
 
