@@ -14,6 +14,7 @@ from queryveil.log import QueryLog, local
 Longs = NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF
+_FEW = 256  # of users who might fit, so many are looked at first
 SAMPLE = 2_000
 """Most users for whom a whole assignment to bags is looked for, and most bags that are looked at beyond."""
 
@@ -111,11 +112,11 @@ class BagUsers(_Generalized):
             some = np.random.default_rng(0).choice(len(bags), min(SAMPLE, len(bags)), replace=False)
             bags = [bags[i] for i in np.sort(some)]
         tree, order = self._base.taxonomy, np.argsort(nouns & _LOW, kind="stable")
-        owner, noun = (nouns >> 32)[order], (nouns & _LOW)[order]
+        owner, noun, everyone = (nouns >> 32)[order], (nouns & _LOW)[order], np.unique(nouns >> 32)
         edges: list[tuple[Longs, Longs]] = []
         for holders in bags:
             part = slice(start[holders[0]], start[holders[0] + 1])
-            fits = _fitting(tree, node[part], n[part], nouns, owner, noun)
+            fits = _fitting(tree, node[part], n[part], nouns, owner, noun, everyone, None if whole else len(holders))
             if len(fits) < len(holders):
                 return f"the bag of user {users[holders[0]]} fits {len(fits)} users of the log, not {len(holders)}"
             if whole:
@@ -131,7 +132,9 @@ class BagUsers(_Generalized):
         return None
 
 
-def _fitting(tree: Taxonomy, node: Longs, n: Longs, nouns: Longs, owner: Longs, noun: Longs) -> Longs:
+def _fitting(
+    tree: Taxonomy, node: Longs, n: Longs, nouns: Longs, owner: Longs, noun: Longs, everyone: Longs, enough: int | None
+) -> Longs:
     """The users with distinct nouns for all items of a bag.
 
     The nouns below two nodes are apart, or those of one are among those of the other. So there are distinct nouns for
@@ -144,17 +147,26 @@ def _fitting(tree: Taxonomy, node: Longs, n: Longs, nouns: Longs, owner: Longs, 
         nouns: All users and their nouns, as one number each, ascending.
         owner: The users in the order of nouns.
         noun: The nouns in this order.
+        everyone: All users.
+        enough: How many users will do; None for all.
     """
     above = np.unique(np.concatenate([tree.line(int(i)) for i in node])).astype(np.int64)
     end = tree.end[above].astype(np.int64)
+    wanted = [int(n[(node >= low) & (node < high)].sum()) for low, high in zip(above, end, strict=True)]
     low, high = np.searchsorted(noun, above), np.searchsorted(noun, end)
     rarest = int(np.argmin(high - low))
-    fits = np.unique(owner[low[rarest] : high[rarest]])
-    for i in np.argsort(high - low, kind="stable"):
-        wanted = int(n[(node >= above[i]) & (node < end[i])].sum())
-        have = np.searchsorted(nouns, fits << 32 | end[i]) - np.searchsorted(nouns, fits << 32 | above[i])
-        fits = fits[have >= wanted]
-    return fits
+    candidates = everyone
+    if high[rarest] - low[rarest] < len(everyone):
+        candidates = np.unique(owner[low[rarest] : high[rarest]])
+    found: list[Longs] = []
+    for fits in np.split(candidates, _FEW * 8 ** np.arange(8)):
+        for i in np.argsort(high - low, kind="stable"):
+            have = np.searchsorted(nouns, fits << 32 | end[i]) - np.searchsorted(nouns, fits << 32 | above[i])
+            fits = fits[have >= wanted[i]]
+        found.append(fits)
+        if enough is not None and sum(map(len, found)) >= enough:
+            break
+    return np.concatenate(found)
 
 
 class ConceptUsers(_Generalized):
