@@ -52,6 +52,8 @@ class Release:
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
+        if "node" in self.schema.names:
+            return f"<Release by {self.manifest.method}: {counts.queries:,} distinct items, {counts.rows:,} rows>"
         return f"<Release by {self.manifest.method}: {counts.queries:,} distinct queries, {counts.events:,} events>"
 
     @classmethod

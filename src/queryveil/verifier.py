@@ -112,8 +112,10 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         return [IssuedQueries(), *shared, AllUsers(compact=compact)]
     if manifest.method in ("clump", "partition", "wngen"):
         base = recall_knowledge(given["knowledge"])
-        kind = ConceptUsers if manifest.method == "wngen" else BagUsers
-        return [kind(users=given["k"], knowledge=given["knowledge"], tree=tree_digest(base))]
+        common = {"users": given["k"], "knowledge": given["knowledge"], "tree": tree_digest(base)}
+        if manifest.method == "wngen":
+            return [ConceptUsers(**common)]
+        return [BagUsers(**common, duplicates=given.get("duplicates", False))]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:
@@ -143,6 +145,9 @@ def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     for promise in release.manifest.claims:
         if isinstance(promise, BagUsers | ConceptUsers):
             allowed = {"user", "item", "node"}
+    if release.manifest.parameters.get("users") == "drop":
+        allowed.discard("user")
+    for promise in release.manifest.claims:
         if isinstance(promise, RowUsers | CombinationUsers):
             allowed |= set(promise.columns)
         if isinstance(promise, RecordUsers) and promise.compact:
@@ -206,6 +211,11 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         stated = getattr(release.manifest.counts, name)
         if stated != number:
             return Verdict(claim, False, f"it says {stated} {name}, the table has {number}")
+    counts = release.manifest.counts
+    if "node" in columns and (counts.events, counts.clicks) != (counts.rows, 0):
+        return Verdict(claim, False, "it says otherwise how many items and clicks there are")
+    if "node" in columns and release.manifest.bands != bands(kept):
+        return Verdict(claim, False, "its frequency bands are not those of the log")
     if release.manifest.input_counts != counts_of(log):
         return Verdict(claim, False, "it counts the log otherwise than the log is")
     if count["events"] is not None and release.manifest.bands != bands(kept):

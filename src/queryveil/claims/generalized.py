@@ -1,6 +1,7 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
 import hashlib
+import secrets
 from typing import Literal
 
 import numpy as np
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from queryveil.claims.base import Claim, Columns
 from queryveil.knowledge import Knowledge, Taxonomy, link, recall_knowledge
 from queryveil.knowledge.index import ranges
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, local
 
 Longs = NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF
+QUERIES = 20_000
+"""Most distinct queries for which an assignment of all events to concepts is looked for."""
 _FEW = 256  # of users who might fit, so many are looked at first
 SAMPLE = 2_000
 """Most users for whom a whole assignment to bags is looked for, and most bags that are looked at beyond."""
@@ -60,13 +63,15 @@ class BagUsers(_Generalized):
     """k-anonymity of bags: each is that of at least `users` users, and generalizes distinct nouns of all of them."""
 
     kind: Literal["bag-users"] = "bag-users"
+    duplicates: bool = True
+    """Whether an item may be more than once in a bag."""
 
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
             f"Every released bag of items is that of at least {self.users} users, and its items generalize distinct"
-            " nouns of each of them."
+            f" nouns of each of them (beyond {SAMPLE:,} users checked on {SAMPLE:,} bags drawn by lot)."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
@@ -85,6 +90,8 @@ class BagUsers(_Generalized):
             'SELECT "user", node, count(*) AS n FROM released GROUP BY "user", node ORDER BY "user", node'
         )
         user, node, n = (rows[name].to_numpy() for name in ("user", "node", "n"))
+        if not self.duplicates and n.max(initial=1) > 1:
+            return f"the bag of user {user[n.argmax()]} has an item more than once"
         users, start = np.unique(user, return_index=True)
         start = np.append(start, len(user))
         bag: dict[bytes, list[int]] = {}
@@ -109,7 +116,9 @@ class BagUsers(_Generalized):
         start, node, n = released
         whole = len(users) <= SAMPLE
         if not whole:
-            some = np.random.default_rng(0).choice(len(bags), min(SAMPLE, len(bags)), replace=False)
+            # Another sample each time, so that nothing can be hidden where no check looks.
+            lot = np.random.default_rng(int.from_bytes(secrets.token_bytes(16)))
+            some = lot.choice(len(bags), min(SAMPLE, len(bags)), replace=False)
             bags = [bags[i] for i in np.sort(some)]
         tree, order = self._base.taxonomy, np.argsort(nouns & _LOW, kind="stable")
         owner, noun, everyone = (nouns >> 32)[order], (nouns & _LOW)[order], np.unique(nouns >> 32)
@@ -178,53 +187,94 @@ class ConceptUsers(_Generalized):
     def statement(self) -> str:
         """The promise in one sentence."""
         return (
-            f"At least {self.users} users issued queries that a released concept stands for, and every query has a noun"
-            " at or below its concept, or the root."
+            f"At least {self.users} users issued a query that a released concept can stand for, and there is a concept"
+            f" for every event (beyond {QUERIES:,} distinct queries checked node by node)."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Count the users of every concept, and compare what stands below every node with the log."""
+        """Count the users of every concept, and look for a way to give every event a concept that fits its query."""
         wrong = self._wrong_table(log, columns)
         if wrong is not None:
             return wrong
-        tree = self._base.taxonomy
+        here = local(log, "the check of concepts")
         counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
-        rows = log.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
+        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
         node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
+        names = self._base.taxonomy.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:
             few = int(rows["users"].to_numpy().argmin())
-            return f"the concept '{tree.names[int(node[few])]}' has {rows['users'][few]} users"
-        if n.sum() != log.facts.events:
-            return f"it has {n.sum()} rows, the log has {log.facts.events} events"
-        # A query with nouns below a node counts there once, so that it goes with all nodes above its nouns.
-        start, of = link(local(log, "the check of concepts"), self._base, "terms").nodes()
-        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        above = [tree.at_level(of, level) for level in range(1, tree.height + 1)]
-        pairs = np.unique(np.concatenate([(part.astype(np.int64) << 32 | query)[part >= 0] for part in above]))
-        place, which = (pairs >> 32).astype(np.int64), (pairs & 0xFFFFFFFF).astype(np.int64)
-        events = np.bincount(place, weights=local(log, "it").events_per_query[which], minlength=len(tree))
-        below = np.zeros(len(tree) + 1, np.int64)
-        below[node + 1] = n
-        below = np.cumsum(below)
-        for at in node[node > 0].tolist():
-            released = int(below[tree.end[at]] - below[at])
-            if released > events[at]:
-                return f"'{tree.names[at]}' stands for {released} events at or below it, the log has {int(events[at])}"
-        return self._few(log, node, place, which) if not counted else None
+            return f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users"
+        if n.sum() != here.facts.events:
+            return f"it has {n.sum()} rows, the log has {here.facts.events} events"
+        fits = self._fits(here, node)
+        found = self._few(here, node, fits)
+        if found is not None:
+            return f"the concept '{names[found]}' fits queries of fewer than {self.users} users"
+        if here.n_queries <= QUERIES:
+            return _unassigned(here.events_per_query, n, fits)
+        return self._crowded(here, node, n, fits)
 
-    def _few(self, log: QueryLog, node: Longs, place: Longs, which: Longs) -> str | None:
-        """Where users are dropped: a concept that too few users could have asked for."""
+    def _fits(self, log: LocalLog, node: Longs) -> tuple[Longs, Longs]:
+        """The queries that each released concept can stand for, by the place of the concept: the root for any."""
+        tree = self._base.taxonomy
+        start, of = link(log, self._base, "terms").nodes()
+        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        found = [np.arange(log.n_queries)] if len(node) and node[0] == 0 else []
+        for level in range(1, tree.height + 1):
+            above = tree.at_level(of, level)
+            place = np.searchsorted(node, above).clip(0, max(len(node) - 1, 0))
+            some = (above > 0) & (node[place] == above)
+            found.append(np.unique(place[some].astype(np.int64) << 32 | query[some]))
+        pairs = np.concatenate(found)
+        pairs.sort()
+        return pairs >> 32, pairs & _LOW
+
+    def _few(self, log: LocalLog, node: Longs, fits: tuple[Longs, Longs]) -> int | None:
+        """A concept that too few users could have asked for."""
         log.need("searchers")
-        found = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id")
-        first = np.searchsorted(found["query_id"].to_numpy(), np.arange(log.n_queries + 1))
-        user = found["user_id"].to_numpy()
-        cut = np.searchsorted(place, np.arange(place.max(initial=0) + 2))
-        for at in node[node > 0].tolist():
-            mine = which[cut[at] : cut[at + 1]]
-            size = np.diff(first)[mine]
-            if len(np.unique(user[ranges(first[mine], size)])) < self.users:
-                return f"the concept '{self._base.taxonomy.names[at]}' has fewer than {self.users} users"
+        issued = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id")
+        first = np.searchsorted(issued["query_id"].to_numpy(), np.arange(log.n_queries + 1))
+        user = issued["user_id"].to_numpy()
+        cut = np.searchsorted(fits[0], np.arange(len(node) + 1))
+        for place, at in enumerate(node.tolist()):
+            mine = fits[1][cut[place] : cut[place + 1]]
+            if len(np.unique(user[ranges(first[mine], np.diff(first)[mine])])) < self.users:
+                return int(at)
         return None
+
+    def _crowded(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
+        """A concept at or below which stands more than the log has queries for."""
+        tree = self._base.taxonomy
+        events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))
+        below = np.concatenate([[0], np.cumsum(n)])
+        last = np.searchsorted(node, tree.end[node])
+        for place, at in enumerate(node.tolist()):
+            released = int(below[last[place]] - below[place])
+            if released > events[place]:
+                name = tree.names[at]
+                return f"'{name}' stands for {released} events at or below it, the log has {int(events[place])}"
+        return None
+
+
+def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
+    """Whether all events can have one of the released concepts that fit their query, each as often as it is there.
+
+    Args:
+        events: How many events each query has.
+        n: How often each concept is released.
+        fits: Which concept fits which query.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    queries, concepts = len(events), len(n)
+    source, sink = queries + concepts, queries + concepts + 1
+    row = np.concatenate([np.full(queries, source), fits[1], queries + np.arange(concepts)])
+    column = np.concatenate([np.arange(queries), queries + fits[0], np.full(concepts, sink)])
+    most = np.concatenate([events, events[fits[1]], n]).astype(np.int32)
+    graph = csr_array((most, (row, column)), shape=(sink + 1, sink + 1))
+    flow = int(maximum_flow(graph, source, sink).flow_value)
+    return None if flow == events.sum() else f"{events.sum() - flow} events are left without a concept that fits them"
 
 
 def _nouns(log: QueryLog, base: Knowledge) -> Longs:

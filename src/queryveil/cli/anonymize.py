@@ -73,6 +73,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     wanted = (given["output_format"], given["overwrite"])
     if spark and given["output_format"] != "parquet":
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
+    if given["output_format"] == "aol" and not method.fits_aol:
+        raise QueryveilError(f"The aol format has no place for the table of {method.name}; use parquet or csv.")
     if not (spark and is_address(target)):
         check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None

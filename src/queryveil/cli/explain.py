@@ -16,13 +16,17 @@ def explain(
         str, typer.Argument(metavar="QUERY", help="The query, in any spelling of case and blanks.", show_default=False)
     ],
     original: options.Original,
+    knowledge: options.KnowledgeOf = None,
     as_json: options.Json = False,
 ) -> None:
     """Say why a query is in a release or not: every rule, and what was found for the query."""
     from queryveil.explanation import explain as make
+    from queryveil.knowledge import known_as
     from queryveil.release import Release
 
     loaded = Release.load(release)
+    if knowledge is not None:
+        known_as(str(loaded.manifest.parameters.get("knowledge")), knowledge)
     found = make(loaded, reader(original), query)
     if as_json:
         typer.echo(json.dumps(asdict(found) | {"released": found.released}, indent=2))

@@ -49,6 +49,15 @@ MaxBadRows = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; the result is the same.", show_default="all")
 ]
+KnowledgeOf = Annotated[
+    str | None,
+    typer.Option(
+        "--knowledge",
+        help="The directory that a release of generalized items was made with, if it does not lie here.",
+        show_default=False,
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 

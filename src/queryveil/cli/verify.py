@@ -13,14 +13,7 @@ def verify(
     reader: options.AnyReader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
-    knowledge: Annotated[
-        str | None,
-        typer.Option(
-            "--knowledge",
-            help="The directory that a release of generalized items was made with, if it does not lie here.",
-            show_default=False,
-        ),
-    ] = None,
+    knowledge: options.KnowledgeOf = None,
     as_json: options.Json = False,
 ) -> None:
     """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
@@ -28,14 +21,15 @@ def verify(
     Exits with 0 if everything holds, with 1 and the first counter-example of each broken promise if not.
     """
     from queryveil.files import is_address
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import known_as, open_knowledge
     from queryveil.release import Release
     from queryveil.verifier import verify as check
 
     if not is_address(release):
-        Release.load(release)  # a release that is none must not wait for the log
-    if knowledge is not None:
-        open_knowledge(knowledge)  # claims know it by its name from now on
+        made = Release.load(release)  # a release that is none must not wait for the log
+        if knowledge is not None:
+            open_knowledge(knowledge)
+            known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
     log = reader(original)
     with options.working("Checking"):
         found = check(release, log)

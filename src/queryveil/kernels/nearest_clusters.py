@@ -112,10 +112,10 @@ def _nearest(
     for i in range(first, len(rough)):
         if not alive[i]:
             continue
-        common = np.int32(0)
+        common = np.int64(0)
         for j in range(_TELLING):
             common += min(one[j], rough[i, j])
-        score = 2 * np.int64(common) - size[i]
+        score = 2 * common - size[i]
         if found == len(near) and score <= value[found - 1]:
             continue
         if found < len(near):

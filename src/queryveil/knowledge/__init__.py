@@ -27,6 +27,8 @@ __all__ = [
     "Sites",
     "Taxonomy",
     "hosts_needed",
+    "knowledge_name",
+    "known_as",
     "link",
     "link_texts",
     "open_knowledge",
@@ -52,8 +54,23 @@ def open_knowledge(name: str | Path) -> Knowledge:
         )
     from queryveil.knowledge.directory import open_directory
 
-    _opened[Path(name).name] = Path(name)
+    _opened[Path(name).resolve().name] = Path(name).resolve()
     return open_directory(name)
+
+
+def knowledge_name(name: str | Path) -> str:
+    """What a manifest calls a knowledge base: no path, which may tell who is behind it."""
+    if str(name) == "wordnet":
+        return "wordnet"
+    found = Path(name).resolve().name
+    if found == "wordnet":
+        raise QueryveilError(f"A directory must not be called 'wordnet', which is built in; rename {name}.")
+    return found
+
+
+def known_as(name: str, place: str | Path) -> None:
+    """Let the knowledge base that manifests call so be the one at some place; a claim knows it by its digest."""
+    _opened[name] = Path(place)
 
 
 _opened: dict[str, Path] = {}

@@ -39,8 +39,8 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
 def ncp(release: Release, log: QueryLog, links: Links) -> float:
     """The normalized certainty penalty: the mean cost of all terms of the log, repetitions counted.
 
-    A term of a released query costs 0, and one that is not released 1. An item that stands for a term costs the share
-    of the tree's leaves that are below it, and 0 if it is a leaf.
+    A term of a released query costs 0, and one that is not released 1. An item stands for one
+    term, and costs the share of the tree's leaves that are below it, or 0 if there is but one.
 
     Args:
         release: A release of queries or of items.

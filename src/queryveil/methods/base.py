@@ -37,6 +37,8 @@ class Method(BaseModel):
     """What the method is called on the command line."""
     limits: ClassVar[tuple[str, ...]]
     """What it does not promise, in plain words; printed in every report."""
+    fits_aol: ClassVar[bool] = True
+    """Whether its table has the columns of AOL's format."""
 
     def __init__(self, **parameters: Any) -> None:
         try:

@@ -4,10 +4,10 @@ Amin Milani Fard, Ke Wang, An effective clustering approach to web query log ano
 """
 
 import os
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from queryveil.claims import BagUsers
 from queryveil.kernels import lcg
@@ -43,7 +43,9 @@ class Clump(Generalization):
         description="the paper's: each transaction chooses among r clusters; or each cluster chooses the nearest"
         " transactions, which loses less",
     )
-    r: int = Field(10, ge=1, description="clusters that a transaction chooses from; greedy alone")
+    r: int = Field(
+        10, ge=1, description="clusters that a transaction chooses from; more are not always better; greedy alone"
+    )
     order: Literal["descending", "ascending", "random"] = Field(
         "descending", description="the order in which transactions are taken, by length or by lot; greedy alone"
     )
@@ -53,6 +55,18 @@ class Clump(Generalization):
     duplicates: bool = Field(
         True, description="publish an item as often as it is in the bag (Clump1), or once (Clump2)"
     )
+
+    @model_validator(mode="after")
+    def _order_is_used(self) -> "Clump":
+        unused = next((name for name in ("r", "order") if name in self.model_fields_set), None)
+        if self.clustering == "nearest" and unused is not None:
+            raise ValueError(f"The '{unused}' parameter of Clump is for the clustering greedy. Leave it out.")
+        return self
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that count, as the manifest holds them."""
+        unused = ("r", "order") if self.clustering == "nearest" else ()
+        return {name: value for name, value in super().parameters().items() if name not in unused}
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Put users into clusters, and release the bag of each cluster."""
@@ -67,15 +81,18 @@ class Clump(Generalization):
         if not self.tight:
             other = sentence(loss_of(mine, self.bags(mine, order, cluster, tight=True)))
             notes.append(f"The same clusters with what exceeds handed up (--tight): {other}")
-        claims = (BagUsers(**self.claimed(base)),)
+        claims = (BagUsers(**self.claimed(base), duplicates=self.duplicates),)
         return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes)
 
     def ordered(self, transactions: Transactions, seed: int) -> Longs:
         """The transactions in the order in which they are taken; of equals, the earlier user first."""
         length = transactions.length
-        longest = np.argsort(-length, kind="stable")
         if self.clustering == "nearest":
-            return longest
+            # Equal transactions stand next to each other, so that they find each other.
+            node, last = transactions.node, transactions.start[1:] - 1
+            sums = np.add.reduceat(node.astype(np.int64) ** 2, transactions.start[:-1])
+            return np.lexsort((sums, node[last], node[transactions.start[:-1]], -length))
+        longest = np.argsort(-length, kind="stable")
         if self.order == "random":
             return seeds_first(np.random.default_rng(seed).permutation(len(length)), self.k)
         return seeds_first(longest if self.order == "descending" else np.argsort(length, kind="stable"), self.k)

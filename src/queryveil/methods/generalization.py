@@ -1,7 +1,6 @@
 """Generalization: what the methods share that publish nodes of a tree of topics in the place of words."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +10,12 @@ from pydantic import Field
 
 from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, Links, link, open_knowledge, recall_knowledge
+from queryveil.knowledge import Knowledge, Links, knowledge_name, link, open_knowledge, recall_knowledge
 from queryveil.knowledge.taxonomy import Taxonomy
 from queryveil.log import LocalLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.interests import interests_of
-from queryveil.methods.microaggregation import Searches
+from queryveil.methods.microaggregation import Searches, plural
 from queryveil.release import Release
 
 Longs = NDArray[np.int64]
@@ -75,16 +74,17 @@ class Generalization(Method):
         "Accounts controlled by one person count as several users.",
     )
 
+    fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")
     knowledge: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them, without the folder of the knowledge base."""
-        return super().parameters() | {"knowledge": Path(self.knowledge).name}
+        return super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
 
     def claimed(self, base: Knowledge) -> dict[str, Any]:
         """What the claims of these methods say."""
-        return {"users": self.k, "knowledge": Path(self.knowledge).name, "tree": tree_digest(base)}
+        return {"users": self.k, "knowledge": knowledge_name(self.knowledge), "tree": tree_digest(base)}
 
     def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
         """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
@@ -97,8 +97,8 @@ class Generalization(Method):
         """Refuse a k that nothing reaches."""
         if users < self.k:
             raise QueryveilError(
-                f"The 'k' parameter of {type(self).__name__} is {self.k}, but only {users} users {what}, so nothing"
-                " could be released."
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but only {plural(users, 'user')} {what},"
+                " so nothing could be released."
             )
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -197,10 +197,9 @@ def loss_of(transactions: Transactions, bags: Bags) -> Loss:
 def told(transactions: Transactions, bags: Bags) -> list[str]:
     """What a reader of the report should know of generalized transactions."""
     members = np.bincount(bags.group)
-    return [
-        f"{len(members):,} groups of {members.min():,} to {members.max():,} users.",
-        sentence(loss_of(transactions, bags)),
-    ]
+    least, most = int(members.min()), int(members.max())
+    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return [f"{plural(len(members), 'group')} of {size} users.", sentence(loss_of(transactions, bags))]
 
 
 def sentence(loss: Loss) -> str:

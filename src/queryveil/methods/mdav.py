@@ -6,7 +6,6 @@ semantic microaggregation, Information Sciences 242 (2013).
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +16,7 @@ from queryveil.claims import Claim, IssuedQueries, RecordUsers
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import Links, link
+from queryveil.knowledge import Links, knowledge_name, link
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import mdav_tables
 from queryveil.methods.base import Method, Reason
@@ -107,7 +106,7 @@ class Mdav(Method):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters that count, as the manifest holds them: without the folder of the knowledge base."""
-        given = super().parameters() | {"knowledge": Path(self.knowledge).name}
+        given = super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
         looked_up = ("knowledge", "linker") if self.distance != "semantic" else ()
         return {name: value for name, value in given.items() if name not in looked_up}
 

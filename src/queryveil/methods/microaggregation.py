@@ -9,7 +9,6 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,7 +21,7 @@ from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import Links, open_knowledge
+from queryveil.knowledge import Links, knowledge_name, open_knowledge
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import record_tables
@@ -221,7 +220,7 @@ class Microaggregation(Method):
         """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
         given = super().parameters()
         if given.get("knowledge") is not None:
-            given["knowledge"] = Path(given["knowledge"]).name
+            given["knowledge"] = knowledge_name(given["knowledge"])
         return given
 
     def release(self, log: LocalLog, links: Links, *, seed: int) -> Release:

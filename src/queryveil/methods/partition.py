@@ -31,7 +31,14 @@ class Partition(Generalization):
         self.check(len(mine.user), "have a noun")
         bags = self.bags(mine)
         return release_bags(
-            self, here, base, mine, bags, seed=seed, claims=(BagUsers(**self.claimed(base)),), notes=told(mine, bags)
+            self,
+            here,
+            base,
+            mine,
+            bags,
+            seed=seed,
+            claims=(BagUsers(**self.claimed(base), duplicates=False),),
+            notes=told(mine, bags),
         )
 
     def bags(self, transactions: Transactions) -> Bags:

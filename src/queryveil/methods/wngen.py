@@ -15,6 +15,7 @@ from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Knowledge, Links
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.generalization import Generalization, Ints, release_items
+from queryveil.methods.microaggregation import plural
 from queryveil.release import Release
 
 
@@ -64,8 +65,8 @@ class Wngen(Generalization):
         used = np.unique(node)
         rooted = int((node == 0).sum())
         notes = [
-            f"{len(used):,} concepts stand for {here.n_queries:,} distinct queries; {rooted:,} of them are at the root,"
-            " which says nothing."
+            f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries, of which {rooted:,} are at the"
+            " root, which says nothing."
         ]
         claims = (ConceptUsers(**self.claimed(base)),)
         return release_items(self, here, base, seed=seed, claims=claims, notes=notes, users=self.users)
