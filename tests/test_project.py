@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -13,7 +14,7 @@ from packaging.requirements import Requirement
 
 import queryveil
 from queryveil import cli
-from queryveil.claims import Claim
+from queryveil.claims import AnyClaim
 from queryveil.formats import FORMATS
 from queryveil.manifest import Manifest
 from queryveil.methods import METHODS, parameters_of
@@ -89,7 +90,7 @@ def test_every_field_of_the_manifest_is_described(name):
     assert f"\n| `{name}` |" in text("docs/releases.md")
 
 
-@pytest.mark.parametrize("claim", Claim.__subclasses__(), ids=lambda claim: claim.__name__)
+@pytest.mark.parametrize("claim", get_args(get_args(AnyClaim)[0]), ids=lambda claim: claim.__name__)
 def test_every_claim_is_described(claim):
     assert f"\n| `{claim.model_fields['kind'].default}` |" in text("docs/releases.md")
 
