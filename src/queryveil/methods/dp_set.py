@@ -71,6 +71,11 @@ class DpSet(Method):
             steps.append(NoisyStep.model_validate({"of": "counts", **_gauss(self.d, scale, 1, None)}))
         return tuple(steps)
 
+    @property
+    def claim(self) -> DifferentialPrivacy:
+        """What a release promises."""
+        return DifferentialPrivacy(epsilon=self.epsilon, delta=self.delta, steps=self.steps)
+
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release queries round after round; the noise is not seeded."""
         opendp()
@@ -96,7 +101,7 @@ class DpSet(Method):
             columns=("query", *(["count"] if self.counts else [])),
             method=self.name,
             parameters=self.parameters(),
-            claims=(IssuedQueries(), DifferentialPrivacy(epsilon=self.epsilon, delta=self.delta, steps=self.steps)),
+            claims=(IssuedQueries(), self.claim),
             limits=self.limits,
             seed=seed,
             notes=[*meaningless(self.delta, log), self._accounting(), _told(released), UNSEEDED],
@@ -175,7 +180,8 @@ class DpSet(Method):
         return (
             f"Accounting: in each step one user gives a vector of length 1, and all Gaussian noise together is"
             f" {rho:.3g}-zCDP, which is (epsilon {self.epsilon:g}, delta {self.delta / 2:g}); that something of his"
-            f" alone reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight: {parts}{counts}."
+            f" alone reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight:"
+            f" {parts}{counts}."
         )
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:

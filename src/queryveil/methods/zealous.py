@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
-from queryveil.claims import Claim, DifferentialPrivacy, IssuedQueries, QueryUsers
+from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
 from queryveil.claims.private import NoisyStep
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
@@ -115,13 +115,14 @@ class Zealous(Method):
                 'SELECT query_id, NULL AS url_id, n AS "count" FROM "public queries"'
                 ' UNION ALL SELECT query_id, url_id, n AS "count" FROM "public clicks"'
             )
+        shared = [QueryUsers(users=self.min_users)] if self.min_users > 1 else []
         release = Release.of_counts(
             log,
             rows,
             columns=("query", *(["url"] if self.clicks else []), "count"),
             method=self.name,
             parameters=self.parameters(),
-            claims=self._claims(made),
+            claims=(IssuedQueries(), *shared, self.claim),
             limits=self.limits,
             seed=seed,
             notes=[*meaningless(made.delta, log), self._accounting(made), UNSEEDED],
@@ -136,26 +137,25 @@ class Zealous(Method):
         publish(log, sums, keys, "laplace", made.scale, made.threshold, name)
         log.engine.drop("lots")
 
-    def _claims(self, made: _Budget) -> tuple[Claim, ...]:
-        step = {
-            "noise": "laplace",
-            "d": self.d,
-            "scale": made.scale,
-            "first": self.min_users,
-            "threshold": made.threshold,
-        }
-        steps = tuple(NoisyStep(of=of, **step) for of in ("queries", *(["clicks"] if self.clicks else [])))
-        private = DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=steps)
-        shared = (QueryUsers(users=self.min_users),) if self.min_users > 1 else ()
-        return (IssuedQueries(), *shared, private)
+    @property
+    def claim(self) -> DifferentialPrivacy:
+        """What a release promises."""
+        made = self.budget
+        step = {"noise": "laplace", "d": self.d, "scale": made.scale, "first": self.min_users}
+        steps = [
+            NoisyStep.model_validate({"of": of, **step, "threshold": made.threshold})
+            for of in ("queries", *(["clicks"] if self.clicks else []))
+        ]
+        return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps))
 
     def _accounting(self, made: _Budget) -> str:
+        crossed = laplace_delta(self.d, made.scale, made.threshold, self.min_users)
         twice = " Queries and clicks cost one half each." if self.clicks else ""
         return (
             f"Accounting: one user changes at most {self.d} counts by 1 each, and discrete Laplace noise of scale"
             f" {made.scale:g} makes that cost epsilon {self.d / made.scale:g}. Counts below {self.min_users} get no"
-            f" noise; that one of his {self.d} counts crosses this line and then reaches the threshold {made.threshold} by"
-            f" noise costs delta {laplace_delta(self.d, made.scale, made.threshold, self.min_users):.3g}.{twice}"
+            f" noise; that one of his {self.d} counts crosses this line and then reaches the threshold"
+            f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
