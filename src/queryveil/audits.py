@@ -98,11 +98,11 @@ def audit(
 
 
 def _levels(method: Zealous | DpSet) -> tuple[int, ...]:
-    """Where to look: one and two scales of noise below the last threshold, and right below the first one."""
+    """Where to look: a half, one and two scales of noise below the last threshold, and right below the first one."""
     step = next(step for step in reversed(method.claim.steps) if step.of == "queries")
     each = 1 if step.noise == "laplace" else math.isqrt(step.unit**2 // step.d)
     threshold = step.threshold or 0
-    below = [math.floor((threshold - far * step.scale) / each) for far in (1, 2)]
+    below = [math.floor((threshold - far * step.scale) / each) for far in (0.5, 1, 2)]
     return tuple(sorted({max(0, level) for level in (*below, math.ceil(step.first / each) - 1)}))
 
 

@@ -20,11 +20,11 @@ from queryveil.methods.noise import WHOLE, gaussian_threshold, opendp, rho_of
 from queryveil.methods.private import LIMITS, UNSEEDED, meaningless
 from queryveil.release import Release
 
-GROWTH = 3
+GROWTH = 20
 """How much more of the budget each round has than the one before."""
 FIRST = 0.1
 """The first threshold, in standard deviations of the noise: lower sums would hardly ever be released."""
-NGRAMS, COUNTS = 0.1, 0.2
+NGRAMS, COUNTS = 0.3, 0.2
 """The shares of the budget of rho that n-grams and noisy counts have."""
 
 
@@ -43,7 +43,7 @@ class DpSet(Method):
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
     d: int = Field(20, ge=1, description="at most so many distinct queries a user and round (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
-    rounds: int = Field(3, ge=1, le=10, description="how many rounds share the budget")
+    rounds: int = Field(2, ge=1, le=10, description="how many rounds share the budget")
     ngrams: int = Field(
         0,
         ge=0,
@@ -62,7 +62,7 @@ class DpSet(Method):
         steps = []
         for i, share in enumerate(shares):
             scale = WHOLE / math.sqrt(2 * rho * share)
-            first = max(1, round(FIRST * scale))
+            first = max(math.isqrt(WHOLE**2 // self.d) + 1, round(FIRST * scale))
             threshold = gaussian_threshold(self.d, scale, self.delta / 2 / len(shares), first)
             of = "n-grams" if self.ngrams and i == 0 else "queries"
             steps.append(NoisyStep.model_validate({"of": of, "unit": WHOLE, **_gauss(self.d, scale, first, threshold)}))
