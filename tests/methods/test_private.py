@@ -307,6 +307,7 @@ def test_forgeries_are_refuted(shared):
     [
         (lambda: qv.Zealous(epsilon=0), "The 'epsilon' parameter of Zealous must be a number above 0. Got 0 instead."),
         (lambda: qv.DpSet(epsilon=-1), "The 'epsilon' parameter of DpSet must be a number above 0. Got -1 instead."),
+        (lambda: qv.DpSet(epsilon=float("inf")), "parameter of DpSet must be a number above 0. Got inf instead."),
         (lambda: qv.DpSet(delta=1), "The 'delta' parameter of DpSet must be a number in (0, 1). Got 1 instead."),
         (lambda: qv.Zealous(d=0), "The 'd' parameter of Zealous must be an integer of at least 1. Got 0 instead."),
         (lambda: qv.DpSet(d=0), "The 'd' parameter of DpSet must be an integer of at least 1. Got 0 instead."),

@@ -39,7 +39,7 @@ class DpSet(Method):
     name: ClassVar[str] = "dp-set"
     limits: ClassVar[tuple[str, ...]] = LIMITS
 
-    epsilon: float = Field(1.0, gt=0, description="the promise of differential privacy")
+    epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
     d: int = Field(20, ge=1, description="at most so many distinct queries a user and round (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")

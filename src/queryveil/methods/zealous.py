@@ -22,7 +22,9 @@ from queryveil.release import Release
 EPSILON, DELTA = 1.0, 1e-6
 
 
-class _Budget(NamedTuple):
+class Budget(NamedTuple):
+    """Noise, the second threshold, and what both are worth."""
+
     scale: float
     threshold: int
     epsilon: float
@@ -43,7 +45,7 @@ class Zealous(Method):
     d: int = Field(20, ge=1, description="at most so many distinct queries a user (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
     epsilon: float | None = Field(
-        None, gt=0, description=f"the promise; {EPSILON:g} unless threshold and scale are given"
+        None, gt=0, allow_inf_nan=False, description=f"the promise; {EPSILON:g} unless threshold and scale are given"
     )
     delta: float | None = Field(
         None,
@@ -52,7 +54,7 @@ class Zealous(Method):
         description=f"with which probability it may fail; {DELTA:g} unless threshold and scale are given",
     )
     threshold: int | None = Field(None, ge=2, description="least noisy count that is released (K)")
-    scale: float | None = Field(None, gt=0, description="scale of the Laplace noise (b)")
+    scale: float | None = Field(None, gt=0, allow_inf_nan=False, description="scale of the Laplace noise (b)")
     min_users: int = Field(2, ge=1, description="least users who count for a query before there is noise (tau)")
     clicks: bool = Field(False, description="release noisy counts of clicked addresses too, for half of the budget")
 
@@ -70,7 +72,8 @@ class Zealous(Method):
             other = "scale" if noise == ["threshold"] else "threshold"
             raise ValueError(f"Zealous was given '{noise[0]}' without '{other}'; give both, or epsilon and delta.")
         if not noise:
-            return {**given, "epsilon": given.get("epsilon") or EPSILON, "delta": given.get("delta") or DELTA}
+            named = {name: value for name, value in given.items() if value is not None}
+            return {"epsilon": EPSILON, "delta": DELTA, **named}
         return given
 
     @model_validator(mode="after")
@@ -83,18 +86,18 @@ class Zealous(Method):
         return self
 
     @property
-    def budget(self) -> _Budget:
+    def budget(self) -> Budget:
         """The noise, the threshold, and what they are worth."""
         parts = 2 if self.clicks else 1
         if self.scale is not None and self.threshold is not None:
             delta = laplace_delta(self.d, self.scale, self.threshold, self.min_users)
-            return _Budget(self.scale, self.threshold, parts * self.d / self.scale, parts * delta)
+            return Budget(self.scale, self.threshold, parts * self.d / self.scale, parts * delta)
         # Both were filled in when it was made.
         assert self.epsilon is not None  # noqa: S101
         assert self.delta is not None  # noqa: S101
         scale = parts * self.d / self.epsilon
         threshold = laplace_threshold(self.d, scale, self.delta / parts, self.min_users)
-        return _Budget(scale, threshold, self.epsilon, self.delta)
+        return Budget(scale, threshold, self.epsilon, self.delta)
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
@@ -130,7 +133,7 @@ class Zealous(Method):
         log.engine.drop("public queries", "public clicks")
         return release
 
-    def _publish(self, log: QueryLog, things: str, keys: list[str], made: _Budget, name: str) -> None:
+    def _publish(self, log: QueryLog, things: str, keys: list[str], made: Budget, name: str) -> None:
         if self.which == "random":
             things = lots(log, things, keys, "lots")
         sums = counted(bound(things, keys, self.d, self.which), keys, self.min_users)
@@ -148,7 +151,7 @@ class Zealous(Method):
         ]
         return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps))
 
-    def _accounting(self, made: _Budget) -> str:
+    def _accounting(self, made: Budget) -> str:
         crossed = laplace_delta(self.d, made.scale, made.threshold, self.min_users)
         twice = " Queries and clicks cost one half each." if self.clicks else ""
         return (
