@@ -4,10 +4,11 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, spark
+from benchmarks import affinity, clump, dp, foundations, generalization, knowledge, mdav, microaggregation, spark
 
 REPORTS = {
     "clump": clump.report,
+    "dp": dp.report,
     "generalization": generalization.report,
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,

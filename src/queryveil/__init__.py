@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Clump, Equality, Mdav, Odp, Partition, Rules, Search, Wngen
+    from queryveil.methods import Affinity, Clump, DpSet, Equality, Mdav, Odp, Partition, Rules, Search, Wngen, Zealous
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Affinity",
     "Clump",
+    "DpSet",
     "Equality",
     "Mdav",
     "Odp",
@@ -43,6 +44,7 @@ __all__ = [
     "Search",
     "Spark",
     "Wngen",
+    "Zealous",
     "build_directory",
     "explain",
     "generate",
@@ -58,6 +60,7 @@ __all__ = [
 _HOMES = {
     "Affinity": "methods",
     "Clump": "methods",
+    "DpSet": "methods",
     "Equality": "methods",
     "Mdav": "methods",
     "Odp": "methods",
@@ -69,6 +72,7 @@ _HOMES = {
     "Search": "methods",
     "Spark": "engines.spark",
     "Wngen": "methods",
+    "Zealous": "methods",
     "build_directory": "knowledge.directory",
     "explain": "explanation",
     "generate": "synth",

@@ -23,6 +23,10 @@ class Counts(BaseModel):
     clicks: int
 
 
+NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
+"""In the place of what a log holds, where exact numbers would break a promise of differential privacy."""
+
+
 class Manifest(BaseModel):
     """What a release is and promises."""
 

@@ -24,7 +24,7 @@ from queryveil.errors import QueryveilError
 from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog
-from queryveil.manifest import FORMAT_VERSION, Counts, Manifest
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
 from queryveil.summary import markdown
 
 MANIFEST, REPORT = "manifest.json", "report.md"
@@ -205,6 +205,65 @@ class Release:
         return release
 
     @classmethod
+    def of_counts(
+        cls,
+        log: QueryLog,
+        rows: str,
+        *,
+        columns: Sequence[str],
+        method: str,
+        parameters: Mapping[str, Any],
+        claims: Sequence[Claim],
+        limits: Sequence[str],
+        seed: int,
+        notes: Sequence[str] = (),
+    ) -> "Release":
+        """A release of queries, and maybe of noisy counts, that is differentially private.
+
+        The manifest tells nothing exact of the log but its fingerprint: no counts of it, and no frequency bands. What
+        counts as events is the sum of the published counts of queries, or the number of queries where none are.
+
+        Args:
+            log: The original log.
+            rows: SQL that gives query_id, and with the columns `url` and `count` also url_id (NULL in the row of the
+                query itself) and count.
+            columns: The columns of the released table, of `query`, `url` and `count`.
+            method: The name of the method.
+            parameters: Its parameters.
+            claims: What the release promises.
+            limits: What it does not promise, in plain words.
+            seed: Only told: noise is not seeded, and rows stand in the order of digests of their texts.
+            notes: Sentences for the report about what the method did.
+        """
+        made = f"released counts {next(_numbers)}"
+        then = ("url_id",) if "url" in columns else ()
+        log.engine.number(rows, ("query_id",), made, "place", then=then)
+        schema = pa.schema([(name, writers.type_of(name)) for name in columns])
+        plain = "url_id IS NULL" if "url" in columns else "1 = 1"
+        counted = '"count"' if "count" in columns else "1"
+        n_rows, n_queries, n_events = log.engine.row(
+            f"SELECT count(*) AS n, coalesce(CAST(sum(CASE WHEN {plain} THEN 1 ELSE 0 END) AS BIGINT), 0) AS queries,"
+            f" coalesce(CAST(sum(CASE WHEN {plain} THEN {counted} ELSE 0 END) AS BIGINT), 0) AS events"
+            f' FROM "{made}"'
+        )
+        manifest = Manifest(
+            method=method,
+            parameters=dict(parameters),
+            seed=seed,
+            claims=tuple(claims),
+            limits=tuple(limits),
+            notes=tuple(notes),
+            input_fingerprint=log.fingerprint,
+            input_counts=NOT_TOLD,
+            counts=Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_rows - n_queries),
+            bands=(),
+            columns=tuple(schema.names),
+        )
+        release = cls(manifest, schema, log.texts(made, schema), log=log)
+        weakref.finalize(release, log.engine.drop, made)
+        return release
+
+    @classmethod
     def load(cls, path: str | Path | Folder) -> "Release":
         """Open a release directory.
 
@@ -300,6 +359,8 @@ class Release:
 
     def user_map(self) -> Iterator[pa.RecordBatch]:
         """The secret of the release, batch after batch: the `original` name of each user and the `released` id."""
+        if self.log is not None and self.fresh_users is None:
+            raise QueryveilError("This release tells no users apart, so that there is no user map.")
         if self.log is None or self.fresh_users is None:
             raise QueryveilError("Only a release that was just made knows its user map.")
         engine = self.log.engine

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from queryveil.claims import RecordUsers, Verdict
+from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
 from queryveil.manifest import Manifest
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
@@ -35,6 +35,8 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """What was kept: a row each for events, users, queries and clicks."""
     if "item" in manifest.columns:
         return _item_rows(manifest)
+    if is_private(manifest):
+        return _counted_rows(manifest)
     rows = []
     records = _records(manifest)
     for name in ("queries", "events", "users", "clicks"):
@@ -64,6 +66,21 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         ("users", f"{before.users:,}", *users),
         ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
     ]
+
+
+def is_private(manifest: Manifest) -> bool:
+    """Whether a release is differentially private, so that nothing exact is told of its log."""
+    return any(isinstance(claim, DifferentialPrivacy) for claim in manifest.claims)
+
+
+def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """What is in a differentially private release."""
+    rows = [("distinct queries", "not told", f"{manifest.counts.queries:,}", "-")]
+    if "count" in manifest.columns:
+        rows.append(("their counts, summed up", "not told", f"{manifest.counts.events:,}", "-"))
+    if "url" in manifest.columns:
+        rows.append(("distinct clicks", "not told", f"{manifest.counts.clicks:,}", "-"))
+    return rows
 
 
 def _records(manifest: Manifest) -> RecordUsers | None:
@@ -115,6 +132,8 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
 
 def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
+    if is_private(manifest):
+        return ["Nothing exact is told of the log: it would break the promise."]
     if not rows:
         return ["Queries are not published: items stand for the nouns in them."]
     head = ("queries of", "distinct queries", "kept", "events", "kept")

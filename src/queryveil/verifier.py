@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from queryveil.bands import bands
 from queryveil.claims import (
@@ -11,6 +12,7 @@ from queryveil.claims import (
     Claim,
     CombinationUsers,
     ConceptUsers,
+    DifferentialPrivacy,
     IssuedQueries,
     PartOfLog,
     QuerySpelling,
@@ -26,9 +28,9 @@ from queryveil.claims.generalized import tree_digest
 from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
 from queryveil.log import QueryLog
-from queryveil.manifest import Manifest
+from queryveil.manifest import NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
-from queryveil.summary import markdown
+from queryveil.summary import is_private, markdown
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,11 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if manifest.method == "wngen":
             return [ConceptUsers(**common)]
         return [BagUsers(**common, duplicates=given.get("duplicates", False))]
+    if manifest.method in ("zealous", "dp-set"):
+        first = (
+            [QueryUsers(users=given["min_users"])] if manifest.method == "zealous" and given["min_users"] > 1 else []
+        )
+        return [IssuedQueries(), *first, _private(manifest)]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:
@@ -139,12 +146,43 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     return claims
 
 
+def _private(manifest: Manifest) -> Claim:
+    """The claim of differential privacy that fits the parameters: no epsilon or delta above those asked for.
+
+    Whether its noise and thresholds are worth them is what its own check recomputes.
+    """
+    given = manifest.parameters
+    for claim in manifest.claims:
+        if isinstance(claim, DifferentialPrivacy):
+            asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)
+            noise = {name: given.get(name) for name in ("scale", "threshold") if given.get(name) is not None}
+            same = all(getattr(step, name) == value for step in claim.steps for name, value in noise.items())
+            if claim.epsilon <= asked[0] and claim.delta <= asked[1] and same and _fits(claim, given):
+                return claim
+    return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
+
+
+def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
+    """Whether the steps of a claim count what the parameters ask for."""
+    counted = [step.of for step in claim.steps if step.of != "queries"]
+    wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
+    wanted += ["counts"] if given.get("counts") else []
+    first = given.get("min_users")
+    return (
+        counted == wanted
+        and all(step.d == given["d"] for step in claim.steps)
+        and all(first is None or step.first == first for step in claim.steps)
+    )
+
+
 def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     claim = "The table has no column but those that the claims cover."
     allowed = {"user", "event", "query", "rank", "url"}
     for promise in release.manifest.claims:
         if isinstance(promise, BagUsers | ConceptUsers):
             allowed = {"user", "item", "node"}
+        if isinstance(promise, DifferentialPrivacy):
+            allowed = {"query", "url", "count"}
     if release.manifest.parameters.get("users") == "drop":
         allowed.discard("user")
     for promise in release.manifest.claims:
@@ -189,9 +227,10 @@ def _same_log(release: Release, log: QueryLog) -> Verdict:
 
 def _counts_right(release: Release, log: QueryLog) -> Verdict:
     columns = release.schema.names
+    private = is_private(release.manifest)
     count = {
         "rows": "count(*)",
-        "events": "count(DISTINCT event)" if "event" in columns else None,
+        "events": "count(DISTINCT event)" if "event" in columns else _events_of_counts(columns) if private else None,
         "users": 'count(DISTINCT "user")' if "user" in columns else None,
         "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
         "clicks": "count(url)" if "url" in columns else None,
@@ -216,8 +255,15 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, False, "it says otherwise how many items and clicks there are")
     if "node" in columns and release.manifest.bands != bands(kept):
         return Verdict(claim, False, "its frequency bands are not those of the log")
-    if release.manifest.input_counts != counts_of(log):
+    if release.manifest.input_counts != (NOT_TOLD if private else counts_of(log)):
         return Verdict(claim, False, "it counts the log otherwise than the log is")
-    if count["events"] is not None and release.manifest.bands != bands(kept):
+    if count["events"] is not None and release.manifest.bands != (() if private else bands(kept)):
         return Verdict(claim, False, "its frequency bands are not those of the table")
     return Verdict(claim, True)
+
+
+def _events_of_counts(columns: list[str]) -> str:
+    """SQL of what counts as events where noisy counts are published, or queries alone."""
+    each = '"count"' if "count" in columns else "1"
+    plain = f"CASE WHEN url IS NULL THEN {each} ELSE 0 END" if "url" in columns else each
+    return f"coalesce(CAST(sum({plain}) AS BIGINT), 0)"

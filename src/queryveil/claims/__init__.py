@@ -12,6 +12,7 @@ from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.generalized import BagUsers, ConceptUsers
+from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
@@ -21,6 +22,7 @@ AnyClaim = Annotated[
     | BagUsers
     | CombinationUsers
     | ConceptUsers
+    | DifferentialPrivacy
     | IssuedQueries
     | PartOfLog
     | QuerySpelling
@@ -42,6 +44,7 @@ __all__ = [
     "Columns",
     "CombinationUsers",
     "ConceptUsers",
+    "DifferentialPrivacy",
     "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",

@@ -18,7 +18,7 @@ from queryveil.text.arrays import byte_spans
 
 SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
-_TYPES = _AOL | {"event": pa.int64(), "users": pa.int64(), "node": pa.int64()}
+_TYPES = _AOL | {"event": pa.int64(), "users": pa.int64(), "node": pa.int64(), "count": pa.int64()}
 _ROW_GROUP = 1_000_000
 
 

@@ -3,6 +3,7 @@
 from queryveil.methods.affinity import Affinity
 from queryveil.methods.base import Method, Parameter, Reason, parameters_of
 from queryveil.methods.clump import Clump
+from queryveil.methods.dp_set import DpSet
 from queryveil.methods.equality import Equality
 from queryveil.methods.mdav import Mdav
 from queryveil.methods.odp import Odp
@@ -10,15 +11,18 @@ from queryveil.methods.partition import Partition
 from queryveil.methods.rules import Rules
 from queryveil.methods.search import Search
 from queryveil.methods.wngen import Wngen
+from queryveil.methods.zealous import Zealous
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen)
+    method.name: method
+    for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Zealous, DpSet)
 }
 
 __all__ = [
     "METHODS",
     "Affinity",
     "Clump",
+    "DpSet",
     "Equality",
     "Mdav",
     "Method",
@@ -29,5 +33,6 @@ __all__ = [
     "Rules",
     "Search",
     "Wngen",
+    "Zealous",
     "parameters_of",
 ]

@@ -1,0 +1,178 @@
+"""The claim of differential privacy: what a verifier can recompute of it."""
+
+import math
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from queryveil.claims.base import Claim, Columns, first
+from queryveil.log import QueryLog
+
+_SLACK = 1e-9
+"""By how much, relatively, a stated number may be below the recomputed one: the rounding of floating point."""
+
+
+class NoisyStep(BaseModel):
+    """One use of the budget: what every user gives, and the noise on the sums.
+
+    Attributes:
+        of: What is counted.
+        noise: Discrete Laplace or discrete Gaussian noise.
+        d: At most so many things a user.
+        scale: The parameter b of Laplace, sigma of Gaussian noise.
+        unit: What a user gives: 1 to each of his things with Laplace noise; with Gaussian noise, as queries or n-grams,
+            a vector of length `unit` spread evenly over his things. Noisy counts have Gaussian noise and unit 1.
+        first: Sums below it are dropped before there is any noise.
+        threshold: The least noisy sum that is released; None where it was public before what is counted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    of: Literal["queries", "clicks", "n-grams", "counts"]
+    noise: Literal["laplace", "gaussian"]
+    d: int
+    scale: float
+    unit: int = 1
+    first: int = 1
+    threshold: int | None = None
+
+
+class DifferentialPrivacy(Claim):
+    """The released table is (epsilon, delta)-differentially private.
+
+    Attributes:
+        epsilon: How much more likely any set of tables may become by one user, as a power of e.
+        delta: With which probability it may be more.
+        unit: What is added or removed.
+        steps: How the budget was spent.
+    """
+
+    kind: Literal["differential-privacy"] = "differential-privacy"
+    epsilon: float
+    delta: float
+    unit: Literal["one user's whole log"] = "one user's whole log"
+    steps: tuple[NoisyStep, ...]
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"The table is ({self.epsilon:g}, {self.delta:g})-differentially private; the unit of privacy is"
+            f" {self.unit}, added or removed."
+        )
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Recompute epsilon and delta from the steps, and look for what the steps cannot have released."""
+        epsilon, delta = spent(self.steps, self.epsilon)
+        if not epsilon <= self.epsilon * (1 + _SLACK):
+            return f"the noise is worth epsilon {epsilon:g}"
+        if not delta <= self.delta * (1 + _SLACK):
+            return f"the thresholds and the noise are worth delta {delta:g}"
+        wrong = next((name for name in columns if name not in ("query", "url", "count")), None)
+        if wrong is not None:
+            return f"the column '{wrong}' has no part in it"
+        by: dict[str, NoisyStep] = {step.of: step for step in self.steps}
+        if "queries" not in by or ("url" in columns) > ("clicks" in by):
+            return "no step of it released what is in the table"
+        return self._rows_wrong(log, columns, by)
+
+    def _rows_wrong(self, log: QueryLog, columns: Columns, by: dict[str, NoisyStep]) -> str | None:
+        keys = ", ".join(name for name in ("query", "url") if name in columns)
+        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")
+        if found is not None:
+            return f"the query '{found[0]}' stands twice"
+        if "url" in columns:
+            found = first(
+                log,
+                "SELECT r.query AS query FROM released r LEFT JOIN (SELECT q.query AS query, u.url AS url FROM clicks c"
+                " JOIN queries q ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url)"
+                " AS o ON o.query = r.query AND o.url = r.url WHERE r.url IS NOT NULL AND o.url IS NULL"
+                " ORDER BY r.query LIMIT 1",
+            )
+            if found is not None:
+                return f"a click for '{found[0]}' that nobody made"
+        if "count" not in columns:
+            return None
+        if by["queries"].noise == "gaussian" and "counts" not in by:
+            return "no step of it counted anything"
+        least = {"IS NULL": 1 if "counts" in by else by["queries"].threshold}
+        if "clicks" in by and "url" in columns:
+            least["IS NOT NULL"] = by["clicks"].threshold
+        for which, threshold in least.items():
+            rows = f"url {which}" if "url" in columns else "1 = 1"
+            found = first(
+                log,
+                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"
+                " ORDER BY query LIMIT 1",
+            )
+            if found is not None:
+                return f"the count {found[1]} of '{found[0]}' is below the threshold {threshold}"
+        return None
+
+
+def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
+    """What the steps cost together.
+
+    Laplace noise costs the sum of d / b. What is left of epsilon is for all Gaussian noise: its rho adds up (Bun and
+    Steinke 2016), and is turned into a delta. The delta of thresholds adds up as well.
+
+    Args:
+        steps: The steps.
+        epsilon: What they may cost.
+
+    Returns:
+        Epsilon, which is the given one where there is Gaussian noise, and delta.
+    """
+    if any(not (step.scale > 0 and step.d >= 1 and step.unit >= 1 and step.first >= 1) for step in steps):
+        return math.inf, 1.0
+    plain = sum(step.d / step.scale for step in steps if step.noise == "laplace")
+    delta = sum(_crossed(step) for step in steps)
+    rho = sum(_length(step) ** 2 / (2 * step.scale**2) for step in steps if step.noise == "gaussian")
+    if rho == 0:
+        return plain, delta
+    return max(epsilon, plain), delta + _delta(rho, epsilon - plain)
+
+
+def _length(step: NoisyStep) -> float:
+    """How far, in Euclid's distance, one user moves the sums."""
+    return math.sqrt(step.d) if step.of == "counts" else float(step.unit)
+
+
+def _crossed(step: NoisyStep) -> float:
+    """The probability that something is released which without one user would not even get noise.
+
+    He lifts at most d sums to where they get noise, each from below `first` by what he gives.
+    """
+    if step.threshold is None:
+        return 0.0 if step.of == "counts" else 1.0
+    if step.noise == "laplace":
+        p = math.exp(-1 / step.scale)
+        above = step.threshold - step.first
+        tail = 1.0 if above < 1 else p**above / (1 + p)
+        return _any(tail, step.d)
+    most = 0.0
+    for n in range(1, step.d + 1):
+        above = step.threshold - (step.first - 1) - math.isqrt(step.unit**2 // n)
+        # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
+        tail = 1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2
+        most = max(most, _any(tail, n))
+    return most
+
+
+def _any(tail: float, n: int) -> float:
+    return 1.0 if tail >= 1 else -math.expm1(n * math.log1p(-tail))
+
+
+def _delta(rho: float, epsilon: float) -> float:
+    """The delta of rho-zCDP at epsilon (Canonne, Kamath and Steinke 2020, proposition 12), minimal over alpha."""
+    if epsilon <= 0:
+        return 1.0
+
+    def log_delta(alpha: float) -> float:
+        return (alpha - 1) * (alpha * rho - epsilon) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
+
+    # Convex in alpha, so that thirds close in on the least; every alpha gives a bound that holds.
+    low, high = 1 + 1e-9, 2 + (epsilon + 1) / rho
+    for _ in range(300):
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, b) if log_delta(a) < log_delta(b) else (a, high)
+    return min(1.0, math.exp(log_delta(low)))

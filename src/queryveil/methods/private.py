@@ -1,0 +1,25 @@
+"""What differentially private methods say alike."""
+
+from queryveil.log import QueryLog
+
+LIMITS = (
+    "The promise is about the table. The manifest beside it holds a fingerprint of the log, by which whoever guesses"
+    " the whole log can see that the guess is right; where that matters, publish the table without the manifest.",
+    "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
+    " and deltas add up.",
+    "A verifier can check the arithmetic and what the table holds, but not that the noise was drawn as stated: a single"
+    " table does not show it. `queryveil.audits` tests the method itself.",
+    "Accounts controlled by one person count as several users, and are protected apart.",
+)
+
+UNSEEDED = "The noise comes from OpenDP's secure randomness and is not seeded: another run gives another release."
+
+
+def meaningless(delta: float, log: QueryLog) -> list[str]:
+    """A warning if delta is so large that it would allow to publish some user's whole log."""
+    if delta * log.n_users < 1:
+        return []
+    return [
+        f"Warning: delta is {delta:g}, which is not below 1 / users; so large a delta promises nothing, because the"
+        " whole log of one user in as many could be published within it."
+    ]
