@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Clump, Equality, Mdav, Odp, Partition, Rules, Search, Wngen
+    from queryveil.methods import Affinity, Clump, Equality, Mdav, Odp, Partition, Poblete, Rules, Search, Wngen
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -36,6 +36,7 @@ __all__ = [
     "Mdav",
     "Odp",
     "Partition",
+    "Poblete",
     "QueryLog",
     "QueryveilError",
     "Release",
@@ -62,6 +63,7 @@ _HOMES = {
     "Mdav": "methods",
     "Odp": "methods",
     "Partition": "methods",
+    "Poblete": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",

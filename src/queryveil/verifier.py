@@ -9,8 +9,10 @@ from queryveil.claims import (
     AllUsers,
     BagUsers,
     Claim,
+    ClickedSites,
     CombinationUsers,
     ConceptUsers,
+    DisjointClicks,
     IssuedQueries,
     PartOfLog,
     QuerySpelling,
@@ -114,6 +116,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         base = recall_knowledge(given["knowledge"])
         kind = ConceptUsers if manifest.method == "wngen" else BagUsers
         return [kind(users=given["k"], knowledge=given["knowledge"], tree=tree_digest(base))]
+    if manifest.method == "poblete":
+        return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks()]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
+from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
@@ -19,8 +20,10 @@ AnyClaim = Annotated[
     AffineUsers
     | AllUsers
     | BagUsers
+    | ClickedSites
     | CombinationUsers
     | ConceptUsers
+    | DisjointClicks
     | IssuedQueries
     | PartOfLog
     | QuerySpelling
@@ -39,9 +42,11 @@ __all__ = [
     "AnyClaim",
     "BagUsers",
     "Claim",
+    "ClickedSites",
     "Columns",
     "CombinationUsers",
     "ConceptUsers",
+    "DisjointClicks",
     "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",

@@ -7,12 +7,13 @@ from queryveil.methods.equality import Equality
 from queryveil.methods.mdav import Mdav
 from queryveil.methods.odp import Odp
 from queryveil.methods.partition import Partition
+from queryveil.methods.poblete import Poblete
 from queryveil.methods.rules import Rules
 from queryveil.methods.search import Search
 from queryveil.methods.wngen import Wngen
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen)
+    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Poblete)
 }
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Odp",
     "Parameter",
     "Partition",
+    "Poblete",
     "Reason",
     "Rules",
     "Search",
