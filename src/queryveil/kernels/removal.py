@@ -21,6 +21,8 @@ _ONE = np.uint64(1)
 _LOW = np.uint64(63)
 _SIX, _TOP = np.uint64(6), np.uint64(58)
 _NOBODY = np.int64(-1)
+# What is touched together lies together: the loops wait for memory.
+_DEGREE, _SEEN = 0, 1
 # Multiplied by a power of two, the six highest bits of this number tell which one it is.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _WHICH = np.zeros(64, np.int64)
@@ -87,7 +89,7 @@ def _take_first(words: Words, blocks: Words, block: np.int64) -> tuple[np.int64,
 
 @helper
 def _leave(
-    c: np.int64, classes: Classes, living: Longs, post_end: Longs, degree: Longs, seen: Longs, stamp: np.int64
+    c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: Ints, stamp: np.int64
 ) -> None:
     """Lower the degree of all that share an address with a query of class c, and of the rest of its class."""
     for i in range(classes.start[c], classes.start[c + 1]):
@@ -99,9 +101,9 @@ def _leave(
                 continue
             classes.post[end] = other  # those who are gone are not met again
             end += 1
-            if seen[other] != stamp:
-                seen[other] = stamp
-                degree[other] -= 1
+            if state[other, _SEEN] != stamp:
+                state[other, _SEEN] = stamp
+                state[other, _DEGREE] -= 1
         post_end[u] = end
 
 
@@ -114,7 +116,7 @@ def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
 
     Args:
         classes: The queries and their addresses. The lists of addresses are used up.
-        degree: What `degrees` tells of them. It is used up too.
+        degree: What `degrees` tells of them.
 
     Returns:
         Whether each query stays.
@@ -128,9 +130,10 @@ def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
     for c in range(count):
         for m in range(classes.member_start[c], classes.member_start[c + 1]):
             class_of[classes.member[m]] = c
-    living = np.diff(classes.member_start)
+    living = np.diff(classes.member_start).astype(np.int32)
     post_end = classes.post_start[1:].copy()
-    seen = np.full(count, _NOBODY, np.int64)
+    state = np.full((count, 2), -1, np.int32)
+    state[:, _DEGREE] = degree
     stamp = np.int64(0)
     words = np.zeros((queries >> 6) + 1, np.uint64)
     blocks = np.zeros((queries >> 12) + 1, np.uint64)
@@ -143,23 +146,25 @@ def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
         c = head[level]
         while c >= 0:
             after = following[c]
-            if degree[c] == level:
+            now = state[c, _DEGREE]
+            if now == level:
                 _mark(np.int64(classes.member[classes.member_start[c + 1] - living[c]]), words, blocks)
             else:
-                following[c] = head[degree[c]]
-                head[degree[c]] = c
+                following[c] = head[now]
+                head[now] = c
             c = after
         query, block = _take_first(words, blocks, np.int64(0))
         while query >= 0:
             c = class_of[query]
-            if degree[c] == level:
+            if state[c, _DEGREE] == level:
                 kept[query] = False
-                _leave(c, classes, living, post_end, degree, seen, stamp)
+                _leave(c, classes, living, post_end, state, stamp)
                 stamp += 1
                 living[c] -= 1
             if living[c] > 0:
-                following[c] = head[degree[c]]
-                head[degree[c]] = c
+                now = state[c, _DEGREE]
+                following[c] = head[now]
+                head[now] = c
             query, block = _take_first(words, blocks, block)
     return kept
 

@@ -115,9 +115,9 @@ class Poblete(Method):
         url = pairs["url_id"].to_numpy().astype(np.int64)
         n = log.n_queries
         documents = np.bincount(query, minlength=n)
-        named, sites = np.zeros(n, np.bool_), np.zeros(n, np.int64)
+        named = np.zeros(n, np.bool_)
         names, site = _names(log.url_text)
-        np.add.at(sites, np.unique(query << 32 | site[url]) >> 32, 1)
+        sites = np.bincount(np.unique(query << 32 | site[url]) >> 32, minlength=n)
         text = pc.utf8_trim(pc.replace_substring_regex(log.query_text, _OTHER, " "), " ")
         for name in names:
             named[query[spelled(*byte_spans(text), *byte_spans(name), query, url)]] = True
