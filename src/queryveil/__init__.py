@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Clump, Equality, Mdav, Odp, Partition, Poblete, Rules, Search, Wngen
+    from queryveil.methods import Affinity, Clump, Equality, Hash, Mdav, Odp, Partition, Poblete, Rules, Search, Wngen
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -33,6 +33,7 @@ __all__ = [
     "Affinity",
     "Clump",
     "Equality",
+    "Hash",
     "Mdav",
     "Odp",
     "Partition",
@@ -60,6 +61,7 @@ _HOMES = {
     "Affinity": "methods",
     "Clump": "methods",
     "Equality": "methods",
+    "Hash": "methods",
     "Mdav": "methods",
     "Odp": "methods",
     "Partition": "methods",

@@ -13,6 +13,7 @@ from queryveil.claims import (
     CombinationUsers,
     ConceptUsers,
     DisjointClicks,
+    HashedWords,
     IssuedQueries,
     PartOfLog,
     QuerySpelling,
@@ -116,6 +117,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         base = recall_knowledge(given["knowledge"])
         kind = ConceptUsers if manifest.method == "wngen" else BagUsers
         return [kind(users=given["k"], knowledge=given["knowledge"], tree=tree_digest(base))]
+    if manifest.method == "hash":
+        return [HashedWords()]
     if manifest.method == "poblete":
         return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks()]
     if manifest.method != "rules":

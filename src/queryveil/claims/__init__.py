@@ -13,6 +13,7 @@ from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.generalized import BagUsers, ConceptUsers
+from queryveil.claims.hashed import HashedWords
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
@@ -24,6 +25,7 @@ AnyClaim = Annotated[
     | CombinationUsers
     | ConceptUsers
     | DisjointClicks
+    | HashedWords
     | IssuedQueries
     | PartOfLog
     | QuerySpelling
@@ -47,6 +49,7 @@ __all__ = [
     "CombinationUsers",
     "ConceptUsers",
     "DisjointClicks",
+    "HashedWords",
     "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",

@@ -4,6 +4,7 @@ from queryveil.methods.affinity import Affinity
 from queryveil.methods.base import Method, Parameter, Reason, parameters_of
 from queryveil.methods.clump import Clump
 from queryveil.methods.equality import Equality
+from queryveil.methods.hash import Hash
 from queryveil.methods.mdav import Mdav
 from queryveil.methods.odp import Odp
 from queryveil.methods.partition import Partition
@@ -13,7 +14,7 @@ from queryveil.methods.search import Search
 from queryveil.methods.wngen import Wngen
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Poblete)
+    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Poblete, Hash)
 }
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Affinity",
     "Clump",
     "Equality",
+    "Hash",
     "Mdav",
     "Method",
     "Odp",
