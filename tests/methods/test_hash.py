@@ -1,6 +1,5 @@
 """Hash from log to release: the tokens of the words, what can be checked without the key, and what must not be told."""
 
-import hashlib
 import hmac
 import json
 import re
@@ -35,11 +34,8 @@ def rows_of(release):
     return pa.Table.from_batches(list(release.batches()), release.schema).to_pylist()
 
 
-def token(word):
-    """HMAC as RFC 2104 spells it out."""
-    padded = KEY.ljust(64, b"\0")
-    inner = hashlib.sha256(bytes(b ^ 0x36 for b in padded) + word.encode()).digest()
-    return hashlib.sha256(bytes(b ^ 0x5C for b in padded) + inner).hexdigest()[:16]
+def token(word, key=KEY):
+    return hmac.new(key, word.encode(), "sha256").hexdigest()[:16]
 
 
 def expected(rows):
@@ -141,9 +137,15 @@ def test_the_dictionary_needs_the_key(key_file):
     log = qv.read_log(TABLE)
     found = qv.Hash(key_file=key_file).tokens(log).to_pylist()
     assert {(row["word"], row["token"]) for row in found} == {(w, token(w)) for w in log.tokens.text.to_pylist()}
-    assert token("cell") == hmac.new(KEY, b"cell", "sha256").hexdigest()[:16]
     with pytest.raises(QueryveilError, match="Only a key from a file"):
         qv.Hash().tokens(log)
+
+
+@pytest.mark.parametrize("size", [16, 63, 64, 65, 200])
+def test_keys_of_any_size_hash_as_hmac_does(size):
+    key = bytes(range(size))
+    found = module.token_texts(module.hashed(key, pa.array(["cell", "été", "a" * 300]))).to_pylist()
+    assert found == [token(word, key) for word in ("cell", "été", "a" * 300)]
 
 
 def test_words_that_would_be_mixed_up_are_refused(key_file, monkeypatch):

@@ -4,7 +4,7 @@ Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs vi
 how tokens are read again.
 """
 
-import hmac
+import hashlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +28,7 @@ LEAST_KEY = 16
 """Fewest bytes of a key of one's own."""
 _PART = 2_000_000
 """About so many words are put together at once."""
+_BLOCK = 64
 _KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
 _TEXTS = pa.schema([("query_id", pa.int64()), ("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 
@@ -136,8 +137,13 @@ class Hash(Method):
 
 def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:
     """The first bytes of the HMAC-SHA256 of each word, as a number."""
-    digest, size = hmac.digest, BYTES
-    made = b"".join([digest(key, word, "sha256")[:size] for word in words.cast(pa.binary()).to_pylist()])
+    # By the definition of HMAC (RFC 2104), because `hmac` sets up the key anew for each word, which takes longer.
+    sha256, size = hashlib.sha256, BYTES
+    padded = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    inner, outer = bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded)
+    made = b"".join(
+        [sha256(outer + sha256(inner + word).digest()).digest()[:size] for word in words.cast(pa.binary()).to_pylist()]
+    )
     wide = np.zeros((len(words), 8), np.uint8)
     wide[:, 8 - size :] = np.frombuffer(made, np.uint8).reshape(-1, size)
     return wide.view(">i8").ravel().astype(np.int64)
