@@ -233,7 +233,7 @@ class Release:
         engine, number = log.engine, next(_numbers)
         draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
         published = f"published texts {number}"
-        # Ids of queries are in the order of their digests, which would tell of them. What is published has an order too.
+        # Ids of queries are in the order of their digests, which would tell of them; what is published may be.
         engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"

@@ -21,14 +21,15 @@ from queryveil.release import Release
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_ANCHORS = 25
+_ANCHORS = 15
 """So many of the most frequent tokens are trusted at first."""
-_GROWTH = 2
+_GROWTH = 13, 10
+"""By so much more of them grow round by round. Slow growth helps most."""
 _SETTLING = 4
 """Rounds after all guesses are trusted."""
 _UNSURE = 0.3
 """Two logs of a kind differ by about so much in the logarithm of a frequency, beside chance."""
-_WEIGHT = 6
+_WEIGHT, _SCALE = 6, 1_000_000
 """What it is worth to stand beside the same words, against so many such differences."""
 
 
@@ -66,7 +67,7 @@ def token_frequency_attack(
 ) -> TokenAttack:
     """Guess the words behind the most frequent tokens of a release.
 
-    Tokens and words are aligned by frequency first. Then, round by round, twice as many of the most frequent tokens are
+    Tokens and words are aligned by frequency first. Then, round by round, a third more of the most frequent tokens are
     trusted, and each token gets the word that occurs as often and stands beside the trusted ones as it does, so that
     all together agree best.
 
@@ -80,9 +81,7 @@ def token_frequency_attack(
         QueryveilError: If the release has no hashed words.
     """
     if release.manifest.method != "hash":
-        raise QueryveilError(
-            f"The attack is on hashed words, and the release was made by '{release.manifest.method}'."
-        )
+        raise QueryveilError(f"The attack is on hashed words, and the release was made by '{release.manifest.method}'.")
     log = local(reference, "token_frequency_attack")
     tokens = _released(release)
     words = _Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), log.events_per_query)
@@ -98,9 +97,7 @@ def token_frequency_attack(
         "by_frequency": words.text.take(pa.array(theirs[:count])).cast(pa.string()),
     }
     guesses = pa.table(found)
-    return TokenAttack(
-        guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth)
-    )
+    return TokenAttack(guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth))
 
 
 class _Texts:
@@ -135,7 +132,7 @@ class _Texts:
         next_to = known[:-1] & known[1:] & (text[:-1] == text[1:])
         pairs = place[:-1][next_to] * len(items) + place[1:][next_to]
         behind = np.bincount(pairs, weights=self.each[:-1][next_to], minlength=len(items) ** 2)
-        behind = behind.reshape(len(items), len(items))
+        behind = behind.reshape(len(items), len(items)).astype(np.float64)
         return [together, behind, behind.T]
 
 
@@ -146,7 +143,9 @@ def _released(release: Release) -> _Texts:
     parts = pc.split_pattern(counted.field("values"), " ")
     found = pc.dictionary_encode(pc.list_flatten(parts))
     start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
-    return _Texts(found.dictionary, start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy())
+    return _Texts(
+        found.dictionary, start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy()
+    )
 
 
 def _aligned(tokens: _Texts, mine: Longs, words: _Texts, theirs: Longs) -> Longs:
@@ -167,16 +166,17 @@ def _aligned(tokens: _Texts, mine: Longs, words: _Texts, theirs: Longs) -> Longs
     trusted, settled = min(_ANCHORS, count), 0
     while settled < _SETTLING:
         alike = sum(a[:, :trusted] @ b[:, word[:trusted]].T for a, b in zip(here, there, strict=True))
-        word = linear_sum_assignment(apart - _WEIGHT * alike)[1]
+        # Whole numbers, so that the last digit of a sum decides nothing.
+        word = linear_sum_assignment(np.rint(_SCALE * (apart - _WEIGHT * alike)))[1]
         settled += trusted == count
-        trusted = min(int(trusted * _GROWTH), count)
+        trusted = min(trusted * _GROWTH[0] // _GROWTH[1], count)
     return word
 
 
 def _shares(counts: Floats) -> Floats:
     """Rows that add up to 1."""
     total = counts.sum(axis=1, keepdims=True)
-    return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
 
 
 def _share(guesses: pa.Table, column: str, tokens: _Texts, truth: Mapping[str, str] | None) -> Guesses | None:
@@ -186,5 +186,6 @@ def _share(guesses: pa.Table, column: str, tokens: _Texts, truth: Mapping[str, s
     right = np.array([truth.get(token) == word for token, word in pairs], np.bool_)
     occurrences = guesses["occurrences"].to_numpy()
     return Guesses(
-        float(right.sum() / max(len(tokens.text), 1)), float(occurrences[right].sum() / max(tokens.occurrences.sum(), 1))
+        float(right.sum() / max(len(tokens.text), 1)),
+        float(occurrences[right].sum() / max(tokens.occurrences.sum(), 1)),
     )

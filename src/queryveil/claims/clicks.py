@@ -84,9 +84,7 @@ def _looked_at(batch: pa.RecordBatch) -> pa.RecordBatch:
     query, url = batch["query"].to_pylist(), batch["url"].to_pylist()
     hosts = hosts_of(batch["url"])
     rows = []
-    for text, address, host, domain in zip(
-        query, url, hosts.to_pylist(), domains_of(hosts).to_pylist(), strict=True
-    ):
+    for text, address, host, domain in zip(query, url, hosts.to_pylist(), domains_of(hosts).to_pylist(), strict=True):
         names = {_plain(name) for name in (host, domain, domain and domain.split(".")[0]) if name}
         rows.append((text, domain or host or address, int(bool(names & _runs(text)))))
     columns = zip(*rows, strict=True) if rows else ([], [], [])

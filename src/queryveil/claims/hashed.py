@@ -42,8 +42,8 @@ class HashedWords(Claim):
         wrong = first(log, "SELECT query FROM runs WHERE length = 0 ORDER BY query LIMIT 1")
         if wrong is not None:
             return f"the query '{wrong[0]}' is not made of tokens"
-        token = "SELECT token, CAST(sum(n) AS BIGINT) AS n FROM cut GROUP BY token"
-        wrong = first(log, f"SELECT t.token AS token FROM ({token}) AS t JOIN words w ON w.word = t.token LIMIT 1")
+        tokens = "SELECT token, CAST(sum(n) AS BIGINT) AS n FROM cut GROUP BY token"
+        wrong = first(log, f"SELECT t.token AS token FROM ({tokens}) AS t JOIN words w ON w.word = t.token LIMIT 1")
         if wrong is not None:
             return f"the token '{wrong[0]}' is a word of the log"
         long = "SELECT query_id, count(*) AS length FROM tok GROUP BY query_id"
@@ -61,7 +61,7 @@ class HashedWords(Claim):
             ),
             (
                 "words occur {} times",
-                f"SELECT n AS size, count(*) AS n FROM ({token}) AS t GROUP BY n",
+                f"SELECT n AS size, count(*) AS n FROM ({tokens}) AS t GROUP BY n",
                 f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",
             ),
         ]

@@ -19,7 +19,7 @@ Words = NDArray[np.uint64]
 _BLANK = np.uint8(32)
 _ONE = np.uint64(1)
 _LOW = np.uint64(63)
-_SIX, _TOP = np.uint64(6), np.uint64(58)
+_TOP = np.uint64(58)
 _NOBODY = np.int64(-1)
 # What is touched together lies together: the loops wait for memory.
 _DEGREE, _SEEN = 0, 1
@@ -63,7 +63,7 @@ def degrees(classes: Classes) -> Longs:
 
 @inlined
 def _lowest(word: np.uint64) -> np.int64:
-    return _WHICH[((word & (~word + _ONE)) * _DE_BRUIJN) >> _TOP]
+    return np.int64(_WHICH[((word & (~word + _ONE)) * _DE_BRUIJN) >> _TOP])
 
 
 @inlined
@@ -88,9 +88,7 @@ def _take_first(words: Words, blocks: Words, block: np.int64) -> tuple[np.int64,
 
 
 @helper
-def _leave(
-    c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: Ints, stamp: np.int64
-) -> None:
+def _leave(c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: Ints, stamp: np.int64) -> None:
     """Lower the degree of all that share an address with a query of class c, and of the rest of its class."""
     for i in range(classes.start[c], classes.start[c + 1]):
         u = classes.url[i]

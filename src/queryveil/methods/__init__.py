@@ -14,7 +14,8 @@ from queryveil.methods.search import Search
 from queryveil.methods.wngen import Wngen
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Poblete, Hash)
+    method.name: method
+    for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Poblete, Hash)
 }
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Keyed hashing of words: every word becomes a token. Not anonymous, and here to be measured.
 
-Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007, who show
-how tokens are read again.
+Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007, who
+show how tokens are read again.
 """
 
 import hashlib
@@ -71,8 +71,8 @@ class Hash(Method):
             raise QueryveilError("Two words of the log have the same token under this key; use another key.")
         (words,) = engine.row("SELECT count(*) AS n FROM tok")
         engine.map_groups(
-            f"SELECT t.query_id % {words // _PART + 1} AS part, t.query_id AS query_id, t.position AS position, w.token AS token"
-            " FROM tok t JOIN tokens w ON w.word_id = t.word_id",
+            f"SELECT t.query_id % {words // _PART + 1} AS part, t.query_id AS query_id, t.position AS position,"
+            " w.token AS token FROM tok t JOIN tokens w ON w.word_id = t.word_id",
             "part",
             _put_together,
             _TEXTS,
