@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, spark
+from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, removal, spark
 
 REPORTS = {
     "clump": clump.report,
@@ -15,6 +15,7 @@ REPORTS = {
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,
+    "removal": removal.report,
 }
 
 

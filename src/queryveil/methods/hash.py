@@ -29,6 +29,7 @@ LEAST_KEY = 16
 _PART = 2_000_000
 """About so many words are put together at once."""
 _BLOCK = 64
+_HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
 _KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
 _TEXTS = pa.schema([("query_id", pa.int64()), ("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 
@@ -158,8 +159,7 @@ def token_texts(tokens: NDArray[np.int64]) -> pa.Array:
 def _digits(tokens: NDArray[np.int64]) -> NDArray[np.uint8]:
     """The hex digits of each token, in ASCII."""
     data = tokens.astype(">i8").view(np.uint8).reshape(-1, 8)[:, 8 - BYTES :]
-    half = np.stack([data >> 4, data & 15], axis=2).reshape(len(tokens), 2 * BYTES)
-    return np.frombuffer(b"0123456789abcdef", np.uint8)[half]
+    return _HEX[data].view(np.uint8).reshape(len(tokens), 2 * BYTES)
 
 
 def _hashing(key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
