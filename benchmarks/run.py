@@ -4,7 +4,18 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, clump, dp, foundations, generalization, knowledge, mdav, microaggregation, spark
+from benchmarks import (
+    affinity,
+    clump,
+    dp,
+    foundations,
+    generalization,
+    knowledge,
+    mdav,
+    microaggregation,
+    removal,
+    spark,
+)
 
 REPORTS = {
     "clump": clump.report,
@@ -16,6 +27,7 @@ REPORTS = {
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,
+    "removal": removal.report,
 }
 
 

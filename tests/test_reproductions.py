@@ -89,13 +89,19 @@ def test_too_few_users(tmp_path):
 
 
 def test_batet2013(world):
-    lost, linked = reproduce("batet2013", *world, clusters=20)
+    lost, linked, *removal = reproduce("batet2013", *world, clusters=20)
     loss = {(row["k"], row["method"]): row["L"] for row in lost.rows}
     assert set(loss) == {(row["k"], row["method"]) for row in linked.rows}
     assert len(loss) == 6 * 5
     assert {row["clusters"] for row in lost.rows} == {20}
     assert all(loss[k, "semantic MDAV"] < loss[k, "by lot"] for k in (2, 3, 4, 5, 6, 7))
     assert all(0 <= row["RL"] <= 1 / row["k"] for row in linked.rows)
+    by_sites = {figure.name: figure for figure in removal}["figure-2-poblete"]
+    assert [row["Kp"] for row in by_sites.rows] == [2, 5, 10, 20, 30, 40]
+    users, found = ([row[name] for row in by_sites.rows] for name in ("users", "L"))
+    assert users == sorted(users, reverse=True)
+    assert users[0] > 0 < found[0] <= found[-1] <= 1
+    assert by_sites.rows[0]["RL"] > 0
 
 
 def test_batet2013_needs_users_with_a_category(world):

@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
-    from queryveil.methods import Affinity, Clump, DpSet, Equality, Mdav, Odp, Partition, Rules, Search, Wngen, Zealous
+    from queryveil.methods import (
+        Affinity,
+        Clump,
+        DpSet,
+        Equality,
+        Hash,
+        Mdav,
+        Odp,
+        Partition,
+        Poblete,
+        Rules,
+        Search,
+        Wngen,
+        Zealous,
+    )
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
@@ -34,9 +48,11 @@ __all__ = [
     "Clump",
     "DpSet",
     "Equality",
+    "Hash",
     "Mdav",
     "Odp",
     "Partition",
+    "Poblete",
     "QueryLog",
     "QueryveilError",
     "Release",
@@ -62,9 +78,11 @@ _HOMES = {
     "Clump": "methods",
     "DpSet": "methods",
     "Equality": "methods",
+    "Hash": "methods",
     "Mdav": "methods",
     "Odp": "methods",
     "Partition": "methods",
+    "Poblete": "methods",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",

@@ -158,12 +158,13 @@ class QueryLog(ABC):
         self.engine.materialize(query, name)
 
     @abstractmethod
-    def texts(self, rows: str, schema: pa.Schema) -> Batches:
+    def texts(self, rows: str, schema: pa.Schema, queries: str = "queries") -> Batches:
         """Rows that `Engine.number` kept, with the texts of their query_id and url_id.
 
         Args:
             rows: What they are called.
             schema: The columns wanted: `query`, `url` and any that the rows have.
+            queries: The table that has the text of each query_id.
         """
 
     @abstractmethod
@@ -384,14 +385,19 @@ class LocalLog(QueryLog):
         users[found[key].to_numpy()] = found["users"].to_numpy()
         return users
 
-    def texts(self, rows: str, schema: pa.Schema) -> Batches:
+    def texts(self, rows: str, schema: pa.Schema, queries: str = "queries") -> Batches:
         """Rows with their texts, which are looked up as the rows leave."""
         numbers = self.engine.ordered(rows)
+        text, ids = self.query_text, None
+        if queries != "queries":
+            known = self.engine.table(f'SELECT query_id, query FROM "{queries}" ORDER BY query_id').combine_chunks()
+            text, ids = known["query"].combine_chunks(), known["query_id"].to_numpy()
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in numbers():
                 found = {name: batch[name] for name in batch.schema.names}
-                found["query"] = self.query_text.take(batch["query_id"]).cast(pa.string())
+                place = batch["query_id"] if ids is None else pa.array(np.searchsorted(ids, batch["query_id"]))
+                found["query"] = text.take(place).cast(pa.string())
                 if "url" in schema.names:
                     found["url"] = self.url_text.take(batch["url_id"]).cast(pa.string())
                 yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)

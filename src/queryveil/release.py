@@ -264,6 +264,75 @@ class Release:
         return release
 
     @classmethod
+    def of_texts(
+        cls,
+        log: QueryLog,
+        texts: str,
+        *,
+        method: str,
+        parameters: Mapping[str, Any],
+        claims: Sequence[Claim],
+        limits: Sequence[str],
+        seed: int,
+        users: Literal["fresh", "drop"] = "fresh",
+        notes: Sequence[str] = (),
+    ) -> "Release":
+        """A release of other texts in the place of queries, under fresh user ids in random order, without clicks.
+
+        Args:
+            log: The original log.
+            texts: The table of query_id, query, low and high: what is published in the place of a query, and a digest
+                of that. Events of other queries are left out.
+            method: The name of the method.
+            parameters: Its parameters.
+            claims: What the release promises.
+            limits: What it does not promise, in plain words.
+            seed: Decides all that is random.
+            users: Whether users stay apart under fresh ids, or are dropped.
+            notes: Sentences for the report about what the method did.
+        """
+        engine, number = log.engine, next(_numbers)
+        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        published = f"published texts {number}"
+        # Ids of queries are in the order of their digests, which would tell of them; what is published may be.
+        engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")
+        rows = (
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"
+            " JOIN renumbered n ON n.query_id = e.query_id"
+        )
+        made = _shuffled_rows(log, rows, None, draws, users, ())
+        engine.materialize(
+            "SELECT text_id AS query_id, min(query) AS query FROM renumbered GROUP BY text_id", published
+        )
+        engine.drop("renumbered")
+        schema = _schema(users, False, ())
+        (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')
+        (n_users,) = engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+        (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')
+        manifest = Manifest(
+            method=method,
+            parameters=dict(parameters),
+            seed=seed,
+            claims=tuple(claims),
+            limits=tuple(limits),
+            notes=tuple(notes),
+            input_fingerprint=log.fingerprint,
+            input_counts=counts_of(log),
+            counts=Counts(
+                rows=n_rows,
+                events=n_rows,
+                users=n_users if users == "fresh" else None,
+                queries=n_texts,
+                clicks=0,
+            ),
+            bands=bands(log.frequencies()),
+            columns=tuple(schema.names),
+        )
+        release = cls(manifest, schema, log.texts(made.rows, schema, published), log=log, fresh_users=made.fresh)
+        weakref.finalize(release, engine.drop, *made, published)
+        return release
+
+    @classmethod
     def load(cls, path: str | Path | Folder) -> "Release":
         """Open a release directory.
 

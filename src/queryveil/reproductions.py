@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.measures import information_loss, ncp, record_linkage, srp, transaction_density, user_clusters
-from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Search, Wngen
+from queryveil.measures import (
+    UserClusters,
+    information_loss,
+    ncp,
+    record_linkage,
+    srp,
+    transaction_density,
+    user_clusters,
+)
+from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Poblete, Search, Wngen
 from queryveil.methods.generalization import Loss, Transactions, loss_of
 from queryveil.methods.interests import interests_of
 from queryveil.methods.microaggregation import Microaggregation, Searches
@@ -20,6 +28,7 @@ from queryveil.release import Release
 
 KS = (2, 3, 4, 5)
 BATET_KS = (2, 3, 4, 5, 6, 7)
+BATET_SITES = (2, 5, 10, 20, 30, 40)
 FARD_KS = (5, 7, 10, 15)
 FARD_SIZES = (1_000, 10_000, 53_058)
 FARD_RS = (5, 10, 30, 50, 100)
@@ -233,6 +242,23 @@ def _batet2013(run: Run) -> list[Figure]:
     return [
         Figure("figure-2", title, tuple(lost), "k", "L", "method"),
         Figure("figure-3", "Released users found by record linkage (RL)", tuple(found_again), "k", "RL", "method"),
+        *_removal_by_sites(run, clusters),
+    ]
+
+
+def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:
+    """Figures 2 and 3 for Poblete et al. 2008, against Kp; none of a log without clicks."""
+    if not run.log.has_clicks:
+        return []
+    rows = []
+    for sites in BATET_SITES:
+        run.tell(f"Kp {sites}, Poblete 2008")
+        release = Poblete(sites=sites).anonymize(run.log, seed=run.seed)
+        loss, found_again = information_loss(release, clusters) / 100, record_linkage(release) / 100
+        rows.append({"Kp": sites, "L": loss, "RL": found_again, "users": release.manifest.counts.users})
+    return [
+        Figure("figure-2-poblete", "Information loss (L), removal by the query graph", tuple(rows), "Kp", "L"),
+        Figure("figure-3-poblete", "Record linkage (RL), removal by the query graph", tuple(rows), "Kp", "RL"),
     ]
 
 

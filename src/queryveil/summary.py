@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
+from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
 from queryveil.manifest import Manifest
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
@@ -42,7 +42,9 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     for name in ("queries", "events", "users", "clicks"):
         before, after = getattr(manifest.input_counts, name), getattr(manifest.counts, name)
         label = "distinct queries" if name == "queries" else name
-        if after is None:
+        if name == "queries" and _hashed(manifest):
+            rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
+        elif after is None:
             rows.append((label, f"{before:,}", "not told apart", "-"))
         elif records is not None and name == "events":
             # Queries of a record stand under each of its users, or once for all of them: neither is a share.
@@ -88,9 +90,14 @@ def _records(manifest: Manifest) -> RecordUsers | None:
     return next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
 
 
+def _hashed(manifest: Manifest) -> bool:
+    """Whether tokens stand in the place of words."""
+    return any(isinstance(claim, HashedWords) for claim in manifest.claims)
+
+
 def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
-    """What was kept, by how many users issued a query; nothing to tell of generalized items."""
-    if "item" in manifest.columns:
+    """What was kept, by how many users issued a query; nothing to tell of generalized items and tokens."""
+    if "item" in manifest.columns or _hashed(manifest):
         return []
     return [
         (
@@ -134,6 +141,8 @@ def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
     if is_private(manifest):
         return ["Nothing exact is told of the log: it would break the promise."]
+    if not rows and _hashed(manifest):
+        return ["Words are not published: tokens stand for them, which is **not anonymous**."]
     if not rows:
         return ["Queries are not published: items stand for the nouns in them."]
     head = ("queries of", "distinct queries", "kept", "events", "kept")

@@ -10,9 +10,12 @@ from queryveil.claims import (
     AllUsers,
     BagUsers,
     Claim,
+    ClickedSites,
     CombinationUsers,
     ConceptUsers,
     DifferentialPrivacy,
+    DisjointClicks,
+    HashedWords,
     IssuedQueries,
     PartOfLog,
     QuerySpelling,
@@ -123,6 +126,10 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
             [QueryUsers(users=given["min_users"])] if manifest.method == "zealous" and given["min_users"] > 1 else []
         )
         return [IssuedQueries(), *first, _private(manifest)]
+    if manifest.method == "hash":
+        return [HashedWords()]
+    if manifest.method == "poblete":
+        return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks()]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from queryveil.methods import METHODS
+
 VERBS = (
     "synth",
     "profile",

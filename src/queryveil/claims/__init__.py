@@ -10,8 +10,10 @@ from pydantic import Field
 
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
+from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.generalized import BagUsers, ConceptUsers
+from queryveil.claims.hashed import HashedWords
 from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
@@ -20,9 +22,12 @@ AnyClaim = Annotated[
     AffineUsers
     | AllUsers
     | BagUsers
+    | ClickedSites
     | CombinationUsers
     | ConceptUsers
     | DifferentialPrivacy
+    | DisjointClicks
+    | HashedWords
     | IssuedQueries
     | PartOfLog
     | QuerySpelling
@@ -41,10 +46,13 @@ __all__ = [
     "AnyClaim",
     "BagUsers",
     "Claim",
+    "ClickedSites",
     "Columns",
     "CombinationUsers",
     "ConceptUsers",
     "DifferentialPrivacy",
+    "DisjointClicks",
+    "HashedWords",
     "IssuedQueries",
     "PartOfLog",
     "QuerySpelling",

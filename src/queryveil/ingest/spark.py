@@ -50,11 +50,11 @@ class SparkLog(QueryLog):
     engine: Spark
     id_type = pa.int64()
 
-    def texts(self, rows: str, schema: pa.Schema) -> Batches:
+    def texts(self, rows: str, schema: pa.Schema, queries: str = "queries") -> Batches:
         """Rows with their texts, joined where they are."""
         known = self.engine.columns(rows)
         columns = {name: f'r."{name}"' for name in known} | {"query": "q.query"}
-        joins = " JOIN queries q ON q.query_id = r.query_id"
+        joins = f' JOIN "{queries}" q ON q.query_id = r.query_id'
         if "url" in schema.names:
             columns["url"] = "u.url"
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"

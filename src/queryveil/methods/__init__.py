@@ -5,9 +5,11 @@ from queryveil.methods.base import Method, Parameter, Reason, parameters_of
 from queryveil.methods.clump import Clump
 from queryveil.methods.dp_set import DpSet
 from queryveil.methods.equality import Equality
+from queryveil.methods.hash import Hash
 from queryveil.methods.mdav import Mdav
 from queryveil.methods.odp import Odp
 from queryveil.methods.partition import Partition
+from queryveil.methods.poblete import Poblete
 from queryveil.methods.rules import Rules
 from queryveil.methods.search import Search
 from queryveil.methods.wngen import Wngen
@@ -15,7 +17,7 @@ from queryveil.methods.zealous import Zealous
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Zealous, DpSet)
+    for method in (Equality, Rules, Affinity, Odp, Search, Mdav, Clump, Partition, Wngen, Zealous, DpSet, Poblete, Hash)
 }
 
 __all__ = [
@@ -24,11 +26,13 @@ __all__ = [
     "Clump",
     "DpSet",
     "Equality",
+    "Hash",
     "Mdav",
     "Method",
     "Odp",
     "Parameter",
     "Partition",
+    "Poblete",
     "Reason",
     "Rules",
     "Search",

@@ -1,0 +1,191 @@
+"""Reading hashed words again, by how often they occur and beside what.
+
+Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007. Their
+attacker has a public log of the same kind. The more often a token occurs the higher its rank, and the word of that rank
+in the public log is the first guess; the tokens that stand beside it correct the guess.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog, local
+from queryveil.release import Release
+
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_ANCHORS = 15
+"""So many of the most frequent tokens are trusted at first."""
+_GROWTH = 13, 10
+"""By so much more of them grow round by round. Slow growth helps most."""
+_SETTLING = 4
+"""Rounds after all guesses are trusted."""
+_UNSURE = 0.3
+"""Two logs of a kind differ by about so much in the logarithm of a frequency, beside chance."""
+_WEIGHT, _SCALE = 6, 1_000_000
+"""What it is worth to stand beside the same words, against so many such differences."""
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How many tokens were guessed right.
+
+    Attributes:
+        tokens: The share of the distinct tokens of the release.
+        occurrences: The share of all that stands in the release, token by token.
+    """
+
+    tokens: float
+    occurrences: float
+
+
+@dataclass(frozen=True, eq=False)
+class TokenAttack:
+    """What an attacker makes of a hashed release.
+
+    Attributes:
+        guesses: A row for each attacked token, most frequent first: `token`, `occurrences`, the `word` that is guessed,
+            and the word `by_frequency` alone.
+        recovered: How many guesses are right; None without the truth.
+        by_frequency: The same by frequency alone, which is the baseline.
+    """
+
+    guesses: pa.Table
+    recovered: Guesses | None
+    by_frequency: Guesses | None
+
+
+def token_frequency_attack(
+    release: Release, reference: QueryLog, truth: Mapping[str, str] | None = None, *, most: int = 1000
+) -> TokenAttack:
+    """Guess the words behind the most frequent tokens of a release.
+
+    Tokens and words are aligned by frequency first. Then, round by round, a third more of the most frequent tokens are
+    trusted, and each token gets the word that occurs as often and stands beside the trusted ones as it does, so that
+    all together agree best.
+
+    Args:
+        release: A release of hashed words.
+        reference: A log of the same kind that the attacker has, on this machine.
+        truth: The word of each token, by which guesses are told right or wrong.
+        most: How many tokens are attacked, at most.
+
+    Raises:
+        QueryveilError: If the release has no hashed words.
+    """
+    if release.manifest.method != "hash":
+        raise QueryveilError(f"The attack is on hashed words, and the release was made by '{release.manifest.method}'.")
+    log = local(reference, "token_frequency_attack")
+    tokens = _released(release)
+    words = _Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), log.events_per_query)
+    # A few words more than tokens: the words of some tokens may be a little rarer here.
+    mine, theirs = tokens.frequent(most), words.frequent(most + most // 4)
+    count = min(len(mine), len(theirs))
+    mine = mine[:count]
+    word = _aligned(tokens, mine, words, theirs)
+    found = {
+        "token": tokens.text.take(pa.array(mine)),
+        "occurrences": pa.array(tokens.occurrences[mine]),
+        "word": words.text.take(pa.array(theirs[word])).cast(pa.string()),
+        "by_frequency": words.text.take(pa.array(theirs[:count])).cast(pa.string()),
+    }
+    guesses = pa.table(found)
+    return TokenAttack(guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth))
+
+
+class _Texts:
+    """Texts as lists of numbers, each with how often it occurs."""
+
+    def __init__(self, text: pa.Array, start: Longs, item: Longs, times: Longs) -> None:
+        self.text, self.start, self.item, self.times = text, start, item, times
+        self.each = np.repeat(times, np.diff(start))
+        self.occurrences = np.bincount(item, weights=self.each, minlength=len(text)).astype(np.int64)
+
+    def frequent(self, most: int) -> Longs:
+        """The most frequent items, of equals in the order of their texts."""
+        order = np.empty(len(self.text), np.int64)
+        order[pc.sort_indices(self.text).to_numpy()] = np.arange(len(self.text))
+        found: Longs = np.lexsort([order, -self.occurrences])[:most]
+        return found
+
+    def beside(self, items: Longs) -> list[Floats]:
+        """How often items stand in one text, and one right behind the other; a row an item."""
+        from scipy.sparse import csr_matrix
+
+        number = np.full(len(self.text), -1, np.int64)
+        number[items] = np.arange(len(items))
+        place = number[self.item]
+        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        known = place >= 0
+        shape = (len(self.start) - 1, len(items))
+        held: Any = csr_matrix((np.ones(known.sum()), (text[known], place[known])), shape)
+        held.data[:] = 1  # an item that a text holds twice is in it once
+        together = (held.T @ held.multiply(self.times[:, None]).tocsr()).toarray()
+        np.fill_diagonal(together, 0)
+        next_to = known[:-1] & known[1:] & (text[:-1] == text[1:])
+        pairs = place[:-1][next_to] * len(items) + place[1:][next_to]
+        behind = np.bincount(pairs, weights=self.each[:-1][next_to], minlength=len(items) ** 2)
+        behind = behind.reshape(len(items), len(items)).astype(np.float64)
+        return [together, behind, behind.T]
+
+
+def _released(release: Release) -> _Texts:
+    """The tokens of a release."""
+    queries = [pc.fill_null(batch["query"], "") for batch in release.batches()]
+    counted = pc.value_counts(pa.chunked_array(queries, pa.string()))
+    parts = pc.split_pattern(counted.field("values"), " ")
+    found = pc.dictionary_encode(pc.list_flatten(parts))
+    start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
+    return _Texts(
+        found.dictionary, start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy()
+    )
+
+
+def _aligned(tokens: _Texts, mine: Longs, words: _Texts, theirs: Longs) -> Longs:
+    """The place in `theirs` of the word that each of `mine` is taken for, no word for two."""
+    from scipy.optimize import linear_sum_assignment
+
+    count = len(mine)
+    word = np.arange(count)
+    if count == 0:
+        return word
+    rate = np.log(tokens.occurrences[mine] / tokens.occurrences.sum())
+    other = np.log(words.occurrences[theirs] / words.occurrences.sum())
+    # Counts of few are uncertain, those of many are not; so is how much a difference says.
+    unsure = 1 / np.sqrt(tokens.occurrences[mine])[:, None] + 1 / np.sqrt(words.occurrences[theirs])[None, :]
+    apart = np.abs(rate[:, None] - other[None, :]) / (_UNSURE + unsure)
+    here = [np.sqrt(_shares(part)) for part in tokens.beside(mine)]
+    there = [np.sqrt(_shares(part)) for part in words.beside(theirs)]
+    trusted, settled = min(_ANCHORS, count), 0
+    while settled < _SETTLING:
+        alike = sum(a[:, :trusted] @ b[:, word[:trusted]].T for a, b in zip(here, there, strict=True))
+        # Whole numbers, so that the last digit of a sum decides nothing.
+        word = linear_sum_assignment(np.rint(_SCALE * (apart - _WEIGHT * alike)))[1]
+        settled += trusted == count
+        trusted = min(trusted * _GROWTH[0] // _GROWTH[1], count)
+    return word
+
+
+def _shares(counts: Floats) -> Floats:
+    """Rows that add up to 1."""
+    total = counts.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
+
+
+def _share(guesses: pa.Table, column: str, tokens: _Texts, truth: Mapping[str, str] | None) -> Guesses | None:
+    if truth is None:
+        return None
+    pairs = zip(guesses["token"].to_pylist(), guesses[column].to_pylist(), strict=True)
+    right = np.array([truth.get(token) == word for token, word in pairs], np.bool_)
+    occurrences = guesses["occurrences"].to_numpy()
+    return Guesses(
+        float(right.sum() / max(len(tokens.text), 1)),
+        float(occurrences[right].sum() / max(tokens.occurrences.sum(), 1)),
+    )

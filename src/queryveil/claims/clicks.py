@@ -1,0 +1,103 @@
+"""Claims about where released queries lead: what users clicked for them in the log."""
+
+import re
+import unicodedata
+from typing import Literal
+
+import pyarrow as pa
+
+from queryveil.claims.base import Claim, Columns, first
+from queryveil.knowledge.hosts import domains_of, hosts_of
+from queryveil.log import QueryLog
+
+_CLICKED = (
+    "SELECT q.query AS query, u.url AS url FROM (SELECT query FROM released GROUP BY query) AS r JOIN queries q"
+    " ON q.query = r.query JOIN clicks c ON c.query_id = q.query_id JOIN urls u ON u.url_id = c.url_id"
+    " GROUP BY q.query, u.url"
+)
+"""The addresses that users clicked for released queries, each once."""
+
+
+class DisjointClicks(Claim):
+    """No two released queries share a clicked address, and no click is released."""
+
+    kind: Literal["disjoint-clicks"] = "disjoint-clicks"
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return "No two released queries share an address that was clicked for them in the log; no click is released."
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the released queries of every address."""
+        if "url" in columns:
+            found = first(
+                log, "SELECT query FROM released WHERE url IS NOT NULL OR rank IS NOT NULL ORDER BY query LIMIT 1"
+            )
+            if found is not None:
+                return f"a click for '{found[0]}' is released"
+        found = first(
+            log,
+            f"SELECT min(query) AS one, max(query) AS other FROM ({_CLICKED}) AS clicked GROUP BY url"
+            " HAVING count(*) > 1 ORDER BY one, other LIMIT 1",
+        )
+        return None if found is None else f"'{found[0]}' and '{found[1]}' share a clicked address"
+
+
+class ClickedSites(Claim):
+    """Released queries lead to so many documents of so many sites, and name none of these."""
+
+    kind: Literal["clicked-sites"] = "clicked-sites"
+    documents: int
+    sites: int
+
+    @property
+    def statement(self) -> str:
+        """The promise in one sentence."""
+        return (
+            f"For every released query users clicked at least {self.documents} addresses of at least {self.sites}"
+            " sites, none of which the query names."
+        )
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """Count the addresses and sites of every released query, and look for the names of the sites in it."""
+        schema = pa.schema([("query", pa.string()), ("site", pa.string()), ("named", pa.int32())])
+        log.engine.map(_CLICKED, _looked_at, schema, "targets")
+        found = first(
+            log,
+            "SELECT r.query AS query, coalesce(t.documents, 0) AS documents, coalesce(t.sites, 0) AS sites,"
+            " coalesce(t.named, 0) AS named FROM (SELECT query FROM released GROUP BY query) AS r LEFT JOIN"
+            " (SELECT query, count(*) AS documents, count(DISTINCT site) AS sites, max(named) AS named FROM targets"
+            f" GROUP BY query) AS t ON t.query = r.query WHERE coalesce(t.documents, 0) < {self.documents}"
+            f" OR coalesce(t.sites, 0) < {self.sites} OR t.named = 1 ORDER BY r.query LIMIT 1",
+        )
+        log.engine.drop("targets")
+        if found is None:
+            return None
+        if found[3]:
+            return f"the query '{found[0]}' names a site that was clicked for it"
+        return f"the query '{found[0]}' has {found[1]} clicked addresses of {found[2]} sites"
+
+
+def _looked_at(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The site of each click, and whether its query names it."""
+    query, url = batch["query"].to_pylist(), batch["url"].to_pylist()
+    hosts = hosts_of(batch["url"])
+    rows = []
+    for text, address, host, domain in zip(query, url, hosts.to_pylist(), domains_of(hosts).to_pylist(), strict=True):
+        names = {_plain(name) for name in (host, domain, domain and domain.split(".")[0]) if name}
+        rows.append((text, domain or host or address, int(bool(names & _runs(text)))))
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    types = (pa.string(), pa.string(), pa.int32())
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=["query", "site", "named"])
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in text if unicodedata.category(c)[0] in "LMN")
+
+
+def _runs(query: str) -> set[str]:
+    """Words that follow each other, written as one; also parts of words between punctuation."""
+    words = re.sub(r"\s+", " ", "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in query)).split()
+    return {"".join(words[a:b]) for a in range(len(words)) for b in range(a + 1, len(words) + 1)} - {""}

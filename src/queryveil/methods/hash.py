@@ -1,0 +1,189 @@
+"""Keyed hashing of words: every word becomes a token. Not anonymous, and here to be measured.
+
+Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007, who
+show how tokens are read again.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims import HashedWords
+from queryveil.errors import QueryveilError
+from queryveil.log import LocalLog, QueryLog
+from queryveil.methods.base import Method, Reason
+from queryveil.release import Release
+from queryveil.text.arrays import byte_spans, from_offsets
+
+BYTES = 8
+"""Of an HMAC-SHA256 so many bytes are kept; a token is twice as many hex digits."""
+LEAST_KEY = 16
+"""Fewest bytes of a key of one's own."""
+_PART = 2_000_000
+"""About so many words are put together at once."""
+_BLOCK = 64
+_HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
+_KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
+_TEXTS = pa.schema([("query_id", pa.int64()), ("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
+
+
+class Hash(Method):
+    """Replace each word of each query by a token, HMAC-SHA256 under a secret key (Kumar et al. 2007).
+
+    This is not anonymization. The same word has the same token wherever it occurs, and the order of words stays.
+    Clicks, times, extra columns, punctuation, and queries without a word are dropped.
+    """
+
+    name: ClassVar[str] = "hash"
+    limits: ClassVar[tuple[str, ...]] = (
+        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"
+        " beside what tells which word it is to whoever has a log like this one.",
+        "Whoever knows some queries of a person finds his other queries, and learns the tokens of all their words.",
+        "Whoever gets the key, or can have words hashed with it, reads everything. Without the key nobody can check"
+        " that a token stands for one word; the check compares how often tokens and words occur.",
+        "Rare queries stay: a token of one user is that of a word which one user typed.",
+    )
+
+    users: Literal["fresh", "drop"] = Field(
+        "fresh", description="keep users apart under fresh random ids, or drop them"
+    )
+    key_file: Path | None = Field(
+        None, description="file with a secret key of at least 16 bytes; by default one is drawn, used and forgotten"
+    )
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them, without the key and where it lies."""
+        return super().parameters() | {"key_file": None}
+
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Hash every word, and release every event with the tokens of its words."""
+        key = self._key()
+        engine = log.engine
+        engine.map("SELECT word_id, word FROM words", _hashing(key), _KEPT, "tokens")
+        (distinct,) = engine.row("SELECT count(*) AS n FROM (SELECT token FROM tokens GROUP BY token) AS t")
+        if distinct < log.facts.words:
+            raise QueryveilError("Two words of the log have the same token under this key; use another key.")
+        (words,) = engine.row("SELECT count(*) AS n FROM tok")
+        engine.map_groups(
+            f"SELECT t.query_id % {words // _PART + 1} AS part, t.query_id AS query_id, t.position AS position,"
+            " w.token AS token FROM tok t JOIN tokens w ON w.word_id = t.word_id",
+            "part",
+            _put_together,
+            _TEXTS,
+            "hashed",
+        )
+        engine.drop("tokens")
+        (events,) = engine.row(
+            "SELECT count(*) AS n FROM events e LEFT JOIN hashed h ON h.query_id = e.query_id WHERE h.query_id IS NULL"
+        )
+        release = Release.of_texts(
+            log,
+            "hashed",
+            method=self.name,
+            parameters=self.parameters(),
+            claims=(HashedWords(),),
+            limits=self.limits,
+            seed=seed,
+            users=self.users,
+            notes=[
+                "The key was drawn for this release and is forgotten: tokens of another release do not match."
+                if self.key_file is None
+                else "The key came from a file: releases under the same key have the same tokens, and can be joined.",
+                f"{events:,} events were left out, because their queries have no word.",
+            ],
+        )
+        engine.drop("hashed")
+        return release
+
+    def tokens(self, log: QueryLog) -> pa.Table:
+        """The token of each `word` of a log, which is the secret of a release under a key of one's own.
+
+        Raises:
+            QueryveilError: If there is no key file: a key that is drawn is a new one every time.
+        """
+        if self.key_file is None:
+            raise QueryveilError("Only a key from a file hashes words again as they were; name it as 'key_file'.")
+        words = log.engine.table("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
+        return pa.table({"word": words, "token": token_texts(hashed(self._key(), words))})
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """No query is published as it is, only tokens of its words."""
+        words = int(log.tokens.per_query[query_id])
+        return [
+            Reason("queries are published as they are", False, "a token stands for each word"),
+            Reason("the query has a word", words > 0, f"{words}"),
+        ]
+
+    def _key(self) -> bytes:
+        if self.key_file is None:
+            return secrets.token_bytes(32)
+        try:
+            key = self.key_file.read_bytes()
+        except OSError as error:
+            raise QueryveilError(f"The key file {self.key_file} cannot be read: {error.strerror}.") from None
+        if len(key) < LEAST_KEY:
+            raise QueryveilError(
+                f"The key in {self.key_file} has {len(key)} bytes, and needs {LEAST_KEY} or more; make one with: "
+                f"head -c 32 /dev/urandom > {self.key_file}"
+            )
+        return key
+
+
+def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:
+    """The first bytes of the HMAC-SHA256 of each word, as a number."""
+    # By the definition of HMAC (RFC 2104), because `hmac` sets up the key anew for each word, which takes longer.
+    sha256, size = hashlib.sha256, BYTES
+    padded = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
+    inner, outer = bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded)
+    made = b"".join(
+        [sha256(outer + sha256(inner + word).digest()).digest()[:size] for word in words.cast(pa.binary()).to_pylist()]
+    )
+    wide = np.zeros((len(words), 8), np.uint8)
+    wide[:, 8 - size :] = np.frombuffer(made, np.uint8).reshape(-1, size)
+    return wide.view(">i8").ravel().astype(np.int64)
+
+
+def token_texts(tokens: NDArray[np.int64]) -> pa.Array:
+    """Tokens as people see them."""
+    digits = _digits(tokens)
+    return from_offsets(np.arange(len(tokens) + 1, dtype=np.int32) * digits.shape[1], digits.ravel())
+
+
+def _digits(tokens: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The hex digits of each token, in ASCII."""
+    data = tokens.astype(">i8").view(np.uint8).reshape(-1, 8)[:, 8 - BYTES :]
+    return _HEX[data].view(np.uint8).reshape(len(tokens), 2 * BYTES)
+
+
+def _hashing(key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    def run(batch: pa.RecordBatch) -> pa.RecordBatch:
+        found = [batch["word_id"].cast(pa.int64()), pa.array(hashed(key, batch["word"]))]
+        return pa.RecordBatch.from_arrays(found, schema=_KEPT)
+
+    return run
+
+
+def _put_together(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The tokens of each query as one text, with a digest of it that stands for it in orders."""
+    from queryveil.kernels.digest import digests
+
+    query, position = batch["query_id"].to_numpy(), batch["position"].to_numpy()
+    order = np.lexsort([position, query])
+    query = query[order].astype(np.int64)
+    first = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
+    width = 2 * BYTES + 1
+    data = np.full((len(query), width), ord(" "), np.uint8)
+    data[:, :-1] = _digits(batch["token"].to_numpy()[order])
+    # A blank after each token but the last of a query.
+    ends = np.append(first[1:], len(query)) * width - 1
+    offsets = np.append(0, ends - np.arange(len(ends))).astype(np.int32)
+    text = from_offsets(offsets, np.delete(data.ravel(), ends))
+    low, high = (half.view(np.int64) for half in digests(*byte_spans(text)))
+    return pa.RecordBatch.from_arrays([pa.array(query[first]), text, pa.array(low), pa.array(high)], schema=_TEXTS)

@@ -1,0 +1,217 @@
+"""Removal by the query-click graph: no two released queries lead to the same document.
+
+Barbara Poblete, Myra Spiliopoulou, Ricardo Baeza-Yates, Website privacy preservation for query log publishing, Privacy,
+Security, and Trust in KDD (PinKDD 2007), LNCS 4890 (2008).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims import ClickedSites, DisjointClicks, PartOfLog
+from queryveil.errors import QueryveilError
+from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
+from queryveil.knowledge.hosts import domains_of, hosts_of
+from queryveil.knowledge.index import offsets, ranges
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.base import Method, Reason
+from queryveil.release import Release
+from queryveil.text.arrays import byte_spans
+
+Longs = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_OTHER = r"[^\p{L}\p{M}\p{N}]+"
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """What each step finds, by query id.
+
+    Attributes:
+        documents: How many addresses users clicked.
+        sites: Of how many sites they are.
+        named: Whether the query names one of them.
+        passed: Whether the query passes all steps but the last.
+        kept: Whether it stays.
+        notes: The density of the graph, step by step.
+    """
+
+    documents: Longs
+    sites: Longs
+    named: Flags
+    passed: Flags
+    kept: Flags
+    notes: tuple[str, ...]
+
+
+class Poblete(Method):
+    """Release queries that lead to many documents of many sites, no two to the same one (Poblete et al. 2008).
+
+    An edge joins two queries for which users clicked the same address. Queries go that have fewer than k clicked
+    addresses, that name a site they lead to, or whose addresses are of fewer than Kp sites; then the query with the
+    most edges, of equals the one whose text has the smaller digest, until there is no edge. Clicks, times and extra
+    columns are dropped: an address beside a query would name the site that this method hides.
+    """
+
+    name: ClassVar[str] = "poblete"
+    limits: ClassVar[tuple[str, ...]] = (
+        "It protects web sites, not users: a query that one person typed is released if that person clicked enough, and"
+        " users are counted nowhere.",
+        "What a query leads to is told by the clicks of the log alone. Who asks a search engine for the released"
+        " queries may find that two of them have an answer in common.",
+        "A site that a query describes without naming it is not noticed, nor are misspelt names.",
+        "The set of queries of one fresh user id can be that of one person. Where that matters, drop the users"
+        " (`--users drop`).",
+    )
+
+    k: int = Field(2, ge=1, description="least clicked addresses of a released query")
+    sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
+    users: Literal["fresh", "drop"] = Field(
+        "fresh", description="keep users apart under fresh random ids, or drop them"
+    )
+
+    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+        """Remove queries until no two of them share a clicked address."""
+        here = local(log, "poblete")
+        found = self.removal(here)
+        here.engine.read("stay", pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}))
+        release = Release.of_events(
+            here,
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
+            " JOIN stay s ON s.query_id = e.query_id",
+            None,
+            method=self.name,
+            parameters=self.parameters(),
+            claims=(PartOfLog(), ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()),
+            limits=self.limits,
+            seed=seed,
+            users=self.users,
+            notes=found.notes,
+        )
+        here.engine.drop("stay")
+        return release
+
+    def removal(self, log: LocalLog) -> Removal:
+        """Which queries stay, and what each step found.
+
+        Raises:
+            QueryveilError: If the log has no clicks.
+        """
+        if not log.has_clicks:
+            raise QueryveilError(
+                "Poblete removes queries by what users clicked, and the log has no clicks; choose another method."
+            )
+        pairs = log.engine.table(
+            "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
+            " ORDER BY query_id, url_id"
+        )
+        query = pairs["query_id"].to_numpy().astype(np.int64)
+        url = pairs["url_id"].to_numpy().astype(np.int64)
+        n = log.n_queries
+        documents = np.bincount(query, minlength=n)
+        named = np.zeros(n, np.bool_)
+        names, site = _names(log.url_text)
+        sites = np.bincount(np.unique(query << 32 | site[url]) >> 32, minlength=n)
+        text = pc.utf8_trim(pc.replace_substring_regex(log.query_text, _OTHER, " "), " ")
+        for name in names:
+            named[query[spelled(*byte_spans(text), *byte_spans(name), query, url)]] = True
+        passed = (documents >= max(self.k, 1)) & ~named & (sites >= self.sites)
+        before = classes_of(*_compact(query, url, documents > 0))
+        notes = [f"The query graph of the log: {_density(before, degrees(before))}."]
+        left = classes_of(*_compact(query, url, passed))
+        degree = degrees(left)
+        kept = np.zeros(n, np.bool_)
+        notes.append(
+            f"Removed: {(documents < self.k).sum():,} distinct queries with fewer than {self.k:,} clicked addresses,"
+            f" {named.sum():,} that name their target, {((documents > 0) & (sites < self.sites)).sum():,} with a click"
+            f" whose addresses are of fewer than {self.sites:,} sites; some for several reasons. The graph of the"
+            f" rest: {_density(left, degree)}."
+        )
+        kept[np.flatnonzero(passed)] = remove_by_degree(left, degree)
+        notes.append(f"Removed by degree: {(passed & ~kept).sum():,}. The graph of the release: density 0.")
+        return Removal(documents, sites, named, passed, kept, tuple(notes))
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """Go through the four steps."""
+        found = self.removal(log)
+        documents, sites = int(found.documents[query_id]), int(found.sites[query_id])
+        reasons = [
+            Reason(f"users clicked at least {self.k} addresses", documents >= self.k, f"{documents}"),
+            Reason("it names no site that it leads to", not found.named[query_id], "by the addresses clicked"),
+            Reason(f"the addresses are of at least {self.sites} sites", sites >= self.sites, f"{sites}"),
+        ]
+        if found.passed[query_id]:
+            why = "it does not" if found.kept[query_id] else "it did when its turn came"
+            reasons.append(
+                Reason("it shares no clicked address with a query that stays", bool(found.kept[query_id]), why)
+            )
+        return reasons
+
+
+def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
+    """What the site of each address is called, in three ways without punctuation, and a number for the site.
+
+    The names are its host, its registrable domain, and the part of that which one chooses: `news.example.co.uk`,
+    `example.co.uk` and `example`. The site is the domain; where there is none, the host or the address itself.
+    """
+    hosts = pc.dictionary_encode(hosts_of(urls))
+    domains = domains_of(hosts.dictionary).take(hosts.indices)
+    hosts = hosts.dictionary.take(hosts.indices)
+    chosen = pc.struct_field(pc.extract_regex(domains, r"^(?P<chosen>[^.]+)"), "chosen")
+    names = [pc.fill_null(pc.replace_substring_regex(name, _OTHER, ""), "") for name in (hosts, domains, chosen)]
+    sites = pc.dictionary_encode(pc.coalesce(domains, hosts, urls.cast(pa.string())))
+    return names, sites.indices.to_numpy().astype(np.int64)
+
+
+def _compact(query: Longs, url: Longs, wanted: Flags) -> tuple[Longs, Longs, int]:
+    """The clicks of some queries, with the queries and the addresses numbered anew without a gap."""
+    here = wanted[query]
+    number = np.cumsum(wanted) - 1
+    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(wanted.sum())
+
+
+def classes_of(query: Longs, url: Longs, queries: int) -> Classes:
+    """Put queries with the same addresses into one class.
+
+    Args:
+        query: Clicks, each pair once, in the order of query and address: the query.
+        url: The address. Neither has a gap, and every query has an address.
+        queries: How many queries there are.
+    """
+    urls = int(url.max(initial=-1)) + 1
+    size = np.bincount(query, minlength=queries)
+    start = offsets(size)
+    # Address by address, queries that agreed so far are told apart by the next one.
+    state, known, place, queue = np.zeros(queries, np.int64), 0, 0, np.arange(queries)
+    while len(queue):
+        found, number = np.unique(state[queue] * urls + url[start[queue] + place], return_inverse=True)
+        state[queue] = known + number
+        known += len(found)
+        place += 1
+        queue = queue[size[queue] > place]
+    _, first, of, members = np.unique(state, return_index=True, return_inverse=True, return_counts=True)
+    width = size[first]
+    mine = url[ranges(start[first], width)]
+    holder = np.repeat(np.arange(len(first)), width)
+    return Classes(
+        offsets(width),
+        mine.astype(np.int32),
+        offsets(np.bincount(mine, minlength=urls)),
+        holder[np.argsort(mine, kind="stable")].astype(np.int32),
+        offsets(members),
+        np.argsort(of, kind="stable").astype(np.int32),
+    )
+
+
+def _density(classes: Classes, degree: Longs) -> str:
+    """How likely two queries have an edge, in words."""
+    n = len(classes.member)
+    edges = int((degree * np.diff(classes.member_start)).sum()) // 2
+    share = 2 * edges / (n * (n - 1)) if n > 1 else 0.0
+    return f"density {share:.3g} ({n:,} distinct queries with a click, {edges:,} edges)"
