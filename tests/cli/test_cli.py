@@ -213,8 +213,8 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "equality", "-k", "4"], "the log has only 3 users"),
         (
             ["--method", "magic"],
-            "There is no method 'magic'; there are equality, rules, affinity, odp, search, mdav, clump, partition, wngen,"
-            " zealous, dp-set.",
+            "There is no method 'magic'; there are equality, rules, affinity, odp, search, mdav, clump, partition,"
+            " wngen, zealous, dp-set.",
         ),
         (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),
