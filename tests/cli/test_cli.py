@@ -211,7 +211,10 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
     [
         (["--method", "equality", "-k", "1"], "The 'k' parameter of Equality must be an integer of at least 2. Got 1"),
         (["--method", "equality", "-k", "4"], "the log has only 3 users"),
-        (["--method", "magic"], "There is no method 'magic'; there are equality, rules, affinity, odp, search, mdav, clump, partition, wngen."),
+        (
+            ["--method", "magic"],
+            "There is no method 'magic'; there are equality, rules, affinity, odp, search, mdav, clump, partition, wngen.",
+        ),
         (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),
         (["-k", "3"], "Name a method with --method"),
