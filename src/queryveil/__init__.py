@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
+    from queryveil.scrubbing import scrub
     from queryveil.sweeps import sweep
     from queryveil.synth import generate
     from queryveil.verifier import verify
@@ -69,6 +70,7 @@ __all__ = [
     "open_knowledge",
     "profile",
     "read_log",
+    "scrub",
     "sweep",
     "verify",
 ]
@@ -99,6 +101,7 @@ _HOMES = {
     "open_knowledge": "knowledge",
     "profile": "profiles",
     "read_log": "ingest",
+    "scrub": "scrubbing",
     "sweep": "sweeps",
     "verify": "verifier",
 }

@@ -10,6 +10,7 @@ from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
 from queryveil.release import Release
+from queryveil.scrubbing import mask, repeat_scrub
 from queryveil.text import normal_form
 
 
@@ -46,6 +47,11 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     text = normal_form(pa.array([query]))[0].as_py()
     if text in ("", "-"):
         raise QueryveilError("An empty query, or a lone dash, is not a query; give the words to look for.")
+    if manifest.scrub is not None:
+        if log.find(text) is not None and mask(pa.array([text]), manifest.scrub.kinds).hits[0]:
+            reason = Reason("scrubbing finds nothing in the query", False, "it does")
+            return Explanation(text, 0, (reason,))
+        log = local(repeat_scrub(log, manifest.scrub), "explain")
     query_id = log.find(text)
     if query_id is None:
         return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))

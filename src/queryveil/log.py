@@ -8,20 +8,27 @@ from another search for the same words, so it is an event of its own.
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from queryveil.engines import Batches, DuckDB, Engine
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, LocalFolder, local_folder
 from queryveil.formats import BadRows, writers
-from queryveil.text import normal_form
+from queryveil.text import normal_form, words
+from queryveil.text.arrays import byte_spans
+from queryveil.text.columns import Column, Digests
+
+_SLICE = 500_000
 
 _DERIVED = {
     "searchers": ((), "SELECT query_id, user_id, count(*) AS events FROM events GROUP BY query_id, user_id"),
@@ -42,6 +49,28 @@ _DERIVED = {
     ),
 }
 """Tables that are made when they are first needed: which others each needs, and its SQL."""
+
+
+class Hits(BaseModel):
+    """How much of a log holds something of a kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    queries: int
+    """Distinct queries."""
+    events: int
+
+
+class Scrub(BaseModel):
+    """How a log was scrubbed, and what was found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    how: Literal["remove", "mask"]
+    kinds: tuple[str, ...]
+    rare_term_users: int | None
+    hits: dict[str, Hits]
+    """By kind; a query that holds several kinds counts for each."""
+    total: Hits
+    """What holds anything at all."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +94,9 @@ class Facts:
     bad_rows: BadRows
     """Rows that were left out, by kind."""
     content: bytes
-    """A digest of all rows, whatever their order."""
+    """A digest of all rows, whatever their order; of a scrubbed log, those of the original."""
+    scrub: Scrub | None = None
+    """How the log was scrubbed, if it was."""
 
 
 class QueryLog(ABC):
@@ -132,15 +163,21 @@ class QueryLog(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the content that does not depend on the order of rows, nor on files and formats."""
+        """A digest of the content that does not depend on the order of rows, nor on files and formats.
+
+        A scrubbed log keeps the fingerprint of the original.
+        """
         return hashlib.sha256(b"fingerprint" + self.facts.content).hexdigest()
 
     def secret(self, seed: int, *purpose: str) -> bytes:
         """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
 
         Releases publish their seed. Draws that must not be repeated by a reader of the release, such as the order of
-        fresh user ids, are therefore keyed by the log as well, which the reader does not have.
+        fresh user ids, are therefore keyed by the log as well, which the reader does not have. Draws of a scrubbed log
+        are others than those of the original, so that releases of the two do not line up.
         """
+        if self.facts.scrub is not None:
+            purpose = (*purpose, self.facts.scrub.model_dump_json())
         return hashlib.sha256(
             b"|".join([*(part.encode() for part in purpose), str(seed).encode(), self.facts.content])
         ).digest()[:16]
@@ -174,6 +211,20 @@ class QueryLog(ABC):
     @abstractmethod
     def folder(self, path: str | Path) -> Folder:
         """A folder that the engine of the log reaches."""
+
+    @abstractmethod
+    def rewritten(self, texts: str, scrub: Scrub) -> "QueryLog":
+        """This log with other queries, in tables of its own.
+
+        Events are numbered anew in the order of user, time and query, users and queries without an event are gone, and
+        the fingerprint stays.
+
+        Args:
+            texts: SQL of query_id, text and same: what each query becomes, NULL if its events are left out, and whether
+                that is what it was. Clicks hang on queries that stay the same alone, because an address often repeats
+                what was masked.
+            scrub: What is known of the change.
+        """
 
     @cached_property
     def lengths(self) -> pa.Table:
@@ -262,6 +313,9 @@ class QueryLog(ABC):
         self.engine.close()
 
 
+NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or mask instead."
+
+
 @dataclass(frozen=True)
 class Tokens:
     """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
@@ -311,6 +365,7 @@ class LocalLog(QueryLog):
         rows: int,
         bad_rows: BadRows,
         empty_rows: int,
+        scrub: Scrub | None = None,
     ) -> None:
         facts = Facts(
             rows=rows,
@@ -324,6 +379,7 @@ class LocalLog(QueryLog):
             empty_rows=empty_rows,
             bad_rows=bad_rows,
             content=content,
+            scrub=scrub,
         )
         super().__init__(engine, facts)
         self.events = events
@@ -412,10 +468,88 @@ class LocalLog(QueryLog):
         """A folder on this machine."""
         return local_folder(path)
 
+    def rewritten(self, texts: str, scrub: Scrub) -> "LocalLog":
+        """This log with other queries: texts are numbered as on reading, and rows sorted again."""
+        from queryveil.kernels.digest import digests
+
+        old = self.engine.table(f"SELECT query_id, text, same FROM ({texts}) AS texts ORDER BY query_id")
+        text = old["text"].combine_chunks().cast(pa.large_string())
+        column = Column()
+        for start in range(0, len(text), _SLICE):
+            some = pc.fill_null(text.slice(start, _SLICE), "")
+            column.append_given(some, digests(*byte_spans(some)))  # no query is empty, so what is empty is gone
+        ids, ranks = column.finish()
+        query_text = column.texts(ranks)
+        columns = {"query_id": old["query_id"], "new_id": pa.chunked_array(ids), "same": old["same"]}
+        self.engine.read("rewritten", pa.table(columns))
+        extras = "".join(f', e."{name} id" AS "{name} id"' for name in self.extras)
+        rows = self.engine.table(
+            f"SELECT e.event_id AS event_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time{extras}"
+            " FROM events e JOIN rewritten r ON r.query_id = e.query_id WHERE r.new_id >= 0"
+            " ORDER BY user_id, time NULLS FIRST, r.new_id, event_id"
+        ).combine_chunks()
+        if len(rows) == 0:
+            raise QueryveilError(NOTHING_LEFT)
+        there = np.zeros(self.n_users, np.bool_)
+        there[rows["user_id"].to_numpy()] = True
+        new_user = np.cumsum(there, dtype=np.int32) - np.int32(1)
+        event = pa.array(np.arange(len(rows), dtype=np.int32))
+        self.engine.read("renumbered", pa.table({"event_id": rows["event_id"], "new_id": event}))
+        clicks = self.engine.table(
+            "SELECT n.new_id AS event_id, c.user_id AS user_id, r.new_id AS query_id, c.rank AS rank,"
+            " c.url_id AS url_id FROM clicks c JOIN renumbered n ON n.event_id = c.event_id"
+            " JOIN rewritten r ON r.query_id = c.query_id"
+            " WHERE r.same ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
+        ).combine_chunks()
+        digest = self.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+        self.engine.drop("rewritten", "renumbered")
+        rows = rows.set_column(0, "event_id", event)
+
+        def renumber(table: pa.Table) -> pa.Table:
+            return table.set_column(1, "user_id", pa.array(new_user[table["user_id"].to_numpy()]))
+
+        engine = self.engine.beside()
+        with ThreadPoolExecutor(engine.threads) as pool:
+            tokens = split_queries(query_text, pool)
+        return LocalLog(
+            engine=engine,
+            events=renumber(rows),
+            clicks=renumber(clicks),
+            query_text=query_text,
+            url_text=self.url_text,
+            user_text=self.user_text.filter(pa.array(there)),
+            user_digest=digest[there],
+            extras=self.extras,
+            tokens=tokens,
+            content=self.facts.content,
+            rows=self.facts.rows,
+            bad_rows=self.facts.bad_rows,
+            empty_rows=self.facts.empty_rows,
+            scrub=scrub,
+        )
+
     def find(self, query: str) -> int | None:
         """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
         at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
         return None if at < 0 else int(at)
+
+
+def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
+    """Split every query into words, and number these in the order of their digests."""
+    from queryveil.kernels.digest import digests
+
+    def split(start: int) -> tuple[NDArray[np.int64], pa.Array, Digests]:
+        per_query, text = words(queries.slice(start, _SLICE))
+        return per_query, text, digests(*byte_spans(text))
+
+    column = Column()
+    counts = [np.zeros(1, np.int64)]
+    for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
+        counts.append(per_query)
+        column.append(text, found)
+    ids, ranks = column.finish()
+    word = np.concatenate(ids) if ids else np.empty(0, np.int32)
+    return Tokens(np.cumsum(np.concatenate(counts)), word, column.texts(ranks))
 
 
 def local(log: QueryLog, what: str) -> LocalLog:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from queryveil import __version__
 from queryveil.bands import Band
 from queryveil.claims import AnyClaim
+from queryveil.log import Scrub
 
 FORMAT_VERSION = 1
 
@@ -41,6 +42,8 @@ class Manifest(BaseModel):
     """What the method does not promise, in plain words."""
     notes: tuple[str, ...] = ()
     """What the method did on this log that a reader should know."""
+    scrub: Scrub | None = None
+    """How the log was scrubbed before the method saw it, and what was found."""
     input_fingerprint: str
     input_counts: Counts
     counts: Counts

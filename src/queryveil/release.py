@@ -109,6 +109,7 @@ class Release:
             claims=tuple(claims),
             limits=tuple(limits),
             notes=tuple(notes),
+            scrub=log.facts.scrub,
             input_fingerprint=log.fingerprint,
             input_counts=counts_of(log),
             counts=Counts(
@@ -179,6 +180,7 @@ class Release:
             claims=tuple(claims),
             limits=tuple(limits),
             notes=tuple(notes),
+            scrub=log.facts.scrub,
             input_fingerprint=log.fingerprint,
             input_counts=counts_of(log),
             counts=Counts(

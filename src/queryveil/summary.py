@@ -125,6 +125,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "Whoever has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
+        *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *_bands(manifest),
@@ -135,6 +136,37 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def scrub_rows(manifest: Manifest) -> list[tuple[str, str, str]]:
+    """What scrubbing found: a row a kind, and one for all."""
+    scrub = manifest.scrub
+    if scrub is None:
+        return []
+    found = [*scrub.hits.items(), ("any of them", scrub.total)]
+    return [(kind, f"{hits.queries:,}", f"{hits.events:,}") for kind, hits in found]
+
+
+def _scrub(manifest: Manifest) -> list[str]:
+    scrub = manifest.scrub
+    if scrub is None:
+        return []
+    done = (
+        "left out every event whose query holds"
+        if scrub.how == "remove"
+        else "masked in the queries, and left out the clicks of queries with"
+    )
+    looked = [escape(kind) for kind in scrub.kinds]
+    looked += [f"words of fewer than {scrub.rare_term_users} users"] if scrub.rare_term_users is not None else []
+    return [
+        "## What was scrubbed",
+        f"Before the method saw the log, queryveil {done}: {', '.join(looked)}. All numbers and promises here are "
+        "about the scrubbed log. Scrubbing finds forms and listed names, not meaning: it lowers what slips through and "
+        "promises nothing.",
+        _table(
+            ("found", "distinct queries", "events"), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]
+        ),
+    ]
 
 
 def _bands(manifest: Manifest) -> list[str]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from queryveil.bands import bands
 from queryveil.claims import (
     AffineUsers,
@@ -28,11 +30,13 @@ from queryveil.claims import (
     Verdict,
 )
 from queryveil.claims.generalized import tree_digest
+from queryveil.errors import QueryveilError
 from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
 from queryveil.log import QueryLog
 from queryveil.manifest import NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
+from queryveil.scrubbing import mask, repeat_scrub
 from queryveil.summary import is_private, markdown
 
 
@@ -56,9 +60,10 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
         log: The original log.
 
     Returns:
-        The verdicts: files unchanged, made from this log, claims that fit the method and its parameters, no further
-        column, numbers right, each claim of the manifest, and the report. Where the files or the log are not the right
-        ones, the rest means nothing and is not looked at.
+        The verdicts: files unchanged, made from this log, scrubbed as the manifest says if at all, claims that fit the
+        method and its parameters, no further column, numbers right, each claim of the manifest, and the report. Where
+        the files, the log or its scrubbing are not the right ones, the rest means nothing and is not looked at. All
+        else is checked against the scrubbed log.
 
     Raises:
         QueryveilError: If there is no release to be checked.
@@ -68,18 +73,68 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
     sound = (*([] if release.folder is None else [_files_unchanged(release, release.folder)]), _same_log(release, log))
     if not all(verdict.holds for verdict in sound):
         return Verification(sound)
+    if release.manifest.scrub is None and log.facts.scrub is None:
+        return Verification((*sound, *_checked(release, log)))
+    scrubbed, verdict = _scrubbed(release, log)
+    if scrubbed is None:
+        return Verification((*sound, verdict))
+    try:
+        return Verification((*sound, verdict, _nothing_left(release, scrubbed), *_checked(release, scrubbed)))
+    finally:
+        if scrubbed is not log:
+            scrubbed.close()
+
+
+def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
+    """Everything that is checked once the log is known to be the right one."""
     claims = check_claims(release, log)
     told = [] if release.folder is None else [_report_right(release, release.folder, claims)]
-    return Verification(
-        (
-            *sound,
-            _promises_kept(release, log),
-            _columns_allowed(release, log),
-            _counts_right(release, log),
-            *claims,
-            *told,
-        )
+    return (
+        _promises_kept(release, log),
+        _columns_allowed(release, log),
+        _counts_right(release, log),
+        *claims,
+        *told,
     )
+
+
+def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict]:
+    """The log scrubbed as the manifest says, which must find as much as the manifest says; None if it does not."""
+    claim = "The log was scrubbed as the manifest says."
+    stated = release.manifest.scrub
+    if stated is None:
+        return None, Verdict(claim, False, "the release is of the whole log, and the log given is a scrubbed one")
+    if log.facts.scrub is not None:
+        same = log.facts.scrub == stated
+        return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
+    try:
+        scrubbed = repeat_scrub(log, stated)
+    except QueryveilError:
+        return None, Verdict(claim, False, "the log cannot be scrubbed so")
+    if scrubbed.facts.scrub == stated:
+        return scrubbed, Verdict(claim, True)
+    scrubbed.close()
+    return None, Verdict(claim, False, "scrubbing the log finds other numbers of hits")
+
+
+def _nothing_left(release: Release, log: QueryLog) -> Verdict:
+    """Look for what was scrubbed in the released queries themselves, whatever the method promises of them."""
+    claim = "No released query holds anything of the kinds that were scrubbed."
+    stated = release.manifest.scrub
+    if stated is None or "query" not in release.schema.names:
+        return Verdict(claim, True)
+    hits = pa.schema([("hits", pa.int64())])
+    kinds = stated.kinds
+
+    def look(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds).hits)], schema=hits)
+
+    with loaded(release, log):
+        asked = "SELECT query FROM released WHERE query IS NOT NULL GROUP BY query"
+        log.engine.map(asked, look, hits, "released hits")
+        (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
+        log.engine.drop("released hits")
+    return Verdict(claim, wrong == 0, None if wrong == 0 else f"{wrong} of its distinct queries do")
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:

@@ -80,8 +80,15 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
         _check_map(secret, target)
+    scrubbing = _scrubbing(given)
     log = options.reader(given)(given["log"])
     check_target(log.folder(target), *wanted)
+    if scrubbing is not None:
+        from queryveil.scrubbing import scrub
+
+        with options.working("Scrubbing"):
+            log = scrub(log, **scrubbing)
+        options.opened.callback(log.close)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if secret is not None:
@@ -98,6 +105,20 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     _show(release, target, given["as_json"])
 
 
+def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
+    """What the options say about scrubbing; None if nothing is to be scrubbed."""
+    how, kinds, rare = given["scrub"], given["scrub_kinds"], given["scrub_rare_users"]
+    if how is None:
+        if kinds is not None or rare is not None:
+            raise QueryveilError("--scrub-kinds and --scrub-rare-users need --scrub remove or --scrub mask.")
+        return None
+    from queryveil.scrubbing import check_scrub
+
+    named = None if kinds is None else [kind.strip() for kind in kinds.split(",") if kind.strip()]
+    check_scrub(how, named, rare)  # before the log is read
+    return {"how": how, "kinds": named, "rare_term_users": rare}
+
+
 def _check_map(secret: Path, target: str) -> None:
     if Path(target).resolve() in secret.resolve().parents:
         raise QueryveilError("The user map is the secret of the release and must not lie in it; name another place.")
@@ -108,7 +129,7 @@ def _check_map(secret: Path, target: str) -> None:
 
 
 def _show(release: "Release", target: str, as_json: bool) -> None:
-    from queryveil.summary import band_rows, kept_rows
+    from queryveil.summary import band_rows, kept_rows, scrub_rows
 
     manifest = release.manifest
     if as_json:
@@ -116,7 +137,9 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
         return
     head = ("queries of", "distinct", "kept", "events", "kept")
     found = band_rows(manifest)
+    scrubbed = scrub_rows(manifest)
     options.tables(
+        *([options.table("What was scrubbed", ("", "distinct queries", "events"), scrubbed)] if scrubbed else []),
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *([options.table("By how many users issued a query", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in manifest.notes),
@@ -221,6 +244,48 @@ _SHARED = [
                 "--user-map",
                 help="Also write the secret map from original to released users to this file. Guard it.",
                 show_default=False,
+            ),
+        ],
+        None,
+    ),
+    options.keyword(
+        "scrub",
+        Annotated[
+            str | None,
+            typer.Option(
+                "--scrub",
+                metavar="HOW",
+                help="First remove the events whose query holds personal data, or mask it: remove or mask.",
+                show_default="off",
+                rich_help_panel="Scrubbing",
+            ),
+        ],
+        None,
+    ),
+    options.keyword(
+        "scrub_kinds",
+        Annotated[
+            str | None,
+            typer.Option(
+                "--scrub-kinds",
+                metavar="KIND,...",
+                help="What to look for: url, email, card, iban, national_id, phone, ip, address, name_place, name.",
+                show_default="all but name",
+                rich_help_panel="Scrubbing",
+            ),
+        ],
+        None,
+    ),
+    options.keyword(
+        "scrub_rare_users",
+        Annotated[
+            int | None,
+            typer.Option(
+                "--scrub-rare-users",
+                metavar="N",
+                help="Also scrub words that fewer than so many users typed.",
+                show_default="off",
+                rich_help_panel="Scrubbing",
             ),
         ],
         None,

@@ -174,6 +174,10 @@ class DuckDB:
                     "TMPDIR to another disk."
                 ) from error
 
+    def beside(self) -> "DuckDB":
+        """Another database with the same means, for another log."""
+        return DuckDB(memory_limit=self._memory_limit, threads=self.threads)
+
     def close(self) -> None:
         """Let go of all tables and of the private folder."""
         self._close()

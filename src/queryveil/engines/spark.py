@@ -157,6 +157,7 @@ class Spark:
             self.session = session.newSession()
             for name, value in _SETTINGS.items():
                 self.session.conf.set(name, value)
+        self._work_dir = work_dir
         self.database = f"queryveil_{uuid.uuid4().hex[:16]}"
         place, folder = self._place(work_dir)
         with working():
@@ -351,6 +352,12 @@ class Spark:
         if stored is not None:
             with working():
                 self.session.sql(f"DROP TABLE IF EXISTS {stored}")
+
+    def beside(self) -> "Spark":
+        """Another database on the same session and in the same place, for another log."""
+        other = Spark(self.session, work_dir=self._work_dir)
+        other.progress = self.progress
+        return other
 
     def close(self) -> None:
         """Let go of all tables; the session that was given stays."""

@@ -1,85 +1,25 @@
 """From prepared rows to a QueryLog: number texts, sort rows, tell events and clicks, split queries into words."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB
 from queryveil.formats import BadRows
-from queryveil.ingest.prepared import Digests, Prepared
-from queryveil.log import LocalLog, Tokens
-from queryveil.text import words
-from queryveil.text.arrays import byte_spans
-from queryveil.text.spool import Spool
-
-_SLICE = 500_000
-
-
-@dataclass
-class _Column:
-    """One text column: its numbers row by row, and its distinct texts."""
-
-    numbers: list[NDArray[np.int32]] = field(default_factory=list)
-    spool: Spool = field(default_factory=Spool)
-
-    def __post_init__(self) -> None:
-        from queryveil.kernels.intern import Interner
-
-        self.interner = Interner()
-
-    def add(self, texts: pa.Array, found: Digests) -> NDArray[np.int32]:
-        numbers, fresh = self.interner.add(*found)
-        if len(fresh):
-            self.spool.append(texts.take(pa.array(fresh)))
-        return numbers
-
-    def append(self, texts: pa.Array, found: Digests) -> None:
-        self.numbers.append(self.add(texts, found))
-
-    def append_given(self, texts: pa.Array, found: Digests) -> None:
-        """As `append`, but the empty text is no value and gets -1."""
-        given = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-        numbers = np.full(len(texts), -1, np.int32)
-        if given.any():
-            low, high = found
-            numbers[given] = self.add(texts.filter(pa.array(given)), (low[given], high[given]))
-        self.numbers.append(numbers)
-
-    def finish(self) -> "_Finished":
-        """Turn numbers into ids; the texts are put in the order of the ids by `texts`."""
-        ranks = self.interner.ranks()
-        lookup = np.append(ranks, np.int32(-1))  # so that number -1 stays -1
-        ids = [lookup[numbers] for numbers in self.numbers]
-        self.numbers = []
-        return _Finished(ids, ranks)
-
-    def texts(self, ranks: NDArray[np.int32]) -> pa.Array:
-        """The text of each id."""
-        order = np.empty(len(ranks), np.int64)
-        order[ranks] = np.arange(len(ranks))
-        return self.spool.ordered(order)
-
-
-class _Finished(NamedTuple):
-    """A text column with ids."""
-
-    ids: list[NDArray[np.int32]]
-    """The id of each row."""
-    ranks: NDArray[np.int32]
-    """The id of each number."""
+from queryveil.ingest.prepared import Prepared
+from queryveil.log import LocalLog, split_queries
+from queryveil.text.columns import Column
 
 
 class Builder:
     """Gathers prepared rows and makes the log of them."""
 
     def __init__(self) -> None:
-        self.user, self.query, self.url = _Column(), _Column(), _Column()
-        self.extras: dict[str, _Column] = {}
+        self.user, self.query, self.url = Column(), Column(), Column()
+        self.extras: dict[str, Column] = {}
         self.time: list[NDArray[np.int64]] = []
         self.rank: list[NDArray[np.int32]] = []
         self.bad = BadRows()
@@ -97,7 +37,7 @@ class Builder:
         self.url.append_given(rows.url, rows.digests["url"])
         for name in rows.extras:
             if name not in self.extras:
-                self.extras[name] = _Column(numbers=[np.full(self.rows, -1, np.int32)])
+                self.extras[name] = Column(numbers=[np.full(self.rows, -1, np.int32)])
         for name, column in self.extras.items():
             if name in rows.extras:
                 column.append_given(rows.extras[name], rows.digests[f"extra {name}"])
@@ -113,7 +53,7 @@ class Builder:
         """Make the log of all rows that were added."""
         content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
         columns = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
-        done = dict(zip(columns, pool.map(_Column.finish, columns.values()), strict=True))
+        done = dict(zip(columns, pool.map(Column.finish, columns.values()), strict=True))
         # Copying the texts into order is left to a thread while the rows are sorted.
         texts = {name: pool.submit(column.texts, done[name].ranks) for name, column in columns.items()}
         rows = {f"{name}_id": pa.chunked_array(done[name].ids) for name in ("user", "query", "url")}
@@ -123,7 +63,7 @@ class Builder:
         user_digest = np.empty(len(user_ranks), np.uint64)
         user_digest[user_ranks] = self.user.interner.digests()[0]
         self.time, self.rank = [], []
-        self.user = self.query = self.url = _Column()
+        self.user = self.query = self.url = Column()
         del done, columns
         events, clicks = _events(engine, pool, pa.table(rows), list(self.extras))
         text = {name: copied.result() for name, copied in texts.items()}
@@ -136,7 +76,7 @@ class Builder:
             user_text=text["user"],
             user_digest=user_digest,
             extras={name: text[name] for name in self.extras},
-            tokens=_tokens(text["query"], pool),
+            tokens=split_queries(text["query"], pool),
             content=content,
             rows=self.rows,
             bad_rows=self.bad,
@@ -178,20 +118,3 @@ def _events(engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: li
 def _nullable(values: NDArray[Any], missing: int) -> pa.Array:
     wrong = values == missing
     return pa.array(values, mask=wrong) if wrong.any() else pa.array(values)
-
-
-def _tokens(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
-    from queryveil.kernels.digest import digests
-
-    def split(start: int) -> tuple[NDArray[np.int64], pa.Array, Digests]:
-        per_query, text = words(queries.slice(start, _SLICE))
-        return per_query, text, digests(*byte_spans(text))
-
-    column = _Column()
-    counts = [np.zeros(1, np.int64)]
-    for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
-        counts.append(per_query)
-        column.append(text, found)
-    ids, ranks = column.finish()
-    word = np.concatenate(ids) if ids else np.empty(0, np.int32)
-    return Tokens(np.cumsum(np.concatenate(counts)), word, column.texts(ranks))

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from queryveil.formats import CANONICAL, BadRows, Rows
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans
+from queryveil.text.columns import Digests
 
 MAX_TEXT_BYTES = 16_384
 """A longer query or address is a pasted document: a bad row."""
-
-Digests = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 
 @dataclass

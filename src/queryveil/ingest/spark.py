@@ -7,7 +7,7 @@ whole digests; so ids have the order that they have on one machine, and no join 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,10 +27,11 @@ from queryveil.files import Folder, is_address, local_folder
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.source import BLOCK, Block, Lines, recode
-from queryveil.ingest.prepared import Digests, Prepared, prepare
-from queryveil.log import Facts, QueryLog
+from queryveil.ingest.prepared import Prepared, prepare
+from queryveil.log import NOTHING_LEFT, Facts, QueryLog, Scrub
 from queryveil.text import words
 from queryveil.text.arrays import byte_spans
+from queryveil.text.columns import Digests
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,6 +82,64 @@ class SparkLog(QueryLog):
     def folder(self, path: str | Path) -> Folder:
         """A folder on this machine, or where the cluster reaches."""
         return HadoopFolder(self.engine, str(path)) if is_address(path) else local_folder(path)
+
+    def rewritten(self, texts: str, scrub: Scrub) -> "SparkLog":
+        """This log with other queries; the tables are written into a database of their own."""
+        from queryveil.kernels.times import MISSING
+
+        old, new = self.engine, self.engine.beside()
+        new.expect(self.facts.rows)
+        known: dict[tuple[int, int], int] = {}
+        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"
+        while True:
+            old.map(wanted, partial(_renumbered, known=known), _REWRITTEN, "rewritten")
+            new.keep(
+                old.sql("SELECT new_id AS query_id, text AS query FROM rewritten GROUP BY new_id, text"), "queries"
+            )
+            clashes = _clashes(new, "queries", "query_id", "query", 2**64 - 1)
+            if not clashes:
+                break
+            known.update(clashes)
+        names = "".join(f', e."{name} id" AS "{name} id"' for name in self.facts.extras)
+        moment = (
+            f"CASE WHEN e.time IS NULL THEN CAST('{MISSING}' AS BIGINT) ELSE unix_micros(CAST(e.time AS TIMESTAMP)) END"
+        )
+        old.number(
+            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"
+            f" {moment} AS moment, r.same AS same{names} FROM events e JOIN rewritten r ON r.query_id = e.query_id",
+            ("user_id", "moment", "query_id", "old_id"),
+            "renumbered",
+            "n",
+        )
+        names = "".join(f', "{name} id"' for name in self.facts.extras)
+        tables = {
+            "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",
+            "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"
+            " c.url_id AS url_id FROM clicks c JOIN renumbered r ON r.old_id = c.event_id WHERE r.same",
+            "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'
+            " (SELECT user_id FROM renumbered GROUP BY user_id) AS r ON r.user_id = u.user_id",
+            "urls": "SELECT url_id, url FROM urls",
+            **{f"extra {name}": f'SELECT id, value FROM "extra {name}"' for name in self.facts.extras},
+        }
+        for name, query in tables.items():
+            new.keep(old.sql(query), name)
+        old.drop("rewritten", "renumbered")
+        _make_words(new, {}, 2**64 - 1)
+        facts = _facts(new, self.facts)
+        if facts.events == 0:
+            new.close()
+            raise QueryveilError(NOTHING_LEFT)
+        return SparkLog(new, replace(facts, scrub=scrub))
+
+
+_REWRITTEN = pa.schema([("query_id", pa.int64()), ("new_id", pa.int64()), ("text", pa.string()), ("same", pa.bool_())])
+
+
+def _renumbered(batch: pa.RecordBatch, *, known: Known) -> pa.RecordBatch:
+    found = word_ids(batch["text"], known, 2**64 - 1)
+    return pa.RecordBatch.from_arrays(
+        [batch["query_id"], pa.array(found), batch["text"], batch["same"]], schema=_REWRITTEN
+    )
 
 
 class _Source(NamedTuple):
@@ -146,7 +205,20 @@ def read_spark(
     _make_events(engine, rows.extras)
     engine.drop("raw")
     _make_words(engine, known["word"], id_mask)
-    return SparkLog(engine, _facts(engine, found, rows.extras))
+    known_facts = Facts(
+        rows=found.rows,
+        events=0,
+        users=0,
+        queries=0,
+        words=0,
+        clicks=0,
+        timed=0,
+        extras=rows.extras,
+        empty_rows=found.empty,
+        bad_rows=found.bad,
+        content=found.content,
+    )
+    return SparkLog(engine, _facts(engine, known_facts))
 
 
 def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
@@ -479,20 +551,18 @@ def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.Rec
     return pa.RecordBatch.from_arrays([pa.array(word_ids(text, known, mask)), text.cast(pa.string())], schema=_WORDS)
 
 
-def _facts(engine: Spark, found: _Found, extras: tuple[str, ...]) -> Facts:
+def _facts(engine: Spark, known: Facts) -> Facts:
+    """What is known of a log, with what the tables hold counted."""
+
     def count(table: str, what: str = "*") -> int:
         return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])
 
-    return Facts(
-        rows=found.rows,
+    return replace(
+        known,
         events=count("events"),
         users=count("users"),
         queries=count("queries"),
         words=count("words"),
         clicks=count("clicks"),
         timed=count("events", "time"),
-        extras=extras,
-        empty_rows=found.empty,
-        bad_rows=found.bad,
-        content=found.content,
     )

@@ -1,0 +1,35 @@
+"""Which signs a text holds: the cheap test before an expensive one."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.kernels._jit import kernel
+
+DIGIT, AT, SLASH, EQUALS, COLON, SIX_DIGITS = 1, 2, 4, 8, 16, 32
+
+
+@kernel
+def signs_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The signs of every data[starts[i]:ends[i]], as bits."""
+    signs = np.zeros(len(starts), np.uint8)
+    for i in range(len(starts)):
+        found = 0
+        digits = 0
+        for at in range(starts[i], ends[i]):
+            c = data[at]
+            if 48 <= c <= 57:
+                digits += 1
+            elif c == 64:
+                found |= 2
+            elif c == 47:
+                found |= 4
+            elif c == 61:
+                found |= 8
+            elif c == 58:
+                found |= 16
+        if digits > 0:
+            found |= 1
+        if digits >= 6:
+            found |= 32
+        signs[i] = found
+    return signs

@@ -1,0 +1,132 @@
+"""Scrubbing: what is personal in the queries of a log removed or masked, before any method.
+
+It lowers what slips through; it promises nothing, because it finds forms and listed names and no meaning.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.errors import QueryveilError
+from queryveil.log import Hits, QueryLog, Scrub
+from queryveil.scrubbing.texts import DEFAULT_KINDS, KINDS, RARE, Masked, mask, mask_rare
+
+__all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub"]
+
+_SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64())])
+
+
+def scrub(
+    log: QueryLog,
+    how: Literal["remove", "mask"] = "remove",
+    *,
+    kinds: Sequence[str] | None = None,
+    rare_term_users: int | None = None,
+) -> QueryLog:
+    """Remove or mask what is personal in the queries of a log.
+
+    Args:
+        log: The log, on either engine. It stays as it is.
+        how: `remove` leaves out every event whose query has a hit; `mask` puts the kind in the place of each hit, as in
+            `<email> pizza`, and leaves out the clicks of such events.
+        kinds: What to look for: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`, `name_place`
+            and `name`; by default all but `name`.
+        rare_term_users: Also treat as a hit, `<rare>`, every word that fewer users of the log typed.
+
+    Returns:
+        A log on the same kind of engine with the fingerprint of the original, so that its releases are releases of the
+        original; `facts.scrub` tells how it was scrubbed and how much was found.
+
+    Raises:
+        QueryveilError: If a parameter is wrong, the log was scrubbed before, or nothing is left of it.
+
+    Example:
+        >>> from queryveil import read_log
+        >>> log = read_log(pa.table({"user": ["a", "b"], "query": ["jane@example.com pizza", "pizza"]}))
+        >>> scrub(log, "mask").facts.scrub.hits
+        {'email': Hits(queries=1, events=1)}
+    """
+    check_scrub(how, kinds, rare_term_users)
+    if log.facts.scrub is not None:
+        raise QueryveilError("The log was scrubbed before; scrub the original log, once, with all that is wanted.")
+    chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
+    common = None
+    if rare_term_users is not None:
+        log.need("word_users")
+        # Words that many typed are few, whatever the log.
+        common = log.engine.table(
+            "SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id"
+            f" WHERE u.users >= {rare_term_users}"
+        )["word"]
+        common = pa.array(common.to_pylist(), pa.string())
+    log.engine.map("SELECT query_id, query FROM queries", _masking(chosen, common), _SCHEMA, "scrubbed queries")
+    try:
+        record = _counted(log, how, chosen, rare_term_users)
+        text = "CASE WHEN hits = 0 THEN text END" if how == "remove" else "text"
+        return log.rewritten(f'SELECT query_id, {text} AS text, hits = 0 AS same FROM "scrubbed queries"', record)
+    finally:
+        log.engine.drop("scrubbed queries")
+
+
+def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | None) -> None:
+    """Refuse parameters of `scrub` that make no sense."""
+    if how not in ("remove", "mask"):
+        raise QueryveilError(f"The 'how' parameter of scrub must be one of remove, mask. Got {how!r} instead.")
+    wrong = next((kind for kind in kinds or () if kind not in KINDS), None)
+    if wrong is not None or (kinds is not None and not kinds and rare_term_users is None):
+        got = f"{wrong!r}" if wrong is not None else "none"
+        raise QueryveilError(f"The 'kinds' parameter of scrub must name some of {', '.join(KINDS)}. Got {got} instead.")
+    if rare_term_users is not None and (isinstance(rare_term_users, bool) or rare_term_users < 2):
+        raise QueryveilError(
+            "The 'rare_term_users' parameter of scrub must be an integer of at least 2. Got"
+            f" {rare_term_users!r} instead."
+        )
+
+
+def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
+    """Scrub a log as another was.
+
+    Raises:
+        QueryveilError: If it cannot have been scrubbed so.
+    """
+    return scrub(log, done.how, kinds=done.kinds or (), rare_term_users=done.rare_term_users)
+
+
+def _masking(kinds: Sequence[str], common: pa.Array | None) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    return partial(_mask_batch, kinds=tuple(kinds), common=common)
+
+
+def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None) -> pa.RecordBatch:
+    found = mask(batch["query"], kinds)
+    if common is not None:
+        found = mask_rare(found, common)
+        # A masked word may have been what spoke against a hit, such as `version` before `1.2.3.4`.
+        again = mask(found.texts, kinds)
+        found = Masked(again.texts, found.hits | again.hits)
+    columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits)]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ...], rare: int | None) -> Scrub:
+    """What was found, by kind."""
+    log.need("per_query")
+    found = log.engine.table(
+        "SELECT s.hits AS hits, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
+        ' "scrubbed queries" s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits'
+    )
+    hits, queries, events = (found[name].to_numpy() for name in ("hits", "queries", "events"))
+
+    def counted(some: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Hits:
+        return Hits(queries=int(queries[some].sum()), events=int(events[some].sum()))
+
+    of_kind = {kind: counted(hits >> bit & 1 == 1) for bit, kind in enumerate((*KINDS, RARE))}
+    return Scrub(
+        how=how,
+        kinds=kinds,
+        rare_term_users=rare,
+        hits={kind: count for kind, count in of_kind.items() if count.queries},
+        total=counted(hits > 0),
+    )

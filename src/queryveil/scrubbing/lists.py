@@ -1,0 +1,93 @@
+"""Names, places and ordinary words, from the table that `scripts/build_names.py` makes."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from queryveil.text import STOP_WORDS
+
+FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
+"""First name, a common one, one so common that it is a name before all; family name, ordinary word, city, state or
+country, two letters of a state; as bits."""
+
+LINKS = frozenset(("in", "of", "from", "near", "at", "around"))
+"""What leads to a place."""
+
+_LONGEST_PLACE = 4
+
+
+class Place(NamedTuple):
+    """A place in a row of words."""
+
+    words: int
+    """How many words it takes."""
+    exact: bool
+    """Whether it is a city with its state or country."""
+
+
+@cache
+def kinds() -> dict[str, int]:
+    """What every listed text can be."""
+    table = _table()
+    return dict(zip(table["text"].to_pylist(), table["kinds"].to_pylist(), strict=True))
+
+
+@cache
+def single_words() -> tuple[pa.Array, NDArray[np.uint8]]:
+    """The listed texts of one word, with what each can be; a stop word is no name."""
+    found = {text: kind for text, kind in kinds().items() if " " not in text}
+    for word in STOP_WORDS & found.keys():
+        found[word] &= ~(FIRST | LAST)
+    return pa.array(list(found), pa.large_string()), np.fromiter(found.values(), np.uint8, len(found))
+
+
+@cache
+def word_kinds() -> dict[str, int]:
+    """As `single_words`, to look up one word."""
+    texts, found = single_words()
+    return dict(zip(texts.to_pylist(), found.tolist(), strict=True))
+
+
+def place_at(words: Sequence[str], at: int) -> Place | None:
+    """The place that begins at a word, the longest one.
+
+    A place is a city, a state or country, a city with its state or country, or a single word that is in no list with
+    its state. A city that is a word (`mobile`, `orange`) counts with its state alone. The two letters of a state count
+    behind a town and at the end of the words, because most of them are words as well.
+    """
+    known = kinds()
+    for n in range(min(_LONGEST_PLACE, len(words) - at), 0, -1):
+        kind = known.get(" ".join(words[at : at + n]), 0)
+        if kind & CITY:
+            region = _region_at(words, at + n)
+            if region or n > 1 or not kind & WORD:
+                return Place(n + region, exact=region > 0)
+        if kind & REGION:
+            return Place(n, exact=False)
+    if at < len(words) and words[at].isalpha() and len(words[at]) > 2 and not word_kinds().get(words[at], 0):
+        region = _region_at(words, at + 1)
+        if region:
+            return Place(1 + region, exact=False)
+    return None
+
+
+def _region_at(words: Sequence[str], at: int) -> int:
+    """How many words the state or country at a word takes."""
+    known = kinds()
+    for n in range(min(_LONGEST_PLACE, len(words) - at), 0, -1):
+        kind = known.get(" ".join(words[at : at + n]), 0)
+        last = at + n == len(words) or words[at + n].isdigit()
+        if kind & REGION or (kind & STATE_CODE and last):
+            return n
+    return 0
+
+
+def _table() -> pa.Table:
+    with (files("queryveil.scrubbing") / "data" / "names.parquet").open("rb") as file:
+        return pq.read_table(file)

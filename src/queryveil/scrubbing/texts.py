@@ -1,0 +1,163 @@
+"""Find and mask what is personal in texts: cheap tests over whole arrays first, Python for the few that pass them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.scrubbing import ids, lists, patterns, people
+from queryveil.text import normal_form, words
+from queryveil.text.arrays import byte_spans
+
+KINDS = ("url", "email", "card", "iban", "national_id", "phone", "ip", "address", "name_place", "name")
+"""What can be found, in the order in which it is looked for: what an earlier kind takes, a later one does not see."""
+DEFAULT_KINDS = KINDS[:-1]
+"""A name without a place is left out: most such queries are about people whom everybody knows."""
+RARE = "rare"
+"""The mask of words that few users typed."""
+
+_FINDERS: dict[str, patterns.Finder] = {
+    "url": patterns.urls,
+    "email": patterns.emails,
+    "card": patterns.cards,
+    "iban": patterns.ibans,
+    "national_id": ids.national_ids,
+    "phone": patterns.phones,
+    "ip": patterns.ips,
+    "address": people.addresses,
+    "name_place": people.names_with_places,
+    "name": people.names,
+}
+
+
+class Masked(NamedTuple):
+    """Texts with what was found masked."""
+
+    texts: pa.Array
+    hits: NDArray[np.int64]
+    """The kinds found in each text, as bits in the order of `KINDS`; `RARE` is the bit behind them."""
+
+
+def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
+    """Put `<kind>` in the place of everything that is found in texts in normal form.
+
+    What is masked once stays as it is: masking again changes nothing.
+
+    Example:
+        >>> mask(pa.array(["jane@example.com pizza", "cheap pizza"])).texts.to_pylist()
+        ['<email> pizza', 'cheap pizza']
+    """
+    doubtful = _doubtful(texts, kinds)
+    hits = np.zeros(len(texts), np.int64)
+    places = np.flatnonzero(doubtful.any(axis=0))
+    changed, changes = [], []
+    for at, text, doubts in zip(
+        places.tolist(), texts.take(pa.array(places)).to_pylist(), doubtful[:, places].T.tolist(), strict=True
+    ):
+        if text is None:
+            continue
+        wanted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
+        masked, found = _masked(text, wanted)
+        if found:
+            changed.append(at)
+            changes.append(masked)
+            hits[at] = found
+    if changed:
+        where = np.zeros(len(texts), np.bool_)
+        where[changed] = True
+        made = pa.array(changes, texts.type)
+        fixed = normal_form(made)
+        if not fixed.equals(made):  # a lone accent came to stand behind a mask, and may have changed what can be found
+            fixed, more = mask(fixed, kinds)
+            hits[changed] |= more
+        texts = pc.replace_with_mask(texts, pa.array(where), fixed)
+    return Masked(texts, hits)
+
+
+def mask_rare(masked: Masked, common: pa.Array) -> Masked:
+    """Put `<rare>` in the place of every word that is not common; masks stay."""
+    split = pc.split_pattern(masked.texts, " ")
+    parts = split.flatten()
+    per_part, text = words(parts)
+    known = np.ones(len(parts), np.bool_)
+    known[per_part > 0] = pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
+    known |= pc.match_substring_regex(parts, f"<({'|'.join((*KINDS, RARE))})>").to_numpy(zero_copy_only=False)
+    # A word is never cut in two by a blank, so that a part holds one at most.
+    parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))
+    offsets = split.offsets.to_numpy() - split.offsets[0].as_py()
+    unknown = np.concatenate([[0], np.cumsum(~known)])
+    some = unknown[offsets[1:]] > unknown[offsets[:-1]]
+    whole = type(split).from_arrays(pa.array(offsets, split.offsets.type), parts)
+    joined = pc.binary_join(whole, pa.scalar(" ", parts.type)).cast(masked.texts.type)
+    return Masked(joined, masked.hits | (some.astype(np.int64) << len(KINDS)))
+
+
+def _masked(text: str, kinds: Sequence[str]) -> tuple[str, int]:
+    """A text with everything masked that is found, and the kinds found, as bits; until nothing more is found."""
+    found, before = 0, None
+    while text != before:
+        before = text
+        for kind in kinds:
+            spans = sorted(_FINDERS[kind](text), reverse=True)
+            begin = len(text) + 1
+            for start, end in _joined(spans):
+                if end <= begin:
+                    text = f"{text[:start]}<{kind}>{text[end:]}"
+                    begin = start
+                    found |= 1 << KINDS.index(kind)
+    return text, found
+
+
+def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
+    """Stretches from the last to the first, with those that overlap made one."""
+    joined: list[patterns.Span] = []
+    for start, end in spans:
+        if joined and end > joined[-1][0]:
+            joined[-1] = (start, max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
+    """For each kind, which texts it must be looked for in; all others cannot hold it."""
+    from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, signs_of
+
+    signs = signs_of(*byte_spans(texts))
+    needed = {
+        "url": AT | SLASH | EQUALS,
+        "email": AT,
+        "card": SIX_DIGITS,
+        "iban": SIX_DIGITS,
+        "national_id": SIX_DIGITS,
+        "phone": SIX_DIGITS,
+        "ip": DIGIT | COLON,
+        "address": DIGIT,
+    }
+    doubtful = np.zeros((len(kinds), len(texts)), np.bool_)
+    named = _named(texts) if {"name_place", "name"} & set(kinds) else None
+    for row, kind in enumerate(kinds):
+        doubtful[row] = signs & needed[kind] != 0 if kind in needed else named
+    return doubtful
+
+
+def _named(texts: pa.Array) -> NDArray[np.bool_]:
+    """Which texts hold a first name and then what can be a family name, perhaps behind a second name or an initial."""
+    per_text, text = words(texts)
+    listed, kinds_of = lists.single_words()
+    found = pc.index_in(text.cast(listed.type), value_set=listed)
+    kinds = np.where(found.is_valid().to_numpy(zero_copy_only=False), kinds_of[found.fill_null(0).to_numpy()], 0)
+    # A possible family name: listed, or in no list at all.
+    family = (kinds & lists.LAST != 0) | (kinds == 0)
+    first = kinds & lists.FIRST != 0
+    owner = np.repeat(np.arange(len(texts)), per_text)
+    result = np.zeros(len(texts), np.bool_)
+    for step in (1, 2):
+        pair = (
+            first[:-step] & family[step:] & (owner[:-step] == owner[step:]) if step < len(owner) else np.zeros(0, bool)
+        )
+        result[owner[: len(pair)][pair]] = True
+    return result

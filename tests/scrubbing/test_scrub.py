@@ -1,0 +1,271 @@
+"""A scrubbed log is a log like any other, and a release of it is a release of the original."""
+
+import hashlib
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.scrubbing import mask
+from queryveil.text import normal_form
+from tests.both import on_both_engines
+from tests.strategies import LOGS, table
+from tests.test_engines import rows_of, some_rows
+
+PERSONAL = ["jane@example.com tea", "bob@example.com tea", "212-555-0123", "jane doe springfield"]
+
+
+def with_personal(rows, step=5):
+    """The rows with personal data in every `step`-th query."""
+    return [row._replace(query=PERSONAL[i // step % 4]) if i % step == 0 else row for i, row in enumerate(rows)]
+
+
+ROWS = with_personal(some_rows(200))
+TABLE = table(ROWS)
+
+
+def events_of(log) -> list[tuple]:
+    """All events with their texts, in any order."""
+    joins = "".join(f' LEFT JOIN "extra {name}" x{i} ON x{i}.id = e."{name} id"' for i, name in enumerate(names(log)))
+    extras = "".join(f", x{i}.value AS x{i}" for i, _ in enumerate(names(log)))
+    found = log.engine.table(
+        f'SELECT u."user" AS "user", q.query AS query, e.time AS time{extras} FROM events e JOIN users u'
+        f" ON u.user_id = e.user_id JOIN queries q ON q.query_id = e.query_id{joins}"
+    )
+    return sorted((tuple(row.values()) for row in found.to_pylist()), key=str)
+
+
+def names(log) -> list[str]:
+    return sorted(log.facts.extras)
+
+
+def clicks_of(log) -> list[tuple]:
+    found = log.engine.table(
+        'SELECT u."user" AS "user", q.query AS query, e.time AS time, c.rank AS rank, l.url AS url FROM clicks c'
+        " JOIN events e ON e.event_id = c.event_id AND e.user_id = c.user_id AND e.query_id = c.query_id"
+        " JOIN users u ON u.user_id = e.user_id JOIN queries q ON q.query_id = e.query_id"
+        " LEFT JOIN urls l ON l.url_id = c.url_id"
+    )
+    return sorted((tuple(row.values()) for row in found.to_pylist()), key=str)
+
+
+def hit(row) -> bool:
+    return bool(mask(normal_form(pa.array([row.query]))).hits[0])
+
+
+@settings(max_examples=25)
+@given(LOGS, st.integers(2, 5))
+def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
+    rows = with_personal(rows, step)
+    rest = [row for row in rows if not hit(row) and row.query.strip() not in ("", "-")]
+    log = qv.read_log(table(rows))
+    if not rest:
+        with pytest.raises(qv.QueryveilError, match="Nothing is left"):
+            qv.scrub(log)
+        return
+    found, expected = qv.scrub(log), qv.read_log(table(rest))
+    assert events_of(found) == events_of(expected)
+    assert clicks_of(found) == clicks_of(expected)
+    for name in ("query_text", "user_text"):
+        assert getattr(found, name).equals(getattr(expected, name))
+    assert found.tokens.text.equals(expected.tokens.text)
+    assert np.array_equal(found.tokens.word, expected.tokens.word)
+    for name in ("event_id", "user_id", "query_id", "time"):
+        assert found.events[name].equals(expected.events[name])
+    assert found.clicks.select(["event_id", "user_id", "query_id"]).equals(
+        expected.clicks.select(["event_id", "user_id", "query_id"])
+    )
+
+
+@settings(max_examples=25)
+@given(LOGS, st.integers(2, 5))
+def test_a_masked_log_has_all_events_under_masked_queries_and_no_clicks_of_these(rows, step):
+    rows = with_personal(rows, step)
+    log = qv.read_log(table(rows))
+    found = qv.scrub(log, "mask")
+    texts = dict(zip(log.query_text.to_pylist(), mask(log.query_text).texts.to_pylist(), strict=True))
+    assert events_of(found) == sorted(((u, texts[q], *more) for u, q, *more in events_of(log)), key=str)
+    assert clicks_of(found) == [click for click in clicks_of(log) if texts[click[1]] == click[1]]
+    assert found.events["event_id"].to_pylist() == list(range(len(found.events)))
+    order = list(
+        zip(
+            *(found.events[name].to_numpy(zero_copy_only=False) for name in ("user_id", "time", "query_id")),
+            strict=True,
+        )
+    )
+    assert order == sorted(order)
+    assert sorted(found.query_text.to_pylist()) == sorted(set(texts.values()))
+
+
+def test_the_log_tells_how_it_was_scrubbed_and_stays_the_same_log():
+    log = qv.read_log(pa.table({"user": [*"abca"], "query": [*PERSONAL[:3], PERSONAL[0]]}))
+    found = qv.scrub(log, "mask", kinds=["phone", "email"])
+    assert found.fingerprint == log.fingerprint
+    assert log.facts.scrub is None
+    done = found.facts.scrub
+    assert (done.how, done.kinds, done.rare_term_users) == ("mask", ("email", "phone"), None)
+    assert {kind: (hits.queries, hits.events) for kind, hits in done.hits.items()} == {"email": (2, 3), "phone": (1, 1)}
+    assert (done.total.queries, done.total.events) == (3, 4)
+
+
+def test_draws_differ_from_those_of_the_original():
+    log = qv.read_log(TABLE)
+    assert qv.scrub(log, "mask").secret(1, "user") != log.secret(1, "user")
+
+
+def test_rare_words_are_counted_over_users():
+    users, queries = [*"aaabbc"], ["red tea", "red tea", "blue", "red blue", "version 8.8.8.8", "tea"]
+    log = qv.read_log(pa.table({"user": users, "query": queries}))
+    found = qv.scrub(log, "mask", kinds=["ip"], rare_term_users=2)
+    # What masking a word uncovers is masked too.
+    assert set(found.query_text.to_pylist()) == {"red tea", "blue", "red blue", "<rare> <rare>", "tea"}
+    removed = qv.scrub(log, kinds=[], rare_term_users=2)
+    assert set(removed.query_text.to_pylist()) == {"red tea", "blue", "red blue", "tea"}
+    assert removed.facts.scrub.hits["rare"].events == 1
+
+
+@pytest.mark.parametrize(
+    ("given_", "sentence"),
+    [
+        ({"how": "hide"}, "The 'how' parameter of scrub must be one of remove, mask. Got 'hide' instead."),
+        ({"kinds": ["mail"]}, "The 'kinds' parameter of scrub must name some of url, email,.* Got 'mail' instead."),
+        ({"kinds": []}, "The 'kinds' parameter of scrub must name some of .* Got none instead."),
+        ({"rare_term_users": 1}, "The 'rare_term_users' parameter of scrub must be an integer of at least 2. Got 1"),
+    ],
+)
+def test_wrong_parameters_are_refused_in_a_sentence(given_, sentence):
+    log = qv.read_log(pa.table({"user": ["a"], "query": ["tea"]}))
+    with pytest.raises(qv.QueryveilError, match=sentence):
+        qv.scrub(log, **given_)
+
+
+def test_a_log_is_scrubbed_once():
+    log = qv.scrub(qv.read_log(TABLE))
+    with pytest.raises(qv.QueryveilError, match="was scrubbed before"):
+        qv.scrub(log)
+
+
+@pytest.mark.parametrize("how", ["remove", "mask"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        qv.Equality(k=2),
+        qv.Affinity(k=2, min_users=2),
+        qv.Mdav(k=3, distance="strings"),
+        qv.Wngen(k=2),
+        qv.Rules(min_query_users=2),
+    ],
+    ids=lambda method: method.name,
+)
+def test_a_release_of_a_scrubbed_log_verifies_against_the_original(tmp_path, method, how):
+    log = qv.read_log(TABLE)
+    release = method.anonymize(qv.scrub(log, how), seed=1)
+    release.save(tmp_path / "r")
+    found = qv.verify(tmp_path / "r", log)
+    assert [verdict for verdict in found.verdicts if not verdict.holds] == []
+    assert "The log was scrubbed as the manifest says." in [verdict.claim for verdict in found.verdicts]
+    assert qv.Release.load(tmp_path / "r").manifest.scrub == release.manifest.scrub
+    report = (tmp_path / "r" / "report.md").read_text()
+    assert "## What was scrubbed" in report
+    text = (tmp_path / "r" / "log.parquet").read_bytes() + report.encode()
+    assert not any(secret.encode() in text for secret in ("jane@", "555-0123", "jane doe"))
+
+
+def test_a_manifest_from_before_scrubbing_is_read(tmp_path):
+    log = qv.read_log(TABLE)
+    qv.Equality(k=2).anonymize(log).save(tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["scrub"]
+    path.write_text(json.dumps(manifest))
+    assert qv.verify(tmp_path / "r", log).holds
+
+
+def forged(tmp_path, log, method, query) -> list[str]:
+    """What the verifier refutes when a masked query is put back."""
+    method.anonymize(qv.scrub(log, "mask"), seed=1).save(tmp_path / "r")
+    path, manifest_path = tmp_path / "r" / "log.parquet", tmp_path / "r" / "manifest.json"
+    rows = pq.read_table(path)
+    at = rows["query"].to_pylist().index(mask(pa.array([query])).texts[0].as_py())
+    changed = rows.to_pylist()
+    changed[at]["query"] = query
+    pq.write_table(pa.Table.from_pylist(changed, rows.schema), path)
+    manifest = json.loads(manifest_path.read_text())
+    manifest["files"]["log.parquet"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest_path.write_text(json.dumps(manifest))
+    return [f"{v.claim} {v.counterexample}" for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
+
+
+def test_a_release_with_an_unmasked_address_is_refuted(tmp_path):
+    found = forged(tmp_path, qv.read_log(TABLE), qv.Equality(k=2), "jane@example.com tea")
+    assert "No released query holds anything of the kinds that were scrubbed. 1 of its distinct queries do" in found
+    assert any("'jane@example.com tea' has 1 rows in the release and 0 in the log" in text for text in found)
+
+
+def edited(tmp_path, **fields) -> list[str]:
+    """What the verifier refutes when the manifest tells other things about scrubbing."""
+    log = qv.read_log(TABLE)
+    qv.Equality(k=2).anonymize(qv.scrub(log, "mask")).save(tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["scrub"] = manifest["scrub"] | fields if fields else None
+    path.write_text(json.dumps(manifest))
+    return [str(v.counterexample) for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
+
+
+def test_a_manifest_that_hides_the_scrubbing_is_refuted(tmp_path):
+    assert edited(tmp_path) != []
+
+
+@pytest.mark.parametrize(
+    ("fields", "because"),
+    [
+        ({"kinds": ["email"]}, "scrubbing the log finds other numbers of hits"),
+        ({"hits": {}}, "scrubbing the log finds other numbers of hits"),
+        ({"kinds": ["magic"]}, "the log cannot be scrubbed so"),
+    ],
+)
+def test_a_manifest_that_tells_of_another_scrubbing_is_refuted(tmp_path, fields, because):
+    assert edited(tmp_path, **fields) == [because]
+
+
+def test_a_scrubbed_log_can_be_given_to_the_verifier_if_it_is_the_right_one():
+    log = qv.read_log(TABLE)
+    scrubbed = qv.scrub(log, "mask")
+    release = qv.Equality(k=2).anonymize(scrubbed)
+    assert qv.verify(release, scrubbed).holds
+    assert qv.verify(release, log).holds
+    assert not qv.verify(release, qv.scrub(log)).holds
+    assert not qv.verify(qv.Equality(k=2).anonymize(log), scrubbed).holds
+
+
+def test_explain_tells_that_scrubbing_took_a_query():
+    log = qv.read_log(TABLE)
+    release = qv.Equality(k=2).anonymize(qv.scrub(log))
+    (reason,) = qv.explain(release, log, "Jane@example.com tea").reasons
+    assert (reason.rule, reason.passed) == ("scrubbing finds nothing in the query", False)
+    assert qv.explain(release, log, "cell").reasons[0].rule == "at least 2 users issued the query"
+
+
+@on_both_engines
+def test_scrubbing_does_the_same_on_both_engines(read, tmp_path):
+    log, local = read(TABLE), qv.read_log(TABLE)
+    for how, rare in (("mask", 3), ("remove", None)):
+        found = qv.scrub(log, how, rare_term_users=rare)
+        expected = qv.scrub(local, how, rare_term_users=rare)
+        assert found.facts.scrub == expected.facts.scrub
+        assert found.fingerprint == log.fingerprint
+        assert events_of(found) == events_of(expected)
+        assert clicks_of(found) == clicks_of(expected)
+        for name in ("events", "users", "queries", "words", "clicks", "timed"):
+            assert getattr(found.facts, name) == getattr(expected.facts, name)
+        release = qv.Equality(k=2).anonymize(found, seed=1)
+        assert rows_of(release) == rows_of(qv.Equality(k=2).anonymize(expected, seed=1))
+    release.save(tmp_path / "r")
+    assert qv.verify(tmp_path / "r", log).holds
+    found.close()
