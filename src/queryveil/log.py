@@ -72,6 +72,11 @@ class Scrub(BaseModel):
     total: Hits
     """What holds anything at all."""
 
+    @property
+    def untold(self) -> "Scrub":
+        """The same without how much was found, which is exact, and so nothing for a differentially private release."""
+        return self.model_copy(update={"hits": {}, "total": Hits(queries=0, events=0)})
+
 
 @dataclass(frozen=True)
 class Facts:

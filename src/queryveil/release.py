@@ -256,6 +256,7 @@ class Release:
             limits=tuple(limits),
             notes=tuple(notes),
             input_fingerprint=log.fingerprint,
+            scrub=None if log.facts.scrub is None else log.facts.scrub.untold,
             input_counts=NOT_TOLD,
             counts=Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_rows - n_queries),
             bands=(),
@@ -319,6 +320,7 @@ class Release:
             limits=tuple(limits),
             notes=tuple(notes),
             input_fingerprint=log.fingerprint,
+            scrub=log.facts.scrub,
             input_counts=counts_of(log),
             counts=Counts(
                 rows=n_rows,

@@ -104,14 +104,16 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
     stated = release.manifest.scrub
     if stated is None:
         return None, Verdict(claim, False, "the release is of the whole log, and the log given is a scrubbed one")
+    private = is_private(release.manifest)
     if log.facts.scrub is not None:
-        same = log.facts.scrub == stated
+        same = (log.facts.scrub.untold if private else log.facts.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
         scrubbed = repeat_scrub(log, stated)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
-    if scrubbed.facts.scrub == stated:
+    found = scrubbed.facts.scrub
+    if found is not None and (found.untold if private else found) == stated:
         return scrubbed, Verdict(claim, True)
     scrubbed.close()
     return None, Verdict(claim, False, "scrubbing the log finds other numbers of hits")

@@ -376,3 +376,22 @@ def test_the_verifier_accepts_every_release(users, method):
     log = qv.read_log(table(rows_of_users(users)))
     verdicts = qv.verify(method.anonymize(log), log).verdicts
     assert all(verdict.holds for verdict in verdicts), verdicts
+
+
+@pytest.mark.parametrize("method", [qv.Zealous(d=1, epsilon=20, delta=0.01), qv.DpSet(d=1, epsilon=20, delta=0.01)])
+def test_of_scrubbing_nothing_exact_is_told(method):
+    log = qv.read_log(table(rows_of_users([["cat"]] * 40 + [["jane@example.com cat"]] * 3)))
+    release = method.anonymize(qv.scrub(log, "mask"))
+    assert release.manifest.scrub.how == "mask"
+    assert release.manifest.scrub.hits == {}
+    assert "jane" not in release.manifest.model_dump_json()
+    assert qv.verify(release, log).holds
+    with pytest.raises(QueryveilError, match="Rare terms were scrubbed, which depends on all users together"):
+        method.anonymize(qv.scrub(log, "mask", rare_term_users=5))
+
+
+def test_a_hashed_release_of_a_scrubbed_log_is_verified():
+    log = qv.read_log(table(rows_of_users([["cat"]] * 6 + [["jane@example.com cat"]] * 3)))
+    release = qv.Hash().anonymize(qv.scrub(log, "mask"))
+    assert release.manifest.scrub.total.events == 3
+    assert qv.verify(release, log).holds

@@ -17,7 +17,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish, weighed
 from queryveil.methods.noise import WHOLE, gaussian_threshold, opendp, rho_of
-from queryveil.methods.private import LIMITS, UNSEEDED, meaningless
+from queryveil.methods.private import LIMITS, UNSEEDED, check_scrub, meaningless
 from queryveil.release import Release
 
 GROWTH = 20
@@ -79,6 +79,7 @@ class DpSet(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release queries round after round; the noise is not seeded."""
         opendp()
+        check_scrub(log)
         engine, key = log.engine, ["query_id"]
         engine.materialize(PAIRS, "things")
         engine.materialize("SELECT query_id FROM things WHERE query_id IS NULL", "public queries")

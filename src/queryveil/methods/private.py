@@ -1,5 +1,6 @@
 """What differentially private methods say alike."""
 
+from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 
 LIMITS = (
@@ -13,6 +14,15 @@ LIMITS = (
 )
 
 UNSEEDED = "The noise comes from OpenDP's secure randomness and is not seeded: another run gives another release."
+
+
+def check_scrub(log: QueryLog) -> None:
+    """Refuse a log from which rare words were taken: which these are depends on all users together."""
+    if log.facts.scrub is not None and log.facts.scrub.rare_term_users is not None:
+        raise QueryveilError(
+            "Rare terms were scrubbed, which depends on all users together, so that no differential privacy could be"
+            " promised; leave --scrub-rare-users out."
+        )
 
 
 def meaningless(delta: float, log: QueryLog) -> list[str]:

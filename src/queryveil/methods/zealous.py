@@ -16,7 +16,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish
 from queryveil.methods.noise import laplace_delta, laplace_threshold, opendp
-from queryveil.methods.private import LIMITS, UNSEEDED, meaningless
+from queryveil.methods.private import LIMITS, UNSEEDED, check_scrub, meaningless
 from queryveil.release import Release
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -102,6 +102,7 @@ class Zealous(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
         opendp()
+        check_scrub(log)
         if self.clicks and not log.has_clicks:
             raise QueryveilError("The 'clicks' parameter of Zealous is on, but the log has no clicks; leave it off.")
         made = self.budget
