@@ -4,7 +4,7 @@ import argparse
 import os
 import platform
 
-from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, spark
+from benchmarks import affinity, clump, foundations, generalization, knowledge, mdav, microaggregation, scrub, spark
 
 REPORTS = {
     "clump": clump.report,
@@ -12,6 +12,7 @@ REPORTS = {
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,
     "affinity": affinity.report,
+    "scrub": scrub.report,
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,
