@@ -14,6 +14,7 @@ from benchmarks import (
     mdav,
     microaggregation,
     removal,
+    scrub,
     spark,
 )
 
@@ -24,6 +25,7 @@ REPORTS = {
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,
     "affinity": affinity.report,
+    "scrub": scrub.report,
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,

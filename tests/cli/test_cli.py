@@ -418,3 +418,35 @@ def test_shell_completion_knows_verbs_and_the_options_of_a_method(shell):
 
     assert "anonymize" in complete("queryveil an")
     assert "--min-query-users" in complete("queryveil anonymize --method rules --min-q")
+
+
+def test_scrubbing_before_a_method_and_its_check(run, log, tmp_path):
+    with log.open("a") as file:
+        file.writelines(f"u-{i}\tjane{i}@example.com tea\t2006-03-02 10:00:00\t\t\n" for i in range(1, 4))
+    release = tmp_path / "r"
+    code, out, err = run("anonymize", log, "--method", "equality", "-k", 3, "-o", release, "--scrub", "mask")
+    assert (code, err) == (0, "")
+    assert "What was scrubbed" in out
+    assert "jane" not in out
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest["scrub"]["hits"] == {"email": {"queries": 3, "events": 3}}
+    assert manifest["counts"]["queries"] == 2  # `tea` and `<email> tea`, which three users have in common
+    code, out, _ = run("verify", release, "--original", log)
+    assert code == 0
+    assert "holds    The log was scrubbed as the manifest says." in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--scrub", "hide"], "The 'how' parameter of scrub must be one of remove, mask. Got 'hide' instead."),
+        (["--scrub", "mask", "--scrub-kinds", "mail"], "Got 'mail' instead."),
+        (["--scrub-kinds", "email"], "--scrub-kinds and --scrub-rare-users need --scrub remove or --scrub mask."),
+        (["--scrub", "mask", "--scrub-rare-users", 1], "must be an integer of at least 2. Got 1 instead."),
+    ],
+)
+def test_wrong_scrubbing_is_refused_before_the_log_is_read(run, tmp_path, words, sentence):
+    code, _, err = run("anonymize", tmp_path / "no.tsv", "--method", "equality", "-o", tmp_path / "r", *words)
+    assert code == 2
+    assert sentence in err
+    assert len(err.splitlines()) == 1
