@@ -169,7 +169,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     code, out, err = run(*words, "-o", tmp_path / "figures")
     assert (code, err) == (0, "")
     assert "Figure 3: What is left of users' interests (SRP)" in out
-    names = {f"figure-{n}.{kind}" for n in (2, 3, 4) for kind in ("csv", "svg")}
+    names = {"run.json", *(f"figure-{n}.{kind}" for n in (2, 3, 4) for kind in ("csv", "svg"))}
     assert {file.name for file in (tmp_path / "figures").iterdir()} == names
     assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
     code, _, err = run(*words, "-o", tmp_path / "figures")
