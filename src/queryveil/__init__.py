@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from queryveil.attacks import attack
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
     from queryveil.explanation import explain
@@ -43,6 +44,7 @@ __all__ = [
     "Search",
     "Spark",
     "Wngen",
+    "attack",
     "build_directory",
     "explain",
     "generate",
@@ -69,6 +71,7 @@ _HOMES = {
     "Search": "methods",
     "Spark": "engines.spark",
     "Wngen": "methods",
+    "attack": "attacks",
     "build_directory": "knowledge.directory",
     "explain": "explanation",
     "generate": "synth",

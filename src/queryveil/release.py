@@ -358,8 +358,8 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     if release.manifest.input_fingerprint != log.fingerprint:
         raise QueryveilError("The release was made from another log, so that no user map brings the two together.")
     misfit = QueryveilError(
-        f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize --user-map' "
-        "wrote together with this release."
+        f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize"
+        " --user-map' wrote together with this release."
     )
     try:
         given = pacsv.read_csv(

@@ -15,6 +15,7 @@ VERBS = (
     "neighbours",
     "anonymize",
     "verify",
+    "attack",
     "explain",
     "link",
     "knowledge",
