@@ -155,12 +155,11 @@ def _released(method: Method, seed: int, table: pa.Table, read: Callable[[pa.Tab
 
 def _fewest(succeeds: Callable[[int], bool], most: int) -> int | None:
     """The least number for which something succeeds, if it succeeds for all larger ones too; None beyond `most`."""
-    high = 1
+    low, high = 0, 1
     while not succeeds(high):
         if high >= most:
             return None
-        high = min(2 * high, most)
-    low = high // 2
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if succeeds(middle) else (middle, high)
