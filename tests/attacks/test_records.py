@@ -145,7 +145,7 @@ def test_what_an_attacker_cannot_know():
     log = own_words(users=5)
     with pytest.raises(QueryveilError, match=r"'m' parameter of known_queries must be .* at least 1\. Got 0 instead"):
         known_queries(identity(log), log, m=0)
-    with pytest.raises(QueryveilError, match="must be one of random, rarest, half. Got 'all' instead"):
+    with pytest.raises(QueryveilError, match=r"must be one of random, rarest, half\. Got 'all' instead"):
         known_queries(identity(log), log, known="all")
 
 

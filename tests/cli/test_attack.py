@@ -69,7 +69,7 @@ def test_bad_input_is_one_sentence(run, released, words, sentence):
 
 
 def test_another_log_is_refused(run, released, tmp_path):
-    _, release, secret = released
+    _, release, _ = released
     run("synth", "--users", 150, "--seed", 2, "-o", tmp_path / "other.tsv.gz")
     code, _, err = run("attack", release, "--original", tmp_path / "other.tsv.gz")
     assert code == 2

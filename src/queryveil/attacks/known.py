@@ -67,17 +67,19 @@ def known_queries(
     wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), m)
     place = np.arange(len(order)) - np.repeat(mine.start[:-1], size[user])
     seen_query = (place < np.repeat(wanted, size[user])) & np.isin(mine.query[order], seen.queries)
-    told = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
-    found, there = seen.holding.count(told, mine.query[order][seen_query], owner[user])
+    start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
+    found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
     size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
-    which = {"random": "any", "rarest": "rarest"}.get(known)
+    told = {
+        "random": f"any {m} of their queries",
+        "rarest": f"their {m} rarest queries",
+        "half": "half of their queries",
+    }
     return Finding(
         attack="known queries",
         question="singling out",
-        setting="half" if which is None else f"{m} {known}",
-        number="people singled out by half of their log"
-        if which is None
-        else f"people singled out by {m} {which} of their queries",
+        setting="half" if known == "half" else f"{m} {known}",
+        number=f"people singled out by {told[known]}",
         unit="share",
         estimate=share(int(((found == 1) & there).sum()), len(user)),
         baseline=1 / int(seen.people.sum()),
@@ -87,7 +89,7 @@ def known_queries(
         trials=len(user),
         details={
             "known": known,
-            "m": m if which else "half",
+            "m": "half" if known == "half" else m,
             "candidates": size_of.value,
             "candidates_low": size_of.low,
             "candidates_high": size_of.high,

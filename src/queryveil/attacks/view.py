@@ -108,7 +108,7 @@ class View:
         texts, users = "query" in columns, "user" in columns
         with loaded(release, here):
             rows = here.engine.table(_entries(texts, users))
-            who = here.engine.table(_records(users, "users" in columns))
+            who = here.engine.table(_records(users, bool(release.manifest.parameters.get("compact"))))
             queries = np.empty(0, np.int32)
             if texts:
                 queries = here.engine.table(
