@@ -11,7 +11,11 @@ from queryveil.attacks.disambiguation import adjusted_rand
 from queryveil.attacks.planting import _fewest
 from tests.attacks.helpers import by_lot, identity, own_words, read, together
 from tests.attacks.test_records import PAIRS
+from tests.methods.test_microaggregation import WORDS, knowledge
+from tests.methods.test_microaggregation import read as read_clicked
 from tests.oracles import attacks as oracle
+
+__all__ = ["knowledge"]  # a fixture
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12)
 
@@ -160,6 +164,14 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     (tmp_path / "list").unlink()
     with pytest.raises(InapplicableError, match="the method cannot be run again"):
         planting(release, log, qv.read_log)
+
+
+def test_planting_finds_the_directory_of_the_release(knowledge):
+    log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
+    release = qv.Odp(k=3, knowledge=knowledge).anonymize(log)
+    with pytest.raises(InapplicableError, match="the method cannot be run again"):
+        planting(release, log, qv.read_log)
+    assert planting(release, log, qv.read_log, knowledge=knowledge).baseline == 3
 
 
 def test_items_are_no_queries_to_plant():

@@ -13,13 +13,14 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
     """The share of the log's users who issued a query that stands in one of two releases and not in the other.
 
     Without another release: that of the same log with one user more asked for each query. A query with exactly as many
-    users as it needs would go if any one of them were not in the log, so that this is the share of users whose removal
-    would change the release.
+    users as it needs would go if any one of them were not in the log, so that this is the share of users without whom a
+    released query would be missing. Words and clicks that have just enough users are not looked at.
 
     Args:
         release: A release of queries, made by a threshold on users unless `other` is given.
         log: Its log.
-        other: Another release, of this log or of another one, such as that of the day before.
+        other: Another release, of this log or of another one, such as that of the day before; of its queries, only
+            those of this log count.
     """
     seen = view(release, log)
     if not seen.texts:
@@ -27,7 +28,7 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
     if other is None:
         k = _threshold(release)
         flips = seen.queries[seen.log.users_per_query[seen.queries] == k]
-        number = "people whose removal would change what is released"
+        number = "people without whom a released query would be missing"
     else:
         if "query" not in other.schema.names:
             raise InapplicableError("the other release has no queries")
@@ -49,12 +50,13 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
         if other is None
         else "none: the other release is what it is compared with",
         trials=seen.log.n_users,
+        beside=f"{people:,} people, {len(flips):,} queries",
         details={"queries": len(flips), "people": people},
     )
 
 
 def _threshold(release: Release) -> int:
-    """How many users a query needs, if that decides; other rules look at one query, whoever issued it."""
+    """How many users a query needs, if there is such a rule."""
     claims = release.manifest.claims
     k = next((claim.users for claim in claims if isinstance(claim, QueryUsers)), None)
     if k is None or not any(isinstance(claim, PartOfLog) for claim in claims):

@@ -52,6 +52,8 @@ class Finding:
     """What the control is, in words, or why there is none."""
     trials: int
     """How many people, pairs, queries or groups it was tried on."""
+    beside: str = ""
+    """What else it tells, in words."""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
 
     @property
@@ -67,6 +69,23 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain values, for JSON."""
         return asdict(self) | {"details": dict(self.details), "succeeds": self.succeeds}
+
+
+def shown(value: float, unit: Unit) -> str:
+    """A number with its unit, for a reader."""
+    if unit == "accounts":
+        return f"{value:,.0f}"
+    if unit == "index":
+        return f"{value:.3f}"
+    return f"{100 * value:.1f} %" if value == 0 or value >= 0.001 else f"{100 * value:.2g} %"
+
+
+def estimated(estimate: Estimate, unit: Unit) -> str:
+    """An estimate with its interval, for a reader."""
+    if unit == "accounts":
+        return shown(estimate.value, unit)
+    low, high = (shown(bound, unit).removesuffix(" %") for bound in (estimate.low, estimate.high))
+    return f"{shown(estimate.value, unit)} ({low} to {high})"
 
 
 def share(hits: float, trials: int) -> Estimate:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from queryveil.attacks.finding import Finding, InapplicableError, share
+from queryveil.attacks.finding import Finding, InapplicableError, share, shown
 from queryveil.attacks.view import view
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import QueryLog
@@ -33,6 +33,7 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         size = np.diff(seen.start)[some]
         fitting = seen.issued.count(offsets(size), seen.item[ranges(seen.start[some], size)])[0]
         details["journalist"] = 1 / int(np.maximum(fitting, seen.crowd).min())
+    beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
     details |= {"groups": kinds, "alone": int((seen.crowd == 1).sum())}
     return Finding(
         attack="classic risks",
@@ -46,5 +47,6 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         control=share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people),
         controlled="the same with records dealt to people by lot",
         trials=people,
+        beside=f"{beside}, marketer {shown(kinds / people, 'share')}",
         details=details,
     )

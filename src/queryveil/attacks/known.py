@@ -87,6 +87,7 @@ def known_queries(
         control=share(int((found - there == 1).sum()), len(user)),
         controlled="the same with the person taken out of the release: another is singled out, wrongly",
         trials=len(user),
+        beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
         details={
             "known": known,
             "m": "half" if known == "half" else m,

@@ -1,6 +1,6 @@
 """Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
 
-from queryveil.attacks.finding import Finding, InapplicableError, share
+from queryveil.attacks.finding import Finding, InapplicableError, share, shown
 from queryveil.attacks.view import view
 from queryveil.claims import RecordUsers
 from queryveil.log import QueryLog
@@ -35,5 +35,6 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         control=share(float(by_lot.sum()), len(by_lot)),
         controlled="the same with records dealt to the users by lot",
         trials=len(chances),
+        beside="" if k is None else f"at most {shown(1 / k, 'share')}, because {k} users share every record",
         details={} if k is None else {"bound": 1 / k},
     )

@@ -30,6 +30,7 @@ def planting(
     seed: int = 0,
     accounts: int = ACCOUNTS,
     users: int = USERS,
+    knowledge: str | None = None,
 ) -> Finding:
     """The fewest accounts that make the anonymizer release a secret of the attacker's choice.
 
@@ -44,6 +45,7 @@ def planting(
         seed: Decides who is drawn; the method runs with the seed of the release.
         accounts: Most accounts to try.
         users: Most users of the log that it is tried on; of more, some are drawn.
+        knowledge: Where the directory lies that the release was made with, of which it knows only the name.
     """
     seen = view(release, log)
     if not seen.texts:
@@ -52,7 +54,10 @@ def planting(
         raise InapplicableError(f"the method '{release.manifest.method}' is not known here")
     secret = _secret(release, seen)
     try:
-        method = METHODS[release.manifest.method](**release.manifest.parameters)
+        parameters = release.manifest.parameters
+        if knowledge is not None and parameters.get("knowledge") is not None:
+            parameters = parameters | {"knowledge": knowledge}
+        method = METHODS[release.manifest.method](**parameters)
         k = _promised(release)
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
-from queryveil.attacks.finding import Estimate, Finding, InapplicableError, Question, Unit
+from queryveil.attacks.finding import Finding, InapplicableError, Question, estimated, shown
 from queryveil.attacks.groups import classic_risks
 from queryveil.attacks.known import Known, check_known, known_queries
 from queryveil.attacks.linkage import record_linkage
@@ -85,6 +85,7 @@ def attack(
     seed: int = 0,
     other: Release | None = None,
     read: Callable[[pa.Table], LocalLog] | None = None,
+    knowledge: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Findings:
     """Try every attack on a release.
@@ -98,6 +99,7 @@ def attack(
         seed: Decides what is drawn.
         other: Another release to compare with.
         read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
+        knowledge: Where the directory lies that the release was made with, to plant.
         progress: Called with the name of each attack as it begins.
     """
     check_known(known)
@@ -114,7 +116,7 @@ def attack(
         ("same user", "linkability", partial(same_user, release, log, seed=seed)),
         ("disambiguation", "inference", partial(disambiguation, release, log, seed=seed)),
         ("differencing", "inference", partial(differencing, release, log, other=other)),
-        ("planting", "inference", partial(_planted, release, log, read, seed)),
+        ("planting", "inference", partial(_planted, release, log, read, knowledge, seed)),
     ]
     findings: list[Finding] = []
     skipped: list[Skipped] = []
@@ -130,10 +132,16 @@ def attack(
     return Findings(release.manifest.method, tuple(findings), tuple(skipped))
 
 
-def _planted(release: Release, log: QueryLog, read: Callable[[pa.Table], LocalLog] | None, seed: int) -> Finding:
+def _planted(
+    release: Release,
+    log: QueryLog,
+    read: Callable[[pa.Table], LocalLog] | None,
+    knowledge: str | None,
+    seed: int,
+) -> Finding:
     if read is None:
         raise InapplicableError("needs a way to read a log from a table")
-    return planting(release, log, read, seed=seed)
+    return planting(release, log, read, seed=seed, knowledge=knowledge)
 
 
 def _strongest(findings: Sequence[Finding]) -> list[Finding]:
@@ -153,20 +161,3 @@ def _sentence(finding: Finding) -> str:
     if finding.control is not None:
         told += f"; control: {shown(finding.control.value, finding.unit)}"
     return f"{told}."
-
-
-def shown(value: float, unit: Unit) -> str:
-    """A number with its unit, for a reader."""
-    if unit == "accounts":
-        return f"{value:,.0f}"
-    if unit == "index":
-        return f"{value:.3f}"
-    return f"{100 * value:.1f} %" if value == 0 or value >= 0.001 else f"{100 * value:.2g} %"
-
-
-def estimated(estimate: Estimate, unit: Unit) -> str:
-    """An estimate with its interval, for a reader."""
-    if unit == "accounts":
-        return shown(estimate.value, unit)
-    low, high = (shown(bound, unit).removesuffix(" %") for bound in (estimate.low, estimate.high))
-    return f"{shown(estimate.value, unit)} ({low} to {high})"

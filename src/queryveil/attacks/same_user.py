@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.attacks.finding import Estimate, Finding, InapplicableError, f1, share
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError, estimated, f1, share, shown
 from queryveil.attacks.view import Holders, lists, view
 from queryveil.kernels.holders import overlaps, trigrams
 from queryveil.knowledge.index import offsets, ranges
@@ -70,6 +70,8 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
         control=share(control.right, control.right + control.wrong),
         controlled="the same in a log whose queries were dealt to the users by lot",
         trials=found.right + found.wrong + found.missed + found.other,
+        beside=f"recall {estimated(recall, 'share')}, F1 {estimated(whole, 'index')},"
+        f" F1 of guessing {shown(2 * found.base / (1 + found.base), 'index')}",
         details={
             "recall": recall.value,
             "recall_low": recall.low,

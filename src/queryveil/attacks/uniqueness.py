@@ -22,7 +22,7 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         raise InapplicableError("the release has no query of the log")
     users = seen.log.users_per_query[seen.queries]
     unique = seen.queries[users == 1]
-    control, why = None, "needs the user map: queries whose only user is not in the release"
+    control, why = None, "not known: queries whose only user is not in the release"
     if seen.owner is not None:
         issuer = seen.issued.record[seen.issued.post[unique]]
         control = share(int((seen.owner[issuer] < 0).sum()), len(users))

@@ -9,7 +9,7 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.attacks import Findings
+    from queryveil.attacks import Finding, Findings
 
 
 def attack(
@@ -71,7 +71,17 @@ def attack(
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)
     with options.steps("Attacking") as step:
-        found = run(attacked, log, m=numbers, known=way, seed=seed, other=compared, read=read_log, progress=step)
+        found = run(
+            attacked,
+            log,
+            m=numbers,
+            known=way,
+            seed=seed,
+            other=compared,
+            read=read_log,
+            knowledge=knowledge,
+            progress=step,
+        )
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
@@ -89,13 +99,14 @@ def _numbers(given: str) -> list[int]:
 
 
 def _tables(found: "Findings") -> list[Any]:
-    from queryveil.attacks.run import QUESTIONS, estimated, shown
+    from queryveil.attacks.finding import estimated, shown
+    from queryveil.attacks.run import QUESTIONS
 
     parts: list[Any] = []
     for question in QUESTIONS:
         rows = [
             (
-                ", ".join(part for part in (finding.attack, finding.setting) if part),
+                _name(finding),
                 estimated(finding.estimate, finding.unit),
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
@@ -108,5 +119,10 @@ def _tables(found: "Findings") -> list[Any]:
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
+    parts += [f"{_name(finding)}: {finding.beside}" for finding in found.findings if finding.beside]
     parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
     return parts
+
+
+def _name(finding: "Finding") -> str:
+    return ", ".join(part for part in (finding.attack, finding.setting) if part)
