@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import QueryUsers
 from queryveil.formats import writers
+from queryveil.measures import record_linkage
+from queryveil.release import with_user_map
 from tests.oracles import log as oracle
 from tests.strategies import LOGS, table
 
@@ -257,3 +259,72 @@ def test_what_is_no_release_is_told(tmp_path):
     loaded = qv.Release.load(tmp_path / "r")
     with pytest.raises(qv.QueryveilError, match="copy the directory"):
         loaded.save(tmp_path / "s")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_loaded_release_knows_who_is_who_again_by_its_user_map(tmp_path, format):
+    log = make_log()
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release.save(tmp_path / "r", format=format)
+    release.save_user_map(tmp_path / "map.csv")
+    known = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
+    assert [b.to_pylist() for b in known.user_map()] == [b.to_pylist() for b in release.user_map()]
+    assert record_linkage(known) == record_linkage(release)
+
+
+def test_users_who_share_a_record_share_a_line_of_the_map(tmp_path):
+    log = make_log()
+    release = qv.Mdav(k=2, distance="strings", compact=True).anonymize(log)
+    release.save(tmp_path / "r")
+    release.save_user_map(tmp_path / "map.csv")
+    known = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
+    assert [b.to_pylist() for b in known.user_map()] == [b.to_pylist() for b in release.user_map()]
+
+
+def test_names_of_users_come_through_a_user_map_as_they_are(tmp_path):
+    names = ['a "b"', "x,y", "two\nlines", "null", "12", " pad ", "é"]
+    log = qv.read_log(pa.table({"user": names, "query": ["tea"] * len(names)}))
+    release = qv.Equality(k=2).anonymize(log)
+    release.save(tmp_path / "r")
+    release.save_user_map(tmp_path / "map.csv")
+    known = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
+    assert {row["original"] for batch in known.user_map() for row in batch.to_pylist()} == set(
+        log.user_text.to_pylist()
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[:-1],
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: [*lines, '"original-user-99",1'],
+        lambda lines: [*lines[:-1], '"original-user-99",1'],
+        lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",99"],
+        lambda lines: [*lines[:-1], lines[-1].split(",")[0] + ",ninety"],
+        lambda lines: lines[1:],
+        lambda lines: lines[:1],
+        lambda lines: [],
+        lambda lines: [line + ",1" for line in lines],
+    ],
+)
+def test_a_user_map_that_does_not_fit_is_refused_in_one_sentence(tmp_path, change):
+    log = make_log()
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release.save(tmp_path / "r")
+    release.save_user_map(tmp_path / "map.csv")
+    (tmp_path / "wrong.csv").write_text("\n".join(change((tmp_path / "map.csv").read_text().splitlines())) + "\n")
+    with pytest.raises(qv.QueryveilError, match=r"wrong\.csv does not fit the release and the log; give the file") as e:
+        with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "wrong.csv")
+    assert "original-user" not in str(e.value)
+
+
+def test_no_user_map_for_a_release_without_users_or_of_another_log(tmp_path):
+    log = make_log()
+    qv.Equality(k=2).anonymize(log, seed=1).save_user_map(tmp_path / "map.csv")
+    with pytest.raises(qv.QueryveilError, match="does not tell users apart"):
+        with_user_map(qv.Equality(k=2, users="drop").anonymize(log), log, tmp_path / "map.csv")
+    with pytest.raises(qv.QueryveilError, match="made from another log"):
+        with_user_map(qv.Equality(k=2).anonymize(log), make_log(39), tmp_path / "map.csv")
+    with pytest.raises(qv.QueryveilError, match=r"none\.csv cannot be read"):
+        with_user_map(qv.Equality(k=2).anonymize(log), log, tmp_path / "none.csv")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from queryveil.attacks import attack
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
     from queryveil.explanation import explain
@@ -62,6 +63,7 @@ __all__ = [
     "Spark",
     "Wngen",
     "Zealous",
+    "attack",
     "build_directory",
     "explain",
     "generate",
@@ -93,6 +95,7 @@ _HOMES = {
     "Spark": "engines.spark",
     "Wngen": "methods",
     "Zealous": "methods",
+    "attack": "attacks",
     "build_directory": "knowledge.directory",
     "explain": "explanation",
     "generate": "synth",

@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -474,6 +474,63 @@ def counts_of(log: QueryLog) -> Counts:
         queries=log.facts.queries,
         clicks=log.facts.clicks,
     )
+
+
+def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
+    """A release that was loaded, and knows again who is who in it.
+
+    A map of another release of the same log with as many users cannot be told from the right one.
+
+    Args:
+        release: The release.
+        log: The log that it was made from.
+        path: The CSV file that `Release.save_user_map` wrote when it was made.
+
+    Raises:
+        QueryveilError: If the release has no users, is of another log, or the file does not fit the two.
+    """
+    if "user" not in release.schema.names:
+        raise QueryveilError("The release does not tell users apart, so that there is no user map for it.")
+    if release.manifest.input_fingerprint != log.fingerprint:
+        raise QueryveilError("The release was made from another log, so that no user map brings the two together.")
+    misfit = QueryveilError(
+        f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize"
+        " --user-map' wrote together with this release."
+    )
+    try:
+        given = pacsv.read_csv(
+            path,
+            parse_options=pacsv.ParseOptions(newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(column_types={"original": pa.string(), "released": pa.int64()}),
+        )
+    except OSError as error:
+        raise QueryveilError(f"The user map {path} cannot be read: {error.strerror or 'it is no file'}.") from None
+    except pa.ArrowException:  # its message would quote the map
+        raise misfit from None
+    if given.column_names != ["original", "released"]:
+        raise misfit
+    engine, number = log.engine, next(_numbers)
+    file, fresh = f"user map {number}", f"fresh users {number}"
+    engine.read(file, given)
+    engine.materialize(
+        f'SELECT u.user_id AS user_id, m.released AS "user" FROM "{file}" m JOIN users u ON u."user" = m.original',
+        fresh,
+    )
+    engine.drop(file)
+    counted = engine.row(
+        'SELECT coalesce(sum(n), 0) AS n, count(*) AS users, (SELECT count(*) AS n FROM (SELECT "user" FROM'
+        f' "{fresh}" GROUP BY "user") AS ids) AS ids, (SELECT min("user") AS n FROM "{fresh}") AS first_id,'
+        f' (SELECT max("user") AS n FROM "{fresh}") AS last_id FROM'
+        f' (SELECT user_id, count(*) AS n FROM "{fresh}" GROUP BY user_id) AS users'
+    )
+    users = release.manifest.counts.users or 0
+    expected = (len(given), len(given), users, 1 if users else None, users or None)
+    if counted != expected:
+        engine.drop(fresh)
+        raise misfit
+    known = replace(release, log=log, fresh_users=fresh)
+    weakref.finalize(known, engine.drop, fresh)
+    return known
 
 
 @contextmanager

@@ -17,6 +17,7 @@ VERBS = (
     "neighbours",
     "anonymize",
     "verify",
+    "attack",
     "explain",
     "link",
     "knowledge",

@@ -1,5 +1,37 @@
-"""Attacks on releases: what somebody else could find out, one file each."""
+"""Attacks on a release, one file each, under the three questions asked of anonymised data.
 
+Can a person be singled out? Can what belongs to one person be linked? Can something be inferred about a person?
+"""
+
+from queryveil.attacks.differencing import differencing
+from queryveil.attacks.disambiguation import disambiguation
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError
+from queryveil.attacks.groups import classic_risks
 from queryveil.attacks.hashing import Guesses, TokenAttack, token_frequency_attack
+from queryveil.attacks.known import known_queries
+from queryveil.attacks.linkage import record_linkage
+from queryveil.attacks.planting import planting
+from queryveil.attacks.run import Findings, Skipped, attack
+from queryveil.attacks.same_user import same_user
+from queryveil.attacks.uniqueness import unique_pairs, unique_queries
 
-__all__ = ["Guesses", "TokenAttack", "token_frequency_attack"]
+__all__ = [
+    "Estimate",
+    "Finding",
+    "Findings",
+    "Guesses",
+    "InapplicableError",
+    "Skipped",
+    "TokenAttack",
+    "attack",
+    "classic_risks",
+    "differencing",
+    "disambiguation",
+    "known_queries",
+    "planting",
+    "record_linkage",
+    "same_user",
+    "token_frequency_attack",
+    "unique_pairs",
+    "unique_queries",
+]

@@ -13,6 +13,7 @@ import typer
 
 from queryveil.cli import (
     anonymize,
+    attack,
     concepts,
     directory,
     explain,
@@ -47,6 +48,7 @@ def build(words: list[str]) -> typer.Typer:
     app.command("neighbours")(options.reads_log(neighbours.neighbours))
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
+    app.command("attack")(options.reads_log(attack.attack))
     app.command("explain")(options.reads_log(explain.explain))
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
     app.command("link")(options.reads_log(link.link))

@@ -5,6 +5,7 @@ semantic microaggregation, Information Sciences 242 (2013), formula 10.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
@@ -26,6 +27,17 @@ def record_linkage(release: Release) -> float:
         100 times the mean probability over the released users. If at least k users share every record, it is at most
         100 / k.
     """
+    found = linkage_chances(release)
+    return 100 * float(found.mean()) if len(found) else 0.0
+
+
+def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.float64]:
+    """The probability that each released user is linked to his record.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it.
+        seed: If given, records are dealt to the released users by lot first, as if nobody knew who is who.
+    """
     log = original(release, "RL")
     with loaded(release, log):
         rows = log.engine.table(
@@ -33,9 +45,12 @@ def record_linkage(release: Release) -> float:
             ' JOIN queries q ON q.query = r.query GROUP BY r."user", q.query_id ORDER BY r."user", q.query_id'
         )
     truth = log.engine.table(f'SELECT "user" AS record, user_id FROM "{release.fresh_users}" ORDER BY record, user_id')
+    users = truth["user_id"].to_numpy()
+    if seed is not None:
+        users = np.random.default_rng(seed).permutation(users)
     records = np.unique(rows["record"].to_numpy())
     searches = Searches.of(log)
-    found = chances(
+    return chances(
         np.searchsorted(rows["record"].to_numpy(), np.append(records, records[-1:] + 1)),
         rows["query_id"].to_numpy(),
         rows["n"].to_numpy(),
@@ -47,7 +62,6 @@ def record_linkage(release: Release) -> float:
             np.ones(log.n_users, np.bool_),
         ),
         np.searchsorted(truth["record"].to_numpy(), np.append(records, records[-1:] + 1)),
-        truth["user_id"].to_numpy(),
+        users,
         log.n_users,
     )
-    return 100 * float(found.mean()) if len(found) else 0.0

@@ -1,0 +1,147 @@
+"""What an attack finds: a number with its interval, beside what guessing and a control find."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.errors import QueryveilError
+
+LEVEL = 0.95
+"""How often an interval holds the true value."""
+ROUNDS = 1_000
+_FEW = 10
+
+Question = Literal["singling out", "linkability", "inference"]
+Unit = Literal["share", "index", "accounts"]
+
+
+class InapplicableError(QueryveilError):
+    """An attack that this release leaves no room for, or that lacks what it needs."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and the interval that holds the true one 95 times in 100."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attack found."""
+
+    attack: str
+    question: Question
+    setting: str
+    """What the attacker knows or does, where there is a choice; else empty."""
+    number: str
+    """What the estimate is, in words."""
+    unit: Unit
+    """A share from 0 to 1, an index of at most 1, or a number of accounts."""
+    estimate: Estimate
+    baseline: float
+    guessing: str
+    """What the baseline is, in words."""
+    control: Estimate | None
+    controlled: str
+    """What the control is, in words, or why there is none."""
+    trials: int
+    """How many people, pairs, queries or groups it was tried on."""
+    beside: str = ""
+    """What else it tells, in words."""
+    details: Mapping[str, float | int | str] = field(default_factory=dict)
+
+    @property
+    def succeeds(self) -> bool:
+        """Whether it beats guessing and the control by more than chance.
+
+        For a number of accounts: whether fewer do than the release promises.
+        """
+        if self.unit == "accounts":
+            return self.estimate.value < self.baseline
+        return self.estimate.low > max(self.baseline, 0.0 if self.control is None else self.control.high)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as plain values, for JSON."""
+        return asdict(self) | {"details": dict(self.details), "succeeds": self.succeeds}
+
+
+def shown(value: float, unit: Unit) -> str:
+    """A number with its unit, for a reader."""
+    if unit == "accounts":
+        return f"{value:,.0f}"
+    if unit == "index":
+        return f"{value:.3f}"
+    return f"{100 * value:.1f} %" if value == 0 or value >= 0.001 else f"{100 * value:.2g} %"
+
+
+def estimated(estimate: Estimate, unit: Unit) -> str:
+    """An estimate with its interval, for a reader."""
+    if unit == "accounts":
+        return shown(estimate.value, unit)
+    low, high = (shown(bound, unit).removesuffix(" %") for bound in (estimate.low, estimate.high))
+    return f"{shown(estimate.value, unit)} ({low} to {high})"
+
+
+def share(hits: float, trials: int) -> Estimate:
+    """A share, with the interval of Clopper and Pearson.
+
+    Args:
+        hits: How many trials succeeded. It may also be a sum of chances, each from 0 to 1: they vary less than hits
+            with the same mean, so that the interval is then wider than it need be.
+        trials: How many there were.
+    """
+    from scipy.special import betaincinv
+
+    if trials == 0:
+        return Estimate(0.0, 0.0, 1.0)
+    hits = min(hits, trials)
+    tail = (1 - LEVEL) / 2
+    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return Estimate(hits / trials, low, high)
+
+
+def mean(values: NDArray[np.float64], seed: int, least: float, most: float) -> Estimate:
+    """A mean, with the percentile interval of the bootstrap.
+
+    Args:
+        values: The values.
+        seed: Decides what is drawn.
+        least: The least that a value can be.
+        most: The most that a value can be. Of a few values, the interval is all that is possible.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(values)
+    if n < _FEW:
+        return Estimate(float(values.mean()), least, most)
+    found = [float(values[rng.integers(0, n, n)].mean()) for _ in range(ROUNDS)]
+    return Estimate(float(values.mean()), *_percentiles(np.array(found)))
+
+
+def f1(right: int, wrong: int, missed: int, other: int, seed: int) -> Estimate:
+    """The F1 of a classifier, with the percentile interval of the bootstrap.
+
+    Args:
+        right: Pairs rightly said to be of one person.
+        wrong: Pairs wrongly said to be.
+        missed: Pairs wrongly said not to be.
+        other: Pairs rightly said not to be.
+        seed: Decides what is drawn.
+    """
+    table = np.array([right, wrong, missed, other])
+    drawn = np.random.default_rng(seed).multinomial(table.sum(), table / table.sum(), ROUNDS)
+    both = np.vstack([table, drawn])
+    twice = 2 * both[:, 0]
+    found = twice / np.maximum(twice + both[:, 1] + both[:, 2], 1)
+    return Estimate(float(found[0]), *_percentiles(found[1:]))
+
+
+def _percentiles(found: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

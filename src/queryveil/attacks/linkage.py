@@ -1,0 +1,40 @@
+"""Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
+
+from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.view import view
+from queryveil.claims import RecordUsers
+from queryveil.log import QueryLog
+from queryveil.measures.linkage import linkage_chances
+from queryveil.release import Release
+
+
+def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """The mean probability that a released user is linked to his record (RL of Batet et al. 2013, as a share).
+
+    Args:
+        release: A release with users that knows who is who.
+        log: Its log.
+        seed: Decides who is shuffled in the control.
+    """
+    seen = view(release, log)
+    seen.owners("record linkage")
+    chances = linkage_chances(release)
+    if not len(chances):
+        raise InapplicableError("the release is empty")
+    by_lot = linkage_chances(release, seed)
+    k = next((claim.users for claim in release.manifest.claims if isinstance(claim, RecordUsers)), None)
+    return Finding(
+        attack="record linkage",
+        question="linkability",
+        setting="",
+        number="records linked to their user, by one who has the log",
+        unit="share",
+        estimate=share(float(chances.sum()), len(chances)),
+        baseline=1 / seen.log.n_users,
+        guessing="one user of the log by lot",
+        control=share(float(by_lot.sum()), len(by_lot)),
+        controlled="the same with records dealt to the users by lot",
+        trials=len(chances),
+        beside="" if k is None else f"at most {shown(1 / k, 'share')}, because {k} users share every record",
+        details={} if k is None else {"bound": 1 / k},
+    )

@@ -1,0 +1,171 @@
+"""Planting: how many accounts does it take to have a chosen query released?
+
+Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Management 51 (2015), section 5.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError
+from queryveil.attacks.view import View, view
+from queryveil.claims import AffineUsers, QueryUsers, RecordUsers
+from queryveil.errors import QueryveilError
+from queryveil.log import LocalLog, QueryLog
+from queryveil.methods import METHODS, Method
+from queryveil.release import Release, loaded
+from queryveil.text import STOP_WORDS, words
+
+ACCOUNTS = 1_024
+USERS = 5_000
+_POPULAR = 200
+
+
+def planting(
+    release: Release,
+    log: QueryLog,
+    read: Callable[[pa.Table], LocalLog],
+    *,
+    seed: int = 0,
+    accounts: int = ACCOUNTS,
+    users: int = USERS,
+    knowledge: str | None = None,
+) -> Finding:
+    """The fewest accounts that make the anonymizer release a secret of the attacker's choice.
+
+    The secret is a popular released query of several words with a further released word, which nobody issued. Every
+    account issues it once. The method of the release runs on the log with 1, 2, 4, ... such accounts until the secret
+    is released, and then on the numbers between, as if more accounts never did less.
+
+    Args:
+        release: A release of queries.
+        log: Its log.
+        read: Reads a log from a table, such as `queryveil.read_log`.
+        seed: Decides who is drawn; the method runs with the seed of the release.
+        accounts: Most accounts to try.
+        users: Most users of the log that it is tried on; of more, some are drawn.
+        knowledge: Where the directory lies that the release was made with, of which it knows only the name.
+    """
+    seen = view(release, log)
+    if not seen.texts:
+        raise InapplicableError("planting is for releases of queries")
+    if release.manifest.method not in METHODS:
+        raise InapplicableError(f"the method '{release.manifest.method}' is not known here")
+    secret = _secret(release, seen)
+    try:
+        parameters = release.manifest.parameters
+        if knowledge is not None and parameters.get("knowledge") is not None:
+            parameters = parameters | {"knowledge": knowledge}
+        method = METHODS[release.manifest.method](**parameters)
+        k = _promised(release)
+        table = _table(seen.log, max(users, 10 * (k or 1)), seed)
+
+        def succeeds(j: int) -> bool:
+            return _released(method, release.manifest.seed, _with(table, secret, j), read, secret)
+
+        j = _fewest(succeeds, accounts)
+    except QueryveilError as error:
+        raise InapplicableError(f"the method cannot be run again: {error}") from None
+    return Finding(
+        attack="planting",
+        question="inference",
+        setting="",
+        number="accounts that bring a chosen query into the release"
+        if j is not None
+        else "accounts that do not bring a chosen query into the release, the most that was tried",
+        unit="accounts",
+        estimate=Estimate(accounts, accounts, accounts) if j is None else Estimate(j, j, j),
+        baseline=k or 1,
+        guessing="users whom the release promises behind what it tells; 1 if it promises none",
+        control=None,
+        controlled="without planted accounts nobody issued the query, so that it is not released",
+        trials=1,
+        details={"users": len(set(table["user"].to_pylist()))},
+    )
+
+
+def _promised(release: Release) -> int | None:
+    kinds = QueryUsers, AffineUsers, RecordUsers
+    return next((claim.users for claim in release.manifest.claims if isinstance(claim, kinds)), None)
+
+
+def _secret(release: Release, seen: View) -> str:
+    """A query that nobody issued, made of released words; of equals, what comes first in the alphabet."""
+    with loaded(release, seen.log):
+        found = seen.log.engine.table(
+            f"SELECT query, count(*) AS n FROM released GROUP BY query ORDER BY n DESC, query LIMIT {_POPULAR}"
+        )
+    popular = found["query"].to_pylist()
+    split = words(found["query"].combine_chunks())
+    every = [word for word in dict.fromkeys(split.text.to_pylist()) if word not in STOP_WORDS]
+    longest = sorted(range(len(popular)), key=lambda i: -int(split.per_query[i]))
+    for i in longest:
+        for word in every:
+            text = f"{popular[i]} {word}"
+            if word not in popular[i].split() and seen.log.find(text) is None:
+                return text
+    raise InapplicableError("the release has too few words to make a query of that nobody issued")
+
+
+def _table(log: LocalLog, users: int, seed: int) -> pa.Table:
+    """The rows of a log, or of some of its users."""
+    extras = "".join(f', x{i}.value AS "{name}"' for i, name in enumerate(log.extras))
+    joins = "".join(f' LEFT JOIN "extra {name}" x{i} ON x{i}.id = e."{name} id"' for i, name in enumerate(log.extras))
+    some = np.arange(log.n_users)
+    if len(some) > users:
+        some = np.sort(np.random.default_rng(seed).choice(some, users, replace=False))
+    log.engine.read("attacked users", pa.table({"user_id": some.astype(np.int32)}))
+    clicks = ", c.rank AS rank, urls.url AS url" if log.has_clicks else ""
+    if log.has_clicks:
+        joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
+    time = ", e.time AS time" if log.has_times else ""
+    found = log.engine.table(
+        f'SELECT u."user" AS "user", q.query AS query{time}{clicks}{extras} FROM events e'
+        ' JOIN "attacked users" a ON a.user_id = e.user_id JOIN users u ON u.user_id = e.user_id'
+        f" JOIN queries q ON q.query_id = e.query_id{joins}"
+    )
+    log.engine.drop("attacked users")
+    return found
+
+
+def _with(table: pa.Table, secret: str, j: int) -> pa.Table:
+    """The rows, and those of j accounts that issue the secret."""
+    planted = {
+        "user": pa.array([f"planted account {i}" for i in range(j)]),
+        "query": pa.array([secret] * j),
+    }
+    if "time" in table.column_names and j:
+        planted["time"] = pa.array([table["time"][0].as_py()] * j)
+    columns = [
+        planted[field.name].cast(field.type) if field.name in planted else pa.nulls(j, field.type)
+        for field in table.schema
+    ]
+    return pa.concat_tables([table, pa.table(columns, schema=table.schema)])
+
+
+def _released(method: Method, seed: int, table: pa.Table, read: Callable[[pa.Table], LocalLog], secret: str) -> bool:
+    log = read(table)
+    try:
+        release = method.anonymize(log, seed=seed)
+        with loaded(release, log):
+            (rows,) = log.engine.row(
+                "SELECT count(*) AS n FROM released r JOIN queries q ON q.query = r.query"
+                f" WHERE q.query_id = {log.find(secret)}"
+            )
+        return bool(rows)
+    finally:
+        log.close()
+
+
+def _fewest(succeeds: Callable[[int], bool], most: int) -> int | None:
+    """The least number for which something succeeds, if it succeeds for all larger ones too; None beyond `most`."""
+    low, high = 0, 1
+    while not succeeds(high):
+        if high >= most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if succeeds(middle) else (middle, high)
+    return high

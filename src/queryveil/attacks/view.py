@@ -1,0 +1,230 @@
+"""What an attacker sees of a release, and what the log knows of it, as arrays."""
+
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.attacks.finding import InapplicableError
+from queryveil.draws import keyed
+from queryveil.errors import QueryveilError
+from queryveil.kernels import holders as kernel
+from queryveil.kernels.postings import postings
+from queryveil.knowledge.index import offsets
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.microaggregation import Searches
+from queryveil.release import Release, loaded
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+_KEY = b"records compared"
+_CHUNK = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """From items to the records, or users, that have them."""
+
+    post: Longs
+    record: Ints
+    people: Longs
+
+    @classmethod
+    def of(cls, start: Longs, item: Ints, items: int, people: Longs | None = None) -> "Holders":
+        """Turn lists of items round.
+
+        Args:
+            start: The items of record r are item[start[r]:start[r + 1]].
+            item: Items.
+            items: How many there are.
+            people: How many people stand behind each record; one if not given.
+        """
+        n = len(start) - 1
+        found = postings(start, item, np.ones(len(item), np.int32), items, np.ones(n, np.bool_))
+        return cls(found[0], found[1], np.ones(n, np.int64) if people is None else people)
+
+    def count(self, start: Longs, item: Ints, own: Ints | None = None) -> tuple[Longs, NDArray[np.bool_]]:
+        """How many people hold all items of a list, and whether the list's owner does.
+
+        Args:
+            start: List t is item[start[t]:start[t + 1]].
+            item: Items.
+            own: The record of the owner of each list; -1 for nobody's.
+        """
+        n = len(start) - 1
+        whose = np.full(n, -1, np.int32) if own is None else own
+
+        def part(at: int) -> tuple[Longs, NDArray[np.bool_]]:
+            end = min(at + _CHUNK, n)
+            return kernel.holders(start[at : end + 1], item, self.post, self.record, self.people, whose[at:end])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(part, range(0, n, _CHUNK)))
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.bool_)
+        return np.concatenate([count for count, _ in found]), np.concatenate([there for _, there in found])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A release as numbers, beside its log.
+
+    Attributes:
+        log: The log.
+        texts: Whether queries are released, rather than items that stand for them.
+        start: The distinct queries (or items) of record r are item[start[r]:start[r + 1]], ascending; no record where
+            users are not told apart.
+        item: Queries of the log by their ids, or nodes. A released text that is no query of the log is left out.
+        times: How often the record has each.
+        people: How many users stand behind each record.
+        owner: The record of every user of the log, -1 for one who is left out; None if that is not known.
+        queries: The released queries of the log, each once, ascending.
+    """
+
+    log: LocalLog
+    texts: bool
+    start: Longs
+    item: Ints
+    times: Longs
+    people: Longs
+    owner: Ints | None
+    queries: Ints
+
+    @classmethod
+    def of(cls, release: Release, log: QueryLog) -> "View":
+        """Look at a release."""
+        here = local(log, "An attack")
+        if release.manifest.input_fingerprint != here.fingerprint:
+            raise QueryveilError(
+                "The release was made from another log; name the log that it was made from with --original."
+            )
+        columns = set(release.schema.names)
+        texts, users = "query" in columns, "user" in columns
+        with loaded(release, here):
+            rows = here.engine.table(_entries(texts, users))
+            who = here.engine.table(_records(users, bool(release.manifest.parameters.get("compact"))))
+            queries = np.empty(0, np.int32)
+            if texts:
+                queries = here.engine.table(
+                    "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
+                    " ON r.query = q.query ORDER BY query_id"
+                )["query_id"].to_numpy()
+        ids = who["record"].to_numpy()
+        record = np.searchsorted(ids, rows["record"].to_numpy())
+        return cls(
+            log=here,
+            texts=texts,
+            start=np.searchsorted(record, np.arange(len(ids) + 1)),
+            item=rows["item"].to_numpy().astype(np.int32),
+            times=rows["n"].to_numpy(),
+            people=who["people"].to_numpy().astype(np.int64),
+            owner=_owners(release, here, ids) if users else None,
+            queries=queries,
+        )
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.people)
+
+    @cached_property
+    def searches(self) -> Searches:
+        """Who issued what in the log."""
+        return Searches.of(self.log)
+
+    @cached_property
+    def issued(self) -> Holders:
+        """From queries to the users of the log who issued them."""
+        return Holders.of(self.searches.start, self.searches.query, self.log.n_queries)
+
+    @cached_property
+    def holding(self) -> Holders:
+        """From queries to the records that hold them."""
+        return Holders.of(self.start, self.item, self.log.n_queries, self.people)
+
+    @cached_property
+    def kind(self) -> Longs:
+        """Records that hold the same, as often, are of one kind; nobody can tell them apart."""
+        mixed = keyed(_KEY, (self.item.astype(np.uint64) << np.uint64(32)) | self.times.astype(np.uint64))
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+        return np.unique(total[self.start[1:]] - total[self.start[:-1]], return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def crowd(self) -> Longs:
+        """How many people stand behind the records of each kind."""
+        found = np.zeros(int(self.kind.max(initial=-1)) + 1, np.int64)
+        np.add.at(found, self.kind, self.people)
+        return found
+
+    def need_records(self, attack: str) -> None:
+        """Refuse a release that does not tell users apart, or is of items.
+
+        Args:
+            attack: What needs them, for the message.
+        """
+        if not self.records or not self.texts:
+            raise InapplicableError(f"{attack} is for releases of queries that tell users apart")
+
+    def owners(self, attack: str) -> Ints:
+        """The record of every user of the log.
+
+        Args:
+            attack: What needs them, for the message.
+        """
+        self.need_records(attack)
+        if self.owner is None:
+            raise InapplicableError("needs the user map")
+        return self.owner
+
+
+def view(release: Release, log: QueryLog) -> View:
+    """What there is to see of a release; looked at once, and let go of with the release."""
+    key = id(release), id(log)
+    if key not in _views:
+        _views[key] = View.of(release, log)
+        weakref.finalize(release, _views.pop, key, None)
+    return _views[key]
+
+
+_views: dict[tuple[int, int], View] = {}
+
+
+def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
+    """Lists of as many items each, from columns of items: where each starts, and the items."""
+    item = np.stack(columns, axis=1).astype(np.int32)
+    return offsets(np.full(len(item), item.shape[1])), item.reshape(-1)
+
+
+def _entries(texts: bool, users: bool) -> str:
+    """SQL of the distinct items of each record."""
+    if not users:
+        return "SELECT 0 AS record, 0 AS item, 0 AS n WHERE 1 = 0"
+    item = "q.query_id" if texts else "r.node"
+    joined = " JOIN queries q ON q.query = r.query" if texts else ""
+    return (
+        f'SELECT r."user" AS record, {item} AS item, count(*) AS n FROM released r{joined}'
+        f' GROUP BY r."user", {item} ORDER BY record, item'
+    )
+
+
+def _records(users: bool, compact: bool) -> str:
+    """SQL of the records, and the people behind each."""
+    if not users:
+        return "SELECT 0 AS record, 0 AS people WHERE 1 = 0"
+    people = "max(users)" if compact else "1"
+    return f'SELECT "user" AS record, {people} AS people FROM released GROUP BY "user" ORDER BY "user"'
+
+
+def _owners(release: Release, log: LocalLog, ids: Longs) -> Ints | None:
+    if release.fresh_users is None or release.log is not log:
+        return None
+    found: pa.Table = log.engine.table(f'SELECT user_id, "user" AS record FROM "{release.fresh_users}"')
+    owner = np.full(log.n_users, -1, np.int32)
+    owner[found["user_id"].to_numpy()] = np.searchsorted(ids, found["record"].to_numpy())
+    return owner

@@ -1,0 +1,128 @@
+"""queryveil attack: what does an attacker find in a release?"""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.attacks import Finding, Findings
+
+
+def attack(
+    reader: options.Reader,
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    original: options.Original,
+    user_map: Annotated[
+        str | None,
+        typer.Option(
+            "--user-map",
+            metavar="FILE",
+            help="Who is who in the release, as 'anonymize --user-map' wrote it; many attacks need it.",
+            show_default=False,
+        ),
+    ] = None,
+    m: Annotated[str, typer.Option("-m", metavar="M,...", help="Queries of a person that the attacker saw.")] = (
+        "1,2,3,4,5"
+    ),
+    known: Annotated[
+        str, typer.Option("--known", help="Which queries he saw: random, rarest, or half of all.")
+    ] = "random",
+    other: Annotated[
+        str | None,
+        typer.Option(
+            "--other",
+            metavar="RELEASE",
+            help="Another release to compare with, such as that of the day before.",
+            show_default=False,
+        ),
+    ] = None,
+    knowledge: Annotated[
+        str | None,
+        typer.Option(
+            "--knowledge",
+            help="The directory that the release was made with, if it does not lie here.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Attack a release: can people be singled out, linked, or learnt about?
+
+    Every attack stands beside guessing and a control, with an interval. It names no query and no user, but it is about
+    the log, so it is for those who may see that.
+    """
+    from queryveil.attacks import attack as run
+    from queryveil.attacks.known import check_known
+    from queryveil.ingest import read_log
+    from queryveil.knowledge import open_knowledge
+    from queryveil.release import Release, with_user_map
+
+    numbers, way = _numbers(m), check_known(known)
+    attacked = Release.load(release)
+    compared = None if other is None else Release.load(other)
+    if knowledge is not None:
+        open_knowledge(knowledge)  # methods know it by its name from now on
+    log = reader(original)
+    if user_map is not None:
+        attacked = with_user_map(attacked, log, user_map)
+    with options.steps("Attacking") as step:
+        found = run(
+            attacked,
+            log,
+            m=numbers,
+            known=way,
+            seed=seed,
+            other=compared,
+            read=read_log,
+            knowledge=knowledge,
+            progress=step,
+        )
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=2))
+        return
+    options.tables(*_tables(found), f"\n{found.summary}")
+
+
+def _numbers(given: str) -> list[int]:
+    try:
+        found = [int(part) for part in given.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise QueryveilError(f"-m takes whole numbers of at least 1 with commas between them. Got '{given}' instead.")
+    return found
+
+
+def _tables(found: "Findings") -> list[Any]:
+    from queryveil.attacks.finding import estimated, shown
+    from queryveil.attacks.run import QUESTIONS
+
+    parts: list[Any] = []
+    for question in QUESTIONS:
+        rows = [
+            (
+                _name(finding),
+                estimated(finding.estimate, finding.unit),
+                shown(finding.baseline, finding.unit),
+                "" if finding.control is None else shown(finding.control.value, finding.unit),
+                "yes" if finding.succeeds else "no",
+            )
+            for finding in found.findings
+            if finding.question == question
+        ]
+        head = ("", "found (95 %)", "guessing", "control", "beats")
+        parts.append(
+            options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
+        )
+    parts += [f"{_name(finding)}: {finding.beside}" for finding in found.findings if finding.beside]
+    parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
+    return parts
+
+
+def _name(finding: "Finding") -> str:
+    return ", ".join(part for part in (finding.attack, finding.setting) if part)

@@ -1,0 +1,74 @@
+"""Intervals hold the truth as often as they say."""
+
+import numpy as np
+import pytest
+
+from queryveil.attacks.finding import Estimate, Finding, f1, mean, share
+
+TRIES = 1_000
+
+
+def holds(estimate, truth):
+    return estimate.low <= truth <= estimate.high
+
+
+@pytest.mark.parametrize("n", [12, 200])
+@pytest.mark.parametrize("truth", [0.02, 0.3, 0.9])
+def test_the_interval_of_a_share_holds_it_at_least_95_times_in_100(n, truth):
+    hits = np.random.default_rng(n).binomial(n, truth, TRIES)
+    # Two standard deviations of the simulation itself.
+    assert np.mean([holds(share(int(h), n), truth) for h in hits]) >= 0.95 - 0.014
+
+
+def test_a_share_is_not_wider_than_it_must_be():
+    hits = np.random.default_rng(1).binomial(200, 0.3, TRIES)
+    assert np.mean([holds(share(int(h), 200), 0.3) for h in hits]) <= 0.985
+
+
+def test_known_values_of_clopper_and_pearson():
+    assert share(0, 10) == Estimate(0.0, 0.0, pytest.approx(1 - 0.025 ** (1 / 10)))
+    assert share(10, 10) == Estimate(1.0, pytest.approx(0.025 ** (1 / 10)), 1.0)
+    assert (share(4, 10).low, share(4, 10).high) == (pytest.approx(0.12155, abs=1e-5), pytest.approx(0.73762, abs=1e-5))
+    assert share(0, 0) == Estimate(0.0, 0.0, 1.0)
+
+
+def test_chances_have_a_share_whose_interval_holds_their_mean():
+    rng = np.random.default_rng(5)
+    chances = rng.choice([0, 1 / 5, 1 / 2, 1], p=[0.3, 0.4, 0.2, 0.1], size=(TRIES, 60))
+    truth = 0.4 / 5 + 0.2 / 2 + 0.1
+    assert np.mean([holds(share(float(row.sum()), 60), truth) for row in chances]) >= 0.95
+
+
+def test_the_bootstrap_of_a_mean_holds_it_about_as_often_as_it_says():
+    rng = np.random.default_rng(7)
+    found = [holds(mean(rng.exponential(2, 80), seed, 0, 100), 2) for seed in range(400)]
+    assert 0.90 <= np.mean(found) <= 0.985
+
+
+def test_of_a_few_values_nothing_is_known():
+    assert mean(np.array([0.5, 0.7]), 0, -1, 1) == Estimate(pytest.approx(0.6), -1, 1)
+
+
+def test_the_bootstrap_of_f1_holds_it_about_as_often_as_it_says():
+    shares = np.array([0.3, 0.1, 0.2, 0.4])
+    truth = 2 * 0.3 / (2 * 0.3 + 0.1 + 0.2)
+    drawn = np.random.default_rng(3).multinomial(300, shares, 400)
+    assert 0.92 <= np.mean([holds(f1(*map(int, row), seed), truth) for seed, row in enumerate(drawn)]) <= 0.98
+    assert f1(0, 0, 5, 5, 0).value == 0
+
+
+def found(unit="share", value=0.5, low=0.4, high=0.6, baseline=0.1, control=0.1):
+    return Finding(
+        "a", "inference", "", "n", unit, Estimate(value, low, high), baseline, "g",
+        None if control is None else Estimate(control, control, control), "c", 10,
+    )  # fmt: skip
+
+
+def test_success_is_to_beat_guessing_and_the_control_by_more_than_chance():
+    assert found().succeeds
+    assert not found(baseline=0.45).succeeds
+    assert not found(control=0.45).succeeds
+    assert not found(value=0, low=0).succeeds
+    assert found(control=None).succeeds
+    assert found(unit="accounts", value=1, low=1, high=1, baseline=5, control=None).succeeds
+    assert not found(unit="accounts", value=5, low=5, high=5, baseline=5, control=None).succeeds

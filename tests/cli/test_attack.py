@@ -1,0 +1,76 @@
+import json
+
+import pytest
+
+
+@pytest.fixture
+def released(run, tmp_path):
+    """A synthetic log, its release, and who is who in it."""
+    log, release, secret = tmp_path / "log.tsv.gz", tmp_path / "release", tmp_path / "map.csv"
+    assert run("synth", "--users", 150, "--seed", 1, "-o", log)[0] == 0
+    words = ["anonymize", log, "--method", "equality", "-k", 3, "-o", release, "--user-map", secret]
+    assert run(*words)[0] == 0
+    return log, release, secret
+
+
+def test_attacks_stand_under_the_three_questions(run, released):
+    log, release, secret = released
+    code, out, err = run("attack", release, "--original", log, "--user-map", secret, "-m", "1,3")
+    assert (code, err) == (0, "")
+    at = [out.index(question) for question in ("\nLinkability\n", "\nInference\n", "attacks were tried")]
+    assert at == sorted(at)
+    assert out.startswith("Singling out")
+    assert "known queries, 3 random" in out
+    assert "record linkage" in out
+    assert "safe" not in out.lower()
+
+
+def test_without_the_user_map_it_says_what_needs_it(run, released):
+    log, release, _ = released
+    code, out, _ = run("attack", release, "--original", log)
+    assert code == 0
+    assert "Not tried: known queries (needs the user map)" in out
+    assert "Not tried: record linkage (needs the user map)" in out
+
+
+def test_as_json(run, released, tmp_path):
+    log, release, secret = released
+    other = tmp_path / "other"
+    run("anonymize", log, "--method", "equality", "-k", 4, "-o", other)
+    words = ["attack", release, "--original", log, "--user-map", secret, "--known", "rarest", "-m", 2, "--seed", 5]
+    code, out, _ = run(*words, "--other", other, "--json")
+    assert code == 0
+    found = json.loads(out)
+    by = {(finding["attack"], finding["setting"]): finding for finding in found["findings"]}
+    assert ("known queries", "2 rarest") in by
+    flips = by["differencing", "two releases"]["estimate"]
+    alone = json.loads(run(*words, "--json")[1])
+    assert flips == next(f["estimate"] for f in alone["findings"] if f["attack"] == "differencing")
+    assert by["planting", ""]["estimate"]["value"] == 3
+    assert json.loads(run(*words, "--json")[1]) == alone
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-m", "0"], "-m takes whole numbers of at least 1 with commas between them. Got '0' instead."),
+        (["-m", "1;2"], "-m takes whole numbers"),
+        (["--known", "all"], "must be one of random, rarest, half. Got 'all' instead."),
+        (["--user-map", "none.csv"], "The user map none.csv cannot be read"),
+        (["--other", "nowhere"], "There is no release in nowhere"),
+        (["--knowledge", "nowhere"], "There is no knowledge base 'nowhere'"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, released, words, sentence):
+    log, release, _ = released
+    code, out, err = run("attack", release, "--original", log, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+
+
+def test_another_log_is_refused(run, released, tmp_path):
+    _, release, _ = released
+    run("synth", "--users", 150, "--seed", 2, "-o", tmp_path / "other.tsv.gz")
+    code, _, err = run("attack", release, "--original", tmp_path / "other.tsv.gz")
+    assert code == 2
+    assert "made from another log" in err
