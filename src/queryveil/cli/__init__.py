@@ -16,6 +16,7 @@ from queryveil.cli import (
     attack,
     concepts,
     directory,
+    evaluate,
     explain,
     knowledge,
     link,
@@ -51,6 +52,7 @@ def build(words: list[str]) -> typer.Typer:
     app.command("attack")(options.reads_log(attack.attack))
     app.command("explain")(options.reads_log(explain.explain))
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
+    app.command("evaluate")(options.reads_log(evaluate.evaluate))
     app.command("link")(options.reads_log(link.link))
     app.add_typer(_group("knowledge", show=knowledge.show), help="Look into a knowledge base.")
     app.add_typer(_group("directory", build=directory.build), help="Make a knowledge base of a web directory's dump.")

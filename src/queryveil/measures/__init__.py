@@ -1,20 +1,30 @@
 """Measures of what a release keeps and of what it gives away, one file each."""
 
+from queryveil.measures.distribution import Distribution, distribution
 from queryveil.measures.generalization import generalization_loss, ncp, transaction_density
 from queryveil.measures.linkage import record_linkage
 from queryveil.measures.loss import UserClusters, information_loss, user_clusters
 from queryveil.measures.own import own_queries
+from queryveil.measures.retention import Kept, Retention, retention
 from queryveil.measures.srp import Srp, srp
+from queryveil.measures.tasks import Task, tasks
 
 __all__ = [
+    "Distribution",
+    "Kept",
+    "Retention",
     "Srp",
+    "Task",
     "UserClusters",
+    "distribution",
     "generalization_loss",
     "information_loss",
     "ncp",
     "own_queries",
     "record_linkage",
+    "retention",
     "srp",
+    "tasks",
     "transaction_density",
     "user_clusters",
 ]

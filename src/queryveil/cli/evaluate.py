@@ -1,0 +1,52 @@
+"""queryveil evaluate: what is a release still good for?"""
+
+import json
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from queryveil.cli import options
+
+if TYPE_CHECKING:
+    from queryveil.evaluation import Measured
+
+
+def evaluate(
+    reader: options.Reader,
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    original: options.Original,
+    knowledge: Annotated[
+        str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
+    ] = "wordnet",
+    tests: Annotated[
+        int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
+    ] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
+    from queryveil.evaluation import evaluate as measure
+    from queryveil.knowledge import open_knowledge
+    from queryveil.release import Release
+
+    made = Release.load(release)
+    base = open_knowledge(knowledge)
+    log = reader(original)
+    with options.steps("Evaluating") as tell:
+        found = measure(made, log, knowledge=base, tests=tests, seed=seed, tell=tell)
+    if as_json:
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    parts = []
+    for group, measured in groupby(found.measured, key=lambda one: one.group):
+        rows = [(one.measure, _shown(one, one.value), _shown(one, one.best), one.why) for one in measured]
+        parts.append(options.table(group.capitalize(), ("", "release", "log", ""), rows))
+    options.tables(*parts)
+
+
+def _shown(one: "Measured", value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.1%}" if one.share else f"{value:.3f}"

@@ -1,0 +1,138 @@
+"""Retention, distances of frequencies and tasks: literal on small logs, perfect on a log released as it is."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import queryveil as qv
+from queryveil.evaluation import evaluate
+from queryveil.measures import distribution, retention, tasks
+from queryveil.measures.distribution import jensen_shannon
+from queryveil.measures.tasks import _click_places, _completed, _next_places
+
+QUERY = st.sampled_from(["red tea", "red", "green tea", "tea pot", "ham", "hamlet", "red team"])
+EVENT = st.tuples(
+    st.integers(0, 5), QUERY, st.integers(0, 60), st.sampled_from([None, "http://a.com/", "http://b.com/"])
+)
+
+
+def read(rows):
+    table = [
+        {"user": f"u{u}", "query": q, "time": f"2006-03-{1 + t // 3:02} 00:{t % 60:02}:00", "url": c}
+        for u, q, t, c in rows
+    ]
+    return qv.read_log(pa.Table.from_pylist(table, pa.schema([(name, pa.string()) for name in table[0]])))
+
+
+IDENTITY = qv.Rules(max_characters=1000, users="fresh", time="day")
+
+
+@settings(max_examples=30)
+@given(st.lists(EVENT, min_size=3, max_size=25))
+def test_a_log_as_it_is_keeps_everything_but_what_times_within_days_tell(rows):
+    log = read(rows)
+    release = IDENTITY.anonymize(log)
+    kept = retention(release, log)
+    assert kept.queries.share == kept.events.share == kept.users.share == kept.terms.share == 1
+    assert kept.clicks.share == (1 if log.has_clicks else 0)
+    found = distribution(release, log)
+    assert found.queries == found.terms == 0
+    assert np.isnan(found.ranks) or found.ranks == pytest.approx(1)
+    for task in tasks(release, log, tests=50):
+        assert task.released == pytest.approx(task.original), task
+
+
+@settings(max_examples=30)
+@given(st.lists(EVENT, min_size=3, max_size=25), st.integers(2, 3))
+def test_retention_counts_what_is_there(rows, k):
+    log = read(rows)
+    if log.n_users < k:
+        return
+    release = qv.Equality(k=k).anonymize(log)
+    events = Counter(log.query_text[event["query_id"]].as_py() for event in log.events.to_pylist())
+    users = defaultdict(set)
+    for u, query, _, _ in rows:
+        users[query].add(u)
+    kept = {query for query in events if len(users[query]) >= k}
+    found = retention(release, log)
+    assert (found.queries.kept, found.queries.of) == (len(kept), len(events))
+    assert (found.events.kept, found.events.of) == (sum(events[q] for q in kept), events.total())
+    words = {word for query in events for word in query.split()}
+    assert (found.terms.kept, found.terms.of) == (len({w for q in kept for w in q.split()}), len(words))
+    assert sum(band.kept_queries for band in found.bands) == len(kept)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8))
+def test_the_jensen_shannon_distance_is_the_formula(pairs):
+    from scipy.spatial.distance import jensenshannon
+
+    one, other = (np.array(values) for values in zip(*pairs, strict=True))
+    found = jensen_shannon(one, other)
+    if one.sum() and other.sum():
+        assert found == pytest.approx(jensenshannon(one, other, base=2), abs=1e-7)
+    else:
+        assert found == float(bool(one.sum()) != bool(other.sum()))
+
+
+@given(
+    st.sets(st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=1),
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=6),
+)
+def test_suggestions_are_what_most_users_share(issued, tests):
+    who, what = (np.array(values, np.int64) for values in zip(*sorted(issued), strict=True))
+    now, then = (np.array(values, np.int64) for values in zip(*tests, strict=True))
+    found = _next_places((who, what), now, then, 7)
+    for i, (query, wanted) in enumerate(tests):
+        mine = {u for u, q in issued if q == query}
+        times = Counter(q for u, q in issued if u in mine and q != query)
+        order = sorted(times, key=lambda q: (-times[q], q))[:10]
+        assert found[i] == (order.index(wanted) + 1 if wanted in order else 0)
+
+
+@given(st.dictionaries(QUERY, st.integers(0, 4), min_size=1), st.data())
+def test_completions_are_the_most_frequent_that_begin_so(counts, data):
+    texts = sorted(counts)
+    wanted = data.draw(st.sampled_from(texts))
+    (found,) = _completed(np.array([counts[text] for text in texts]), texts, [wanted])
+    begins = wanted[: (len(wanted) + 1) // 2]
+    order = sorted((t for t in texts if t.startswith(begins) and counts[t]), key=lambda t: (-counts[t], t))[:10]
+    assert found == (order.index(wanted) + 1 if wanted in order else 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20))
+def test_clicks_are_the_most_clicked(clicks):
+    query, url = (np.array(values, np.int64) for values in zip(*clicks, strict=True))
+    found = _click_places((query, url), query, url)
+    for i, (q, u) in enumerate(clicks):
+        times = Counter(b for a, b in clicks if a == q)
+        assert found[i] == sorted(times, key=lambda b: (-times[b], b)).index(u) + 1
+
+
+def test_trends_without_times_are_spread_over_all_weeks():
+    log = read([(u, "red", 30 * (u % 2), None) for u in range(8)])  # two weeks, four events each
+    found = {task.task: task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+    assert found["trend counts"].released == pytest.approx(0)
+    log = read([(u, "red", 0 if u else 30, None) for u in range(8)])  # seven events and one
+    found = {task.task: task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+    assert found["trend counts"].released == pytest.approx((3 + 3) / 8)
+
+
+def test_an_evaluation_says_what_does_not_apply(tmp_path):
+    log = read([(u, f"{['dog', 'cat', 'violin'][u % 3]} {u % 2}", u, "http://a.com/") for u in range(12)])
+    release = qv.Equality(k=2).anonymize(log)
+    found = {one.measure: one for one in evaluate(release, log).measured}
+    assert found["distinct queries"].value == 1
+    assert found["information loss (L)"].value is not None
+    release.save(tmp_path / "r")
+    found = {one.measure: one for one in evaluate(qv.Release.load(tmp_path / "r"), log).measured}
+    assert "still knows whose record" in found["users' interests left (SRP), information loss (L)"].why
+    found = {one.measure: one for one in evaluate(qv.Clump(k=2).anonymize(log), log).measured}
+    assert found["distinct queries"].value is None
+    assert found["distortion per item (GGD)"].value is not None
+    other = read([(u, "dog", u, None) for u in range(4)])
+    with pytest.raises(qv.QueryveilError, match="made from another log"):
+        evaluate(release, other)
