@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from queryveil.attacks import attack
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
+    from queryveil.evaluation import evaluate
     from queryveil.explanation import explain
     from queryveil.ingest import read_log
     from queryveil.knowledge import link, open_knowledge
@@ -65,6 +66,7 @@ __all__ = [
     "Zealous",
     "attack",
     "build_directory",
+    "evaluate",
     "explain",
     "generate",
     "link",
@@ -97,6 +99,7 @@ _HOMES = {
     "Zealous": "methods",
     "attack": "attacks",
     "build_directory": "knowledge.directory",
+    "evaluate": "evaluation",
     "explain": "explanation",
     "generate": "synth",
     "link": "knowledge",

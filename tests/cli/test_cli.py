@@ -18,6 +18,7 @@ VERBS = (
     "anonymize",
     "verify",
     "attack",
+    "evaluate",
     "explain",
     "link",
     "knowledge",

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,15 @@ def evaluate(
     reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
+    user_map: Annotated[
+        str | None,
+        typer.Option(
+            "--user-map",
+            metavar="FILE",
+            help="Who is who in the release, as 'anonymize --user-map' wrote it; SRP and L need it.",
+            show_default=False,
+        ),
+    ] = None,
     knowledge: Annotated[
         str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
     ] = "wordnet",
@@ -29,20 +38,24 @@ def evaluate(
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
     from queryveil.evaluation import evaluate as measure
     from queryveil.knowledge import open_knowledge
-    from queryveil.release import Release
+    from queryveil.release import Release, with_user_map
 
     made = Release.load(release)
     base = open_knowledge(knowledge)
     log = reader(original)
+    if user_map is not None:
+        made = with_user_map(made, log, user_map)
     with options.steps("Evaluating") as tell:
         found = measure(made, log, knowledge=base, tests=tests, seed=seed, tell=tell)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
         return
-    parts = []
+    parts: list[Any] = []
     for group, measured in groupby(found.measured, key=lambda one: one.group):
-        rows = [(one.measure, _shown(one, one.value), _shown(one, one.best), one.why) for one in measured]
-        parts.append(options.table(group.capitalize(), ("", "release", "log", ""), rows))
+        some = list(measured)
+        rows = [(one.measure, _shown(one, one.value), _shown(one, one.best)) for one in some]
+        parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
+        parts += [f"Not measured: {one.measure}: {one.why}" for one in some if one.value is None and one.why]
     options.tables(*parts)
 
 
