@@ -9,6 +9,7 @@ import queryveil as qv
 from queryveil.attacks import InapplicableError, differencing, disambiguation, planting
 from queryveil.attacks.disambiguation import adjusted_rand
 from queryveil.attacks.planting import _fewest
+from queryveil.methods.microaggregation import Searches
 from tests.attacks.helpers import by_lot, identity, own_words, read, together
 from tests.attacks.test_records import PAIRS
 from tests.methods.test_microaggregation import WORDS, knowledge
@@ -56,8 +57,6 @@ def topical(users=100, queries=10, seed=0):
 
 def test_people_of_different_interests_are_told_apart_in_a_shared_record():
     log = topical()
-    from queryveil.methods.microaggregation import Searches
-
     number = np.array([int(name[1:]) for name in log.user_text.to_pylist()])
     release = qv.Odp(k=5).release_groups(
         log, Searches.of(log), (number // 5).astype(np.int32), parts=0, seed=1, notes=[]

@@ -16,6 +16,7 @@ from queryveil.attacks import (
 )
 from queryveil.errors import QueryveilError
 from queryveil.measures import record_linkage as measured
+from queryveil.methods.microaggregation import Searches
 from tests.attacks.helpers import by_lot, identity, own_words, owners, read, records, together
 from tests.oracles import attacks as oracle
 
@@ -40,8 +41,8 @@ def released(pairs, kind):
 
 @settings(max_examples=40)
 @given(PAIRS, KINDS)
-def test_half_of_all_that_one_issued_is_what_the_literal_attack_finds(pairs, kind):
-    """With rarest queries nothing is drawn, so that the literal attack sees the same."""
+def test_the_rarest_queries_lead_where_the_literal_attack_finds(pairs, kind):
+    """Of the rarest queries nothing is drawn, so that the literal attack sees the same."""
     log, release, issued = released(pairs, kind)
     if release is None:
         return
@@ -121,6 +122,17 @@ def test_known_queries_single_out_people_in_the_log_as_it_is_and_nobody_among_eq
         nothing = known_queries(together(log), log, m=2, known=known)
         assert (nothing.estimate.value, nothing.succeeds) == (0, False)
         assert nothing.details["candidates"] >= log.n_users * (1 - nothing.details["no_candidate"]) - 1e-9
+
+
+def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
+    log = by_lot(users=300, words=60)
+    release, searches = identity(log), Searches.of(log)
+    alone = log.users_per_query[searches.query] == 1
+    truth = np.mean([mine.mean() for mine in np.split(alone, searches.start[1:-1])])
+    tried = [known_queries(release, log, m=1, seed=seed, people=50).estimate for seed in range(300)]
+    assert 0.1 < truth < 0.9
+    assert np.mean([estimate.low <= truth <= estimate.high for estimate in tried]) >= 0.93
+    assert np.mean([estimate.value for estimate in tried]) == pytest.approx(truth, abs=0.02)
 
 
 def test_more_known_queries_single_out_more_people():

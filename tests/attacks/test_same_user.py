@@ -9,7 +9,6 @@ import pytest
 
 import queryveil as qv
 from queryveil.attacks import InapplicableError, same_user
-from queryveil.attacks import same_user as function
 from queryveil.attacks.same_user import _drawn, _features, _word_users
 from queryveil.methods.microaggregation import Searches
 from tests.attacks.helpers import by_lot, identity, own_words, read, together
@@ -62,7 +61,7 @@ def test_pairs_are_two_queries_of_one_user_then_of_two():
     for user, query in zip(searches.user.tolist(), searches.query.tolist(), strict=True):
         own[query].add(user)
     together = [bool(own[a] & own[b]) for a, b in zip(one.tolist(), other.tolist(), strict=True)]
-    half = sum(1 for _ in range(40 * 3))
+    half = 40 * 3
     assert all(together[:half])
     assert not all(together[half:])
 
@@ -120,4 +119,4 @@ def test_what_it_needs(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InapplicableError, match=r"needs scikit-learn: pip install 'queryveil\[attack\]'"):
-        function(identity(log), log)
+        same_user(identity(log), log)
