@@ -123,7 +123,8 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     """Look for what was scrubbed in the released queries themselves, whatever the method promises of them."""
     claim = "No released query holds anything of the kinds that were scrubbed."
     stated = release.manifest.scrub
-    if stated is None or "query" not in release.schema.names:
+    hashed = any(isinstance(promise, HashedWords) for promise in release.manifest.claims)
+    if stated is None or hashed or "query" not in release.schema.names:  # tokens may look like numbers of any kind
         return Verdict(claim, True)
     hits = pa.schema([("hits", pa.int64())])
     kinds = stated.kinds
@@ -226,8 +227,19 @@ def _private(manifest: Manifest) -> Claim:
     return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
 
 
+_ZEALOUS = {"d", "which", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
+_DP_SET = {"epsilon", "delta", "d", "which", "rounds", "ngrams", "counts"}
+
+
 def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     """Whether the steps of a claim count what the parameters ask for."""
+    if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
+        return False
+    if given["which"] not in ("first", "random", "frequent"):
+        return False
+    kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
+    if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
+        return False
     counted = [step.of for step in claim.steps if step.of != "queries"]
     wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
     wanted += ["counts"] if given.get("counts") else []

@@ -16,6 +16,7 @@ from queryveil.claims.private import NoisyStep, spent
 from queryveil.errors import QueryveilError
 from queryveil.methods import noise
 from queryveil.methods.contributions import PAIRS, bound, counted, lots, weighed
+from queryveil.summary import scrub_rows
 from tests.both import on_both_engines
 from tests.oracles import private as oracle
 from tests.oracles.log import Row
@@ -309,8 +310,8 @@ def test_forgeries_are_refuted(shared):
         (lambda: qv.DpSet(epsilon=-1), "The 'epsilon' parameter of DpSet must be a number above 0. Got -1 instead."),
         (lambda: qv.DpSet(epsilon=float("inf")), "parameter of DpSet must be a number above 0. Got inf instead."),
         (lambda: qv.DpSet(delta=1), "The 'delta' parameter of DpSet must be a number in (0, 1). Got 1 instead."),
-        (lambda: qv.Zealous(d=0), "The 'd' parameter of Zealous must be an integer of at least 1. Got 0 instead."),
-        (lambda: qv.DpSet(d=0), "The 'd' parameter of DpSet must be an integer of at least 1. Got 0 instead."),
+        (lambda: qv.Zealous(d=0), "The 'd' parameter of Zealous must be an integer in [1, 10000]. Got 0 instead."),
+        (lambda: qv.DpSet(d=0), "The 'd' parameter of DpSet must be an integer in [1, 10000]. Got 0 instead."),
         (lambda: qv.Zealous(epsilon=1, scale=2), "it was given 'epsilon' and 'scale'."),
         (lambda: qv.Zealous(delta=1e-6, threshold=9, scale=2), "it was given 'delta' and 'threshold'."),
         (lambda: qv.Zealous(threshold=9), "Zealous was given 'threshold' without 'scale'"),
@@ -328,9 +329,11 @@ def test_bad_parameters_are_told_in_a_sentence(make, sentence):
 
 
 def test_a_delta_that_means_nothing_is_warned_of(shared):
-    notes = qv.DpSet(d=3, delta=0.02).anonymize(shared).manifest.notes
-    assert "Warning: delta is 0.02, which is not below 1 / users" in notes[0]
-    assert not any("Warning" in note for note in qv.DpSet(d=3, delta=0.01).anonymize(shared).manifest.notes)
+    (warning,) = qv.DpSet(d=3, delta=0.02).warnings(shared)
+    assert "Warning: delta is 0.02, which is not below 1 / users" in warning
+    assert qv.DpSet(d=3, delta=0.01).warnings(shared) == qv.Zealous(d=3, delta=0.01).warnings(shared) == []
+    # It is exact, so it is not published.
+    assert not any("Warning" in note for note in qv.DpSet(d=3, delta=0.02).anonymize(shared).manifest.notes)
 
 
 def test_clicks_need_a_log_with_clicks():
@@ -378,6 +381,48 @@ def test_the_verifier_accepts_every_release(users, method):
     assert all(verdict.holds for verdict in verdicts), verdicts
 
 
+def test_a_promise_that_the_table_gives_the_lie_is_refuted(shared):
+    """The noise of one table does not show, but what no such noise could have released does."""
+    release = qv.DpSet(d=3, epsilon=20, delta=0.01).anonymize(shared)
+    rows, claim = released(release), release.manifest.claims[-1]
+    assert len(rows) >= 3
+
+    def found(**changes) -> str:
+        verdicts = qv.verify(forged(release, **changes), shared).verdicts
+        return " ".join(verdict.counterexample or verdict.claim for verdict in verdicts if not verdict.holds)
+
+    assert found() == ""
+    louder = tuple(
+        step.model_copy(update={"scale": 1000 * step.scale, "threshold": 100_000 * step.threshold})
+        for step in claim.steps
+    )
+    asked = {"epsilon": 0.1}
+    assert "could not be released by such noise" in found(claim={**asked, "steps": louder}, parameters=asked)
+    laplace = (NoisyStep(of="queries", noise="laplace", d=3, scale=1e9, threshold=10**12),)
+    assert "does not claim" in found(claim={**asked, "steps": laplace}, parameters=asked)
+    assert "does not claim" in found(parameters={"rounds": 1})
+    assert "does not claim" in found(parameters={"which": "xxx"})
+    assert "does not claim" in found(parameters={"more": 1})
+    zealous = qv.Zealous(d=3, threshold=20, scale=0.5).anonymize(shared)
+    fewer = tuple(step.model_copy(update={"d": 1}) for step in zealous.manifest.claims[-1].steps)
+    posed = forged(zealous, claim={"steps": fewer, "epsilon": 2.0}, parameters={"d": 1})
+    wrong = [v.counterexample for v in qv.verify(posed, shared).verdicts if not v.holds]
+    assert any("more than 1 for each user" in text for text in wrong)
+
+
+def test_numbers_out_of_all_bounds_are_refused():
+    for wrong in ({"unit": 10**400}, {"scale": 1e-300}, {"d": 10**12}, {"threshold": 0}):
+        with pytest.raises(ValueError, match="validation error"):
+            NoisyStep.model_validate({"of": "queries", "noise": "gaussian", "d": 1, "scale": 1.0, **wrong})
+
+
+@given(st.floats(1e-8, 100), st.integers(1, 300), st.floats(1e-9, 0.1))
+def test_a_threshold_is_never_too_low(epsilon, d, delta):
+    budget = qv.Zealous(epsilon=epsilon, d=d, delta=delta).budget
+    assert spent(qv.Zealous(epsilon=epsilon, d=d, delta=delta).claim.steps, epsilon)[1] <= delta * (1 + 1e-9)
+    assert budget.threshold > 2
+
+
 @pytest.mark.parametrize("method", [qv.Zealous(d=1, epsilon=20, delta=0.01), qv.DpSet(d=1, epsilon=20, delta=0.01)])
 def test_of_scrubbing_nothing_exact_is_told(method):
     log = qv.read_log(table(rows_of_users([["cat"]] * 40 + [["jane@example.com cat"]] * 3)))
@@ -385,13 +430,16 @@ def test_of_scrubbing_nothing_exact_is_told(method):
     assert release.manifest.scrub.how == "mask"
     assert release.manifest.scrub.hits == {}
     assert "jane" not in release.manifest.model_dump_json()
+    assert scrub_rows(release.manifest) == [("any of them", "not told", "not told")]
     assert qv.verify(release, log).holds
     with pytest.raises(QueryveilError, match="Rare terms were scrubbed, which depends on all users together"):
         method.anonymize(qv.scrub(log, "mask", rare_term_users=5))
 
 
 def test_a_hashed_release_of_a_scrubbed_log_is_verified():
-    log = qv.read_log(table(rows_of_users([["cat"]] * 6 + [["jane@example.com cat"]] * 3)))
+    """Of so many tokens some look like telephone numbers."""
+    many = [[f"word{i} other{i}" for i in range(u, 3000, 60)] for u in range(60)]
+    log = qv.read_log(table(rows_of_users(many + [["jane@example.com cat"]] * 3)))
     release = qv.Hash().anonymize(qv.scrub(log, "mask"))
     assert release.manifest.scrub.total.events == 3
     assert qv.verify(release, log).holds

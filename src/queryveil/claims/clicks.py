@@ -97,7 +97,13 @@ def _plain(text: str) -> str:
     return "".join(c for c in text if unicodedata.category(c)[0] in "LMN")
 
 
+_LONGEST = 30
+"""Words of the longest run that could be the name of a host, which has at most 63 letters between its dots."""
+
+
 def _runs(query: str) -> set[str]:
     """Words that follow each other, written as one; also parts of words between punctuation."""
     words = re.sub(r"\s+", " ", "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in query)).split()
-    return {"".join(words[a:b]) for a in range(len(words)) for b in range(a + 1, len(words) + 1)} - {""}
+    return {"".join(words[a:b]) for a in range(len(words)) for b in range(a + 1, min(a + _LONGEST, len(words)) + 1)} - {
+        ""
+    }

@@ -3,11 +3,16 @@
 import math
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from queryveil.claims.base import Claim, Columns, first
 from queryveil.log import QueryLog
 
+MOST = 10_000
+"""Most things that a user may give."""
+_MIRACLE = {"laplace": 40.0, "gaussian": 12.0}
+"""So many times the scale no noise ever is."""
 _SLACK = 1e-9
 """By how much, relatively, a stated number may be below the recomputed one: the rounding of floating point."""
 
@@ -29,11 +34,11 @@ class NoisyStep(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     of: Literal["queries", "clicks", "n-grams", "counts"]
     noise: Literal["laplace", "gaussian"]
-    d: int
-    scale: float
-    unit: int = 1
-    first: int = 1
-    threshold: int | None = None
+    d: int = Field(ge=1, le=MOST)
+    scale: float = Field(ge=1e-6, le=1e18)
+    unit: int = Field(1, ge=1, le=1 << 40)
+    first: int = Field(1, ge=1, le=1 << 60)
+    threshold: int | None = Field(None, ge=1, le=1 << 62)
 
 
 class DifferentialPrivacy(Claim):
@@ -90,8 +95,9 @@ class DifferentialPrivacy(Claim):
             )
             if found is not None:
                 return f"a click for '{found[0]}' that nobody made"
-        if "count" not in columns:
-            return None
+        unlikely = self._unlikely(log, columns)
+        if unlikely is not None or "count" not in columns:
+            return unlikely
         if by["queries"].noise == "gaussian" and "counts" not in by:
             return "no step of it counted anything"
         least = {"IS NULL": 1 if "counts" in by else by["queries"].threshold}
@@ -106,6 +112,32 @@ class DifferentialPrivacy(Claim):
             )
             if found is not None:
                 return f"the count {found[1]} of '{found[0]}' is below the threshold {threshold}"
+        return None
+
+    def _unlikely(self, log: QueryLog, columns: Columns) -> str | None:
+        """What noise as stated would have to be a miracle for; there it was another noise."""
+        log.need("per_query")
+        rows = log.engine.table(
+            "SELECT q.query AS query, p.users AS users FROM (SELECT query FROM released GROUP BY query) AS r"
+            " JOIN queries q ON q.query = r.query JOIN per_query p ON p.query_id = q.query_id ORDER BY q.query"
+        )
+        users = rows["users"].to_numpy().astype(float)
+        possible = np.zeros(len(users), np.bool_)
+        for step in self.steps:
+            if step.of == "queries" and step.threshold is not None:
+                most = users * step.unit  # whoever issued it gave it all that he may
+                possible |= (most >= step.first) & (step.threshold - most <= _MIRACLE[step.noise] * step.scale)
+        if len(users) and not possible.all():
+            at = int(np.argmin(possible))
+            return f"the query '{rows['query'][at]}' of {int(users[at])} users could not be released by such noise"
+        step = next(step for step in self.steps if step.of in ("counts", "queries"))
+        if "count" in columns and step.noise == "laplace":
+            plain = "url IS NULL" if "url" in columns else "1 = 1"
+            (total,) = log.engine.row(f"SELECT coalesce(sum(count), 0) AS n FROM released WHERE {plain}")
+            # Users give to at most d queries each; of n released ones, noise adds a few times b sqrt(n), and at most
+            # a few times b each to those that it lifted.
+            if total > step.d * log.n_users + _MIRACLE[step.noise] * step.scale * max(1, len(users)):
+                return f"the counts add up to {total}, which is more than {step.d} for each user"
         return None
 
 
@@ -149,13 +181,14 @@ def _crossed(step: NoisyStep) -> float:
         above = step.threshold - step.first
         tail = 1.0 if above < 1 else p**above / (1 + p)
         return _any(tail, step.d)
-    most = 0.0
-    for n in range(1, step.d + 1):
-        above = step.threshold - (step.first - 1) - math.isqrt(step.unit**2 // n)
-        # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
-        tail = 1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2
-        most = max(most, _any(tail, n))
-    return most
+    return max(_lifted(step, step.threshold, n) for n in range(1, step.d + 1))
+
+
+def _lifted(step: NoisyStep, threshold: int, n: int) -> float:
+    """The same if he lifts n sums, each by an even part of what he has."""
+    above = threshold - (step.first - 1) - math.isqrt(step.unit**2 // n)
+    # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
+    return _any(1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2, n)
 
 
 def _any(tail: float, n: int) -> float:

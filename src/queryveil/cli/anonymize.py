@@ -89,6 +89,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         with options.working("Scrubbing"):
             log = scrub(log, **scrubbing)
         options.opened.callback(log.close)
+    for warning in chosen.warnings(log):
+        typer.echo(warning, err=True)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if secret is not None:

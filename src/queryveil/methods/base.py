@@ -59,6 +59,10 @@ class Method(BaseModel):
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Why a query of the log is released or not: every rule, with what was found."""
 
+    def warnings(self, log: QueryLog) -> list[str]:
+        """What whoever makes a release of a log should know before; it is not published."""
+        return []
+
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest and a recipe hold them."""
         return self.model_dump(mode="json")

@@ -41,7 +41,7 @@ class DpSet(Method):
 
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
-    d: int = Field(20, ge=1, description="at most so many distinct queries a user and round (d)")
+    d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user and round (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
     rounds: int = Field(2, ge=1, le=10, description="how many rounds share the budget")
     ngrams: int = Field(
@@ -105,7 +105,7 @@ class DpSet(Method):
             claims=(IssuedQueries(), self.claim),
             limits=self.limits,
             seed=seed,
-            notes=[*meaningless(self.delta, log), self._accounting(), _told(released), UNSEEDED],
+            notes=[self._accounting(), _told(released), UNSEEDED],
         )
         engine.drop("things", "drawn things", "public queries", "public ngrams", "public counts", "weights")
         return release
@@ -184,6 +184,10 @@ class DpSet(Method):
             f" alone reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight:"
             f" {parts}{counts}."
         )
+
+    def warnings(self, log: QueryLog) -> list[str]:
+        """What whoever makes a release should know, and nobody else: it tells something exact of the log."""
+        return meaningless(self.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """How much weight the query may have had, and where the thresholds are; noise decides."""

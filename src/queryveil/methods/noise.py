@@ -86,7 +86,10 @@ def laplace_threshold(d: int, scale: float, delta: float, first: int) -> int:
     """The least threshold for which one user's d counts cost at most delta."""
     p = math.exp(-1 / scale)
     one = -math.expm1(math.log1p(-delta) / d)
-    return first + max(1, math.ceil(-scale * math.log(one * (1 + p)) - 1e-9))
+    least = first + max(1, math.floor(-scale * math.log(one * (1 + p))))
+    while laplace_delta(d, scale, least, first) > delta:
+        least += max(1, round(scale * 1e-12))
+    return least
 
 
 def laplace_delta(d: int, scale: float, threshold: int, first: int) -> float:

@@ -42,7 +42,7 @@ class Zealous(Method):
     name: ClassVar[str] = "zealous"
     limits: ClassVar[tuple[str, ...]] = LIMITS
 
-    d: int = Field(20, ge=1, description="at most so many distinct queries a user (d)")
+    d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
     epsilon: float | None = Field(
         None, gt=0, allow_inf_nan=False, description=f"the promise; {EPSILON:g} unless threshold and scale are given"
@@ -129,7 +129,7 @@ class Zealous(Method):
             claims=(IssuedQueries(), *shared, self.claim),
             limits=self.limits,
             seed=seed,
-            notes=[*meaningless(made.delta, log), self._accounting(made), UNSEEDED],
+            notes=[self._accounting(made), UNSEEDED],
         )
         log.engine.drop("public queries", "public clicks")
         return release
@@ -161,6 +161,10 @@ class Zealous(Method):
             f" noise; that one of his {self.d} counts crosses this line and then reaches the threshold"
             f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
+
+    def warnings(self, log: QueryLog) -> list[str]:
+        """What whoever makes a release should know, and nobody else: it tells something exact of the log."""
+        return meaningless(self.budget.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """How many users issued the query, and where the threshold is; noise decides."""
