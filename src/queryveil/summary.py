@@ -163,8 +163,8 @@ def _scrub(manifest: Manifest) -> list[str]:
     return [
         "## What was scrubbed",
         f"Before the method saw the log, queryveil {done}: {', '.join(looked)}. All numbers and promises here are "
-        "about the scrubbed log. Scrubbing finds forms and listed names, not meaning: it lowers what slips through and "
-        "promises nothing.",
+        "about the scrubbed log. Scrubbing looks at queries, not at clicked addresses and other columns, and finds "
+        "forms and listed names, not meaning: it lowers what slips through and promises nothing.",
         _table(
             ("found", "distinct queries", "events"), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]
         ),
