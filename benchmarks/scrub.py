@@ -115,10 +115,10 @@ def _quality(users: int) -> Iterator[str]:
         yield f"| `{kind}` | {ours[2]:,} | {' | '.join(cells)} |"
     yield ""
     for tool, name in (("queryveil", "queryveil"), ("presidio", "Presidio")):
-        right, told, all_, seen = found[tool]["any"]
+        right, told, all_ = found[tool]["any"]
         yield (
             f"Any kind told of a query where something of any kind is planted, {name}: precision"
-            f" {_share(right, told)}, recall {_share(right, all_)} ({seen:,} queries looked at)."
+            f" {_share(right, told)}, recall {_share(right, all_)}."
         )
     yield ""
 
@@ -139,7 +139,7 @@ def queryveil_found(users: str) -> None:
 
 
 def presidio_found(users: str) -> None:
-    """The same by Presidio, on all queries with a digit or @ and on a sample of the others."""
+    """The same by Presidio, on all queries with a digit or @ and on a sample of the others: patterns need one."""
     import re
 
     table = _queries(int(users), "all")
@@ -147,13 +147,12 @@ def presidio_found(users: str) -> None:
     queries = table["query"].to_pylist()
     step = max(1, len(queries) // SAMPLE)
     looked = [i for i, query in enumerate(queries) if i % step == 0 or re.search("[0-9@]", query)]
-    told = []
+    told: list[set[str]] = [set() for _ in queries]
     with timed():
         for i in looked:
             results = engine.analyze(queries[i], language="en")
-            told.append({PRESIDIO[r.entity_type] for r in results if r.entity_type in PRESIDIO})
-    some = table.take(looked)
-    print(json.dumps(_compared(some["sensitive"].to_pylist(), told)))
+            told[i] = {PRESIDIO[r.entity_type] for r in results if r.entity_type in PRESIDIO}
+    print(json.dumps(_compared(table["sensitive"].to_pylist(), told)))
 
 
 def _compared(planted: list[str | None], told: list[set[str]]) -> dict[str, list[int]]:
@@ -164,7 +163,7 @@ def _compared(planted: list[str | None], told: list[set[str]]) -> dict[str, list
         result[kind] = [right, sum(kind in t for t in told), sum(p == kind for p in planted)]
     some = [p in PLANTED for p in planted]
     right = sum(p and bool(t) for p, t in zip(some, told, strict=True))
-    result["any"] = [right, sum(map(bool, told)), sum(some), len(told)]
+    result["any"] = [right, sum(map(bool, told)), sum(some)]
     return result
 
 

@@ -58,7 +58,7 @@ def hit(row) -> bool:
     return bool(mask(normal_form(pa.array([row.query]))).hits[0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(LOGS, st.integers(2, 5))
 def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
     rows = with_personal(rows, step)
@@ -82,7 +82,7 @@ def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(LOGS, st.integers(2, 5))
 def test_a_masked_log_has_all_events_under_masked_queries_and_no_clicks_of_these(rows, step):
     rows = with_personal(rows, step)
