@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 from pydantic import ValidationError
 
-from queryveil.bands import bands
+from queryveil.bands import Band, bands
 from queryveil.claims import Claim, Verdict
 from queryveil.draws import drawn
 from queryveil.engines import Batches, InFiles
@@ -28,6 +28,22 @@ from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
 from queryveil.summary import markdown
 
 MANIFEST, REPORT = "manifest.json", "report.md"
+
+
+class Said(TypedDict):
+    """What a method says of a release that it makes."""
+
+    method: str
+    """Its name."""
+    parameters: Mapping[str, Any]
+    claims: Sequence[Claim]
+    """What the release promises."""
+    limits: Sequence[str]
+    """What it does not promise, in plain words."""
+    seed: int
+    """Decides all that is random but the noise of differential privacy."""
+    notes: NotRequired[Sequence[str]]
+    """Sentences for the report about what the method did."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +79,10 @@ class Release:
         events: str,
         clicks: str | None,
         *,
-        method: str,
-        parameters: Mapping[str, Any],
-        claims: Sequence[Claim],
-        limits: Sequence[str],
-        seed: int,
         users: Literal["fresh", "drop"] = "fresh",
         carried: Sequence[str] = (),
         holders: str | None = None,
-        notes: Sequence[str] = (),
+        **said: Unpack[Said],
     ) -> "Release":
         """A release of some of the log's events, under fresh user ids in random order.
 
@@ -79,18 +90,12 @@ class Release:
             log: The original log.
             events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
             clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks.
-            method: The name of the method.
-            parameters: Its parameters.
-            claims: What the release promises.
-            limits: What it does not promise, in plain words.
-            seed: Decides all that is random.
             users: Whether users stay apart under fresh ids, or are dropped.
             carried: Further columns of `events` that are released.
             holders: SQL of user_id and holder, the user under whose fresh id he is released; by default himself.
-            notes: Sentences for the report about what the method did.
+            said: What the method says of it.
         """
-        # Two releases of one log must not line up, so that draws differ by method and parameters as well.
-        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        draws = _draws(log, said)
         made = _shuffled_rows(log, events, clicks, draws, users, carried)
         schema = _schema(users, clicks is not None, carried)
         clicked = "count(url_id)" if clicks is not None else "0"
@@ -102,25 +107,18 @@ class Release:
                 f' "{made.rows}" GROUP BY query_id, event) AS kept GROUP BY query_id'
             )
         )
-        manifest = Manifest(
-            method=method,
-            parameters=dict(parameters),
-            seed=seed,
-            claims=tuple(claims),
-            limits=tuple(limits),
-            notes=tuple(notes),
-            scrub=log.facts.scrub,
-            input_fingerprint=log.fingerprint,
-            input_counts=counts_of(log),
-            counts=Counts(
+        manifest = _manifest(
+            log,
+            said,
+            schema,
+            Counts(
                 rows=n_rows,
                 events=sum(band.kept_events for band in found),
                 users=n_users if users == "fresh" else None,
                 queries=sum(band.kept_queries for band in found),
                 clicks=n_clicks,
             ),
-            bands=found,
-            columns=tuple(schema.names),
+            found,
         )
         fresh = made.fresh
         if holders is not None:
@@ -141,13 +139,8 @@ class Release:
         items: str,
         names: pa.Array,
         *,
-        method: str,
-        parameters: Mapping[str, Any],
-        claims: Sequence[Claim],
-        limits: Sequence[str],
-        seed: int,
         users: Literal["fresh", "drop"] = "fresh",
-        notes: Sequence[str] = (),
+        **said: Unpack[Said],
     ) -> "Release":
         """A release of nodes of a tree in the place of queries, under fresh user ids in random order.
 
@@ -155,15 +148,10 @@ class Release:
             log: The original log.
             items: SQL that gives event_id, user_id and node.
             names: What every node is called.
-            method: The name of the method.
-            parameters: Its parameters.
-            claims: What the release promises.
-            limits: What it does not promise, in plain words.
-            seed: Decides all that is random.
             users: Whether users stay apart under fresh ids, or are dropped.
-            notes: Sentences for the report about what the method did.
+            said: What the method says of it.
         """
-        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        draws = _draws(log, said)
         # A node takes the place of the query all the way; only its text comes from elsewhere.
         rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"
         made = _shuffled_rows(log, rows, None, draws, users, ())
@@ -173,25 +161,18 @@ class Release:
             f' (SELECT query_id, count(*) AS n FROM "{made.rows}" GROUP BY query_id) AS items'
         )
         (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
-        manifest = Manifest(
-            method=method,
-            parameters=dict(parameters),
-            seed=seed,
-            claims=tuple(claims),
-            limits=tuple(limits),
-            notes=tuple(notes),
-            scrub=log.facts.scrub,
-            input_fingerprint=log.fingerprint,
-            input_counts=counts_of(log),
-            counts=Counts(
+        manifest = _manifest(
+            log,
+            said,
+            schema,
+            Counts(
                 rows=n_rows or 0,
                 events=n_rows or 0,
                 users=n_users if users == "fresh" else None,
                 queries=n_items,
                 clicks=0,
             ),
-            bands=bands(log.frequencies()),
-            columns=tuple(schema.names),
+            bands(log.frequencies()),
         )
         ordered = log.engine.ordered(made.rows)
 
@@ -213,12 +194,7 @@ class Release:
         rows: str,
         *,
         columns: Sequence[str],
-        method: str,
-        parameters: Mapping[str, Any],
-        claims: Sequence[Claim],
-        limits: Sequence[str],
-        seed: int,
-        notes: Sequence[str] = (),
+        **said: Unpack[Said],
     ) -> "Release":
         """A release of queries, and maybe of noisy counts, that is differentially private.
 
@@ -230,12 +206,7 @@ class Release:
             rows: SQL that gives query_id, and with the columns `url` and `count` also url_id (NULL in the row of the
                 query itself) and count.
             columns: The columns of the released table, of `query`, `url` and `count`.
-            method: The name of the method.
-            parameters: Its parameters.
-            claims: What the release promises.
-            limits: What it does not promise, in plain words.
-            seed: Only told: noise is not seeded, and rows stand in the order of digests of their texts.
-            notes: Sentences for the report about what the method did.
+            said: What the method says of it.
         """
         made = f"released counts {next(_numbers)}"
         then = ("url_id",) if "url" in columns else ()
@@ -248,19 +219,13 @@ class Release:
             f" coalesce(CAST(sum(CASE WHEN {plain} THEN {counted} ELSE 0 END) AS BIGINT), 0) AS events"
             f' FROM "{made}"'
         )
-        manifest = Manifest(
-            method=method,
-            parameters=dict(parameters),
-            seed=seed,
-            claims=tuple(claims),
-            limits=tuple(limits),
-            notes=tuple(notes),
-            input_fingerprint=log.fingerprint,
-            scrub=None if log.facts.scrub is None else log.facts.scrub.untold,
-            input_counts=NOT_TOLD,
-            counts=Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_rows - n_queries),
-            bands=(),
-            columns=tuple(schema.names),
+        manifest = _manifest(
+            log,
+            said,
+            schema,
+            Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_rows - n_queries),
+            (),
+            private=True,
         )
         release = cls(manifest, schema, log.texts(made, schema), log=log)
         weakref.finalize(release, log.engine.drop, made)
@@ -272,13 +237,8 @@ class Release:
         log: QueryLog,
         texts: str,
         *,
-        method: str,
-        parameters: Mapping[str, Any],
-        claims: Sequence[Claim],
-        limits: Sequence[str],
-        seed: int,
         users: Literal["fresh", "drop"] = "fresh",
-        notes: Sequence[str] = (),
+        **said: Unpack[Said],
     ) -> "Release":
         """A release of other texts in the place of queries, under fresh user ids in random order, without clicks.
 
@@ -286,16 +246,11 @@ class Release:
             log: The original log.
             texts: The table of query_id, query, low and high: what is published in the place of a query, and a digest
                 of that. Events of other queries are left out.
-            method: The name of the method.
-            parameters: Its parameters.
-            claims: What the release promises.
-            limits: What it does not promise, in plain words.
-            seed: Decides all that is random.
             users: Whether users stay apart under fresh ids, or are dropped.
-            notes: Sentences for the report about what the method did.
+            said: What the method says of it.
         """
         engine, number = log.engine, next(_numbers)
-        draws = partial(log.secret, seed, f"{method} {json.dumps(parameters, sort_keys=True)}")
+        draws = _draws(log, said)
         published = f"published texts {number}"
         # Ids of queries are in the order of their digests, which would tell of them; what is published may be.
         engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")
@@ -312,25 +267,18 @@ class Release:
         (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')
         (n_users,) = engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
         (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')
-        manifest = Manifest(
-            method=method,
-            parameters=dict(parameters),
-            seed=seed,
-            claims=tuple(claims),
-            limits=tuple(limits),
-            notes=tuple(notes),
-            input_fingerprint=log.fingerprint,
-            scrub=log.facts.scrub,
-            input_counts=counts_of(log),
-            counts=Counts(
+        manifest = _manifest(
+            log,
+            said,
+            schema,
+            Counts(
                 rows=n_rows,
                 events=n_rows,
                 users=n_users if users == "fresh" else None,
                 queries=n_texts,
                 clicks=0,
             ),
-            bands=bands(log.frequencies()),
-            columns=tuple(schema.names),
+            bands(log.frequencies()),
         )
         release = cls(manifest, schema, log.texts(made.rows, schema, published), log=log, fresh_users=made.fresh)
         weakref.finalize(release, engine.drop, *made, published)
@@ -463,6 +411,32 @@ class Release:
                     writer.write_batch(batch.cast(schema))
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
+
+
+def _draws(log: QueryLog, said: Said) -> Callable[[str], bytes]:
+    """Keys for draws. Two releases of one log must not line up, so that they differ by method and parameters too."""
+    return partial(log.secret, said["seed"], f"{said['method']} {json.dumps(said['parameters'], sort_keys=True)}")
+
+
+def _manifest(
+    log: QueryLog, said: Said, schema: pa.Schema, counts: Counts, found: tuple[Band, ...], *, private: bool = False
+) -> Manifest:
+    """The manifest of a release in the making; of a private one it tells nothing exact of the log."""
+    scrub = log.facts.scrub
+    return Manifest(
+        method=said["method"],
+        parameters=dict(said["parameters"]),
+        seed=said["seed"],
+        claims=tuple(said["claims"]),
+        limits=tuple(said["limits"]),
+        notes=tuple(said.get("notes", ())),
+        scrub=scrub.untold if private and scrub is not None else scrub,
+        input_fingerprint=log.fingerprint,
+        input_counts=NOT_TOLD if private else counts_of(log),
+        counts=counts,
+        bands=found,
+        columns=tuple(schema.names),
+    )
 
 
 def counts_of(log: QueryLog) -> Counts:

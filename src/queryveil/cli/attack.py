@@ -16,15 +16,7 @@ def attack(
     reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
-    user_map: Annotated[
-        str | None,
-        typer.Option(
-            "--user-map",
-            metavar="FILE",
-            help="Who is who in the release, as 'anonymize --user-map' wrote it; many attacks need it.",
-            show_default=False,
-        ),
-    ] = None,
+    user_map: options.UserMap = None,
     m: Annotated[str, typer.Option("-m", metavar="M,...", help="Queries of a person that the attacker saw.")] = (
         "1,2,3,4,5"
     ),
@@ -40,14 +32,7 @@ def attack(
             show_default=False,
         ),
     ] = None,
-    knowledge: Annotated[
-        str | None,
-        typer.Option(
-            "--knowledge",
-            help="The directory that the release was made with, if it does not lie here.",
-            show_default=False,
-        ),
-    ] = None,
+    knowledge: options.KnowledgeOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -59,14 +44,15 @@ def attack(
     from queryveil.attacks import attack as run
     from queryveil.attacks.known import check_known
     from queryveil.ingest import read_log
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import known_as, open_knowledge
     from queryveil.release import Release, with_user_map
 
     numbers, way = _numbers(m), check_known(known)
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
     if knowledge is not None:
-        open_knowledge(knowledge)  # methods know it by its name from now on
+        open_knowledge(knowledge)
+        known_as(str(attacked.manifest.parameters.get("knowledge")), knowledge)
     log = reader(original)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)

@@ -17,15 +17,7 @@ def evaluate(
     reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
-    user_map: Annotated[
-        str | None,
-        typer.Option(
-            "--user-map",
-            metavar="FILE",
-            help="Who is who in the release, as 'anonymize --user-map' wrote it; SRP and L need it.",
-            show_default=False,
-        ),
-    ] = None,
+    user_map: options.UserMap = None,
     knowledge: Annotated[
         str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
     ] = "wordnet",

@@ -58,6 +58,16 @@ KnowledgeOf = Annotated[
     ),
 ]
 
+UserMap = Annotated[
+    str | None,
+    typer.Option(
+        "--user-map",
+        metavar="FILE",
+        help="Who is who in the release, as 'anonymize --user-map' wrote it; much cannot be told without it.",
+        show_default=False,
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
