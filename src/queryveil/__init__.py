@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from queryveil.attacks import attack
+    from queryveil.comparison import compare
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
     from queryveil.evaluation import evaluate
@@ -66,6 +67,7 @@ __all__ = [
     "Zealous",
     "attack",
     "build_directory",
+    "compare",
     "evaluate",
     "explain",
     "generate",
@@ -99,6 +101,7 @@ _HOMES = {
     "Zealous": "methods",
     "attack": "attacks",
     "build_directory": "knowledge.directory",
+    "compare": "comparison",
     "evaluate": "evaluation",
     "explain": "explanation",
     "generate": "synth",

@@ -19,6 +19,7 @@ VERBS = (
     "verify",
     "attack",
     "evaluate",
+    "compare",
     "explain",
     "link",
     "knowledge",

@@ -14,6 +14,7 @@ import typer
 from queryveil.cli import (
     anonymize,
     attack,
+    compare,
     concepts,
     directory,
     evaluate,
@@ -50,6 +51,7 @@ def build(words: list[str]) -> typer.Typer:
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
     app.command("attack")(options.reads_log(attack.attack))
+    app.command("compare")(options.reads_log(compare.compare))
     app.command("explain")(options.reads_log(explain.explain))
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
     app.command("evaluate")(options.reads_log(evaluate.evaluate))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -97,6 +97,8 @@ WorkDir = Annotated[
         rich_help_panel="Engine",
     ),
 ]
+
+N = TypeVar("N", int, float)
 
 Reader = Callable[[Sequence[str]], "LocalLog"]
 """Reads a log as the options say."""
@@ -193,7 +195,7 @@ def _read(
 
     shared: dict[str, Any] = {
         "format": format,
-        "columns": _mapping("--columns", columns.split(",") if columns else [], _PAIRS),
+        "columns": _mapped(columns),
         "encoding": encoding,
     }
     log: QueryLog
@@ -224,6 +226,31 @@ def _read(
         rows = "1 row" if count == 1 else f"{count:,} rows"
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.facts.bad_rows.first[kind]}.", err=True)
     return log
+
+
+def reread(reader: Reader, paths: Sequence[str]) -> Callable[[], "LocalLog"]:
+    """Reads a log once more as the options say, silently; another process can be told to."""
+    return partial(_reread, tuple(paths), **reader.keywords)  # type: ignore[attr-defined]
+
+
+def _reread(paths: Sequence[str], *, columns: str | None, **given: Any) -> "LocalLog":
+    from queryveil.ingest import read_log
+
+    log: LocalLog = read_log(list(paths), columns=_mapped(columns), **given)
+    return log
+
+
+def _mapped(columns: str | None) -> dict[str, str]:
+    return _mapping("--columns", columns.split(",") if columns else [], _PAIRS)
+
+
+def numbers(option: str, given: str, kind: type[N]) -> list[N]:
+    """Numbers with commas between them."""
+    try:
+        return [kind(part) for part in given.split(",")]
+    except ValueError:
+        noun = "whole numbers" if kind is int else "numbers"
+        raise QueryveilError(f"{option} takes {noun} with commas between them. Got '{given}' instead.") from None
 
 
 def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:

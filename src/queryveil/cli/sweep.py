@@ -2,14 +2,11 @@
 
 import json
 from itertools import product
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError
-
-N = TypeVar("N", int, float)
 
 
 def sweep(
@@ -51,8 +48,8 @@ def sweep(
     from queryveil.methods import Affinity
     from queryveil.sweeps import sweep as make
 
-    ks = None if k is None else _numbers("-k", k, int)
-    thetas = _numbers("--theta", theta, float)
+    ks = None if k is None else options.numbers("-k", k, int)
+    thetas = options.numbers("--theta", theta, float)
     rest = {
         "min_users": min_users,
         "min_term_users": min_term_users,
@@ -92,11 +89,3 @@ def sweep(
     if chart is not None:
         parts.append(f"Drawn in {chart}.")
     options.tables(*parts)
-
-
-def _numbers(option: str, given: str, kind: type[N]) -> list[N]:
-    try:
-        return [kind(part) for part in given.split(",")]
-    except ValueError:
-        noun = "whole numbers" if kind is int else "numbers"
-        raise QueryveilError(f"{option} takes {noun} with commas between them. Got '{given}' instead.") from None

@@ -16,6 +16,7 @@ from queryveil.knowledge.links import Coverage, Links
 from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
 from queryveil.knowledge.taxonomy import Taxonomy
 from queryveil.log import QueryLog, local
+from queryveil.sharing import shared
 
 __all__ = [
     "Clicks",
@@ -111,11 +112,18 @@ def link(
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
     if not 1 <= categories <= MOST_CATEGORIES:
         raise QueryveilError(f"The number of categories must be from 1 to {MOST_CATEGORIES}. Got {categories} instead.")
-    queries = local(log, "Linking").query_text
-    if linker == "domains":
-        hosts_needed(base)
-        queries = (resolver or Clicks()).resolve(log, progress)
-    return link_texts(queries, base, linker, categories=categories, min_confidence=min_confidence)
+    here = local(log, "Linking")
+
+    def found() -> Links:
+        queries = here.query_text
+        if linker == "domains":
+            hosts_needed(base)
+            queries = (resolver or Clicks()).resolve(log, progress)
+        return link_texts(queries, base, linker, categories=categories, min_confidence=min_confidence)
+
+    if resolver is not None:
+        return found()
+    return shared(here, ("links", base.name, base.folder, linker, categories, min_confidence), found)
 
 
 def link_texts(

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from queryveil.errors import QueryveilError
 from queryveil.kernels.semantic import ONE
 from queryveil.knowledge import Links
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures.records import records
 from queryveil.methods.interests import Interests, distances, interests_of
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release
+from queryveil.sharing import shared
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -63,6 +64,12 @@ def user_clusters(
     for name, value in (("most", most), ("sample", sample), ("clusters", clusters)):
         if value is not None and value < 2:
             raise QueryveilError(f"The '{name}' parameter of user_clusters must be at least 2. Got {value} instead.")
+    # The clusters hold on to the links, so that no others come to have the same id.
+    decides = ("clusters of users", id(links), clusters, most, sample, seed)
+    return shared(here, decides, lambda: _clustered(here, links, clusters, most, sample, seed))
+
+
+def _clustered(here: LocalLog, links: Links, clusters: int | None, most: int, sample: int, seed: int) -> UserClusters:
     interests = interests_of(Searches.of(here), links)
     users = np.flatnonzero(np.diff(interests.start))
     if len(users) < 2:

@@ -23,6 +23,7 @@ from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
+from queryveil.sharing import shared
 
 MOST_SHOWN = 10
 """How many affine queries or concepts `explain` names."""
@@ -107,7 +108,8 @@ class Affinity(Method):
     def _choose(self, log: QueryLog) -> tuple[int, int]:
         """Make `affine`, the queries to release; tell the users a concept has at least, and how many concepts are."""
         if isinstance(log, LocalLog):
-            candidates = Candidates(self, log)
+            decides = (self.min_users or default_min_users(log, self.k), self.min_term_users, self.min_query_users)
+            candidates = shared(log, ("candidates", *decides, self.max_new_users), lambda: Candidates(self, log))
             ((_, _, kept),) = candidates.released([self.k], [self.theta])
             log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
             return candidates.min_users, len(candidates.concepts)

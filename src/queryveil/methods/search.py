@@ -9,7 +9,7 @@ from pydantic import Field
 
 from queryveil.errors import QueryveilError
 from queryveil.kernels.groups import RECORD
-from queryveil.knowledge import Clicks, Remote, Resolver, Sites, hosts_needed, link, open_knowledge
+from queryveil.knowledge import Remote, Resolver, Sites, hosts_needed, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation import Microaggregation
 from queryveil.release import Release
@@ -56,7 +56,7 @@ class Search(Microaggregation):
                 raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
             return self.release_by_tables(log, self.knowledge, "domains", 1, seed=seed)
         here = local(log, "Another resolver than clicks")
-        resolver: Resolver = Sites(base) if self.resolver == "sites" else Clicks()
+        resolver: Resolver | None = Sites(base) if self.resolver == "sites" else None
         if self.send_queries_to is not None and self.cache is not None:
             resolver = Remote(self.send_queries_to, self.cache)
         links = link(here, base, "domains", resolver=resolver)

@@ -1,0 +1,170 @@
+"""queryveil compare: all methods on one log."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.comparison import Board, Comparison
+
+_SIGNS = {"waiting": "·", "at work": "▸", "done": "✓", "empty": "∅", "failed": "✗"}
+_COLUMNS = ("release", "queries", "tail", "interests", "terms", "risk")
+
+
+def compare(
+    reader: options.Reader,
+    log: options.Logs,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="The folder for cells, tables and the report.", show_default=False
+        ),
+    ],
+    methods: Annotated[str, typer.Option("--methods", metavar="NAME,...", help="Which methods, or all.")] = "all",
+    k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Values of k, for methods with one.")] = (
+        "2,5,10,20"
+    ),
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", metavar="E,...", help="Values of epsilon, for methods with one.")
+    ] = "1,10",
+    knowledge: Annotated[
+        str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
+    ] = "wordnet",
+    directory: Annotated[
+        str | None,
+        typer.Option(
+            "--directory", help="A directory that was built, where search looks sites up.", show_default=False
+        ),
+    ] = None,
+    tests: Annotated[
+        int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
+    ] = 2_000,
+    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random but private noise.")] = 0,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=2, help="How many cells at a time; each holds the log in memory.")
+    ] = 2,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a comparison of another log, seed or version.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
+
+    A cell is stored when it is finished: a run that was stopped goes on where it was. The folder tells of the log, and
+    is for those who may see that.
+    """
+    from queryveil.comparison import compare as run
+    from queryveil.comparison import grid
+    from queryveil.ingest import read_log
+    from queryveil.knowledge import open_knowledge
+
+    ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
+    named = None if methods == "all" else [name.strip() for name in methods.split(",")]
+    for place in (knowledge, directory):
+        if place is not None:
+            open_knowledge(place)
+    grid(named, ks=ks, epsilons=epsilons)
+    if min(ks) < 2:
+        raise QueryveilError(f"-k takes whole numbers of at least 2. Got '{k}' instead.")
+    read = reader(log)
+    with _live() as watch:
+        found = run(
+            read,
+            output,
+            methods=named,
+            ks=ks,
+            epsilons=epsilons,
+            knowledge=knowledge,
+            directory=directory,
+            tests=tests,
+            seed=seed,
+            read=read_log,
+            again=options.reread(reader, log) if processes == 2 else None,
+            overwrite=overwrite,
+            watch=watch,
+        )
+    if as_json:
+        said = {
+            "fingerprint": found.fingerprint,
+            "seed": found.seed,
+            "cells": [asdict(cell) for cell in found.cells],
+            "rows": [asdict(row) for row in found.rows],
+            "frontiers": [asdict(frontier) for frontier in found.frontiers],
+            "recommendations": [asdict(one) for one in found.recommendations],
+        }
+        typer.echo(json.dumps(said, indent=2))
+        return
+    options.tables(*_parts(found), f"\nEvery number is in {output}/measures.parquet and {output}/measures.csv.")
+
+
+@contextmanager
+def _live() -> Iterator[Any]:
+    """A table on the terminal that shows how far every method is; nothing where stderr is no terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    boards: list[Board] = []
+    with Live(
+        get_renderable=lambda: _board(boards[0]) if boards else "",
+        console=console,
+        transient=True,
+        refresh_per_second=4,
+    ):
+        yield boards.append
+
+
+def _board(board: "Board") -> Any:
+    from rich.table import Table
+
+    states = [board.state(place) for place in range(len(board.cells))]
+    ended = sum(state not in ("waiting", "at work") for state in states)
+    table = Table.grid(padding=(0, 2))
+    table.title = f"Comparing: {ended} of {len(states)} releases"
+    for method in dict.fromkeys(cell.method for cell in board.cells):
+        mine = [place for place, cell in enumerate(board.cells) if cell.method == method]
+        now = next((board.cells[place].name for place in mine if states[place] == "at work"), "")
+        table.add_row(method, " ".join(_SIGNS[states[place]] for place in mine), now)
+    return table
+
+
+def _parts(found: "Comparison") -> list[Any]:
+    on = {name for frontier in found.frontiers for name in frontier.cells}
+    rows = []
+    for cell in found.cells:
+        if cell.status != "done":
+            continue
+        kept, risk = found.kept(cell.name), found.risk(cell.name)
+        rows.append(
+            (
+                cell.name + (" *" if cell.name in on else ""),
+                *(_share(kept[name]) for name in ("distinct queries", "tail", "interests", "terms")),
+                _share(risk),
+            )
+        )
+    parts: list[Any] = [options.table("What is kept, and how likely a person is found", _COLUMNS, rows)]
+    parts += [
+        "queries: distinct ones that are kept; tail: the same of those of fewer than 5 users; interests: what is left"
+        " of users' (SRP, level 1); terms: what is left of their certainty (1 - NCP); risk: the chance that a record is"
+        " linked to its person.",
+        "* no other release keeps more at no more risk, in distinct queries, interests or terms.\n",
+    ]
+    wrong = [cell for cell in found.cells if cell.status != "done" or not cell.holds]
+    for why in dict.fromkeys(cell.why for cell in wrong):
+        parts.append(f"{'; '.join(cell.name for cell in wrong if cell.why == why)}: {why}")
+    parts += [f"\n{one.aim}: {one.cell or 'none'}. {one.reason}" for one in found.recommendations]
+    return parts
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
