@@ -22,7 +22,7 @@ def tables_in(folder) -> int:
 @needs_spark
 def test_a_lost_worker_does_not_lose_the_job(tmp_path):
     log = tmp_path / "log.tsv"
-    rows = [row for row in some_rows(3000, seed=4) if row.query and row.time]
+    rows = [row for row in some_rows(1000, seed=4) if row.query and row.time]
     lines = [f"{row.user}\t{row.query}\t{row.time}\t{row.rank or ''}\t{row.url or ''}\n" for row in rows]
     log.write_text("AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n" + "".join(lines))
     work = tmp_path / "work"
