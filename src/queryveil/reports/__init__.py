@@ -1,0 +1,5 @@
+"""Reports: one HTML file for a release or a comparison, which opens without a network."""
+
+from queryveil.reports.releases import Report, check_place, release_page, report
+
+__all__ = ["Report", "check_place", "release_page", "report"]
