@@ -57,6 +57,10 @@ class Browser:
         """A command of the DevTools protocol."""
         return self._post("goog/cdp/execute", cmd=command, params=given)
 
+    def alert(self):
+        """The text of the dialogue that the page opened."""
+        return ask(f"{self._at}/alert/text")
+
     def logged(self, kind):
         """What was logged since the last time: by the page (`browser`), or about it (`performance`)."""
         return [entry["message"] for entry in self._post("se/log", type=kind)]

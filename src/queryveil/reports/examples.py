@@ -111,5 +111,5 @@ def shape(text: str, known: set[str], *, whole: bool) -> str:
 
 
 def _hidden(word: str) -> str:
-    first = "#" if word[0].isdigit() else word[0]
+    first = "#" if word[0].isdigit() else word[0] if len(word) > 1 else "·"
     return first + "·" * min(len(word) - 1, _LETTERS)

@@ -107,7 +107,7 @@ def _shown(text: object) -> str:
 
 def _whole(text: str) -> str:
     """Text in which a number stays with its unit."""
-    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
 
 
 def _code(sentence: object) -> Markup:
