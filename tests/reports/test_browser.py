@@ -2,7 +2,10 @@ import time
 
 import pytest
 
+from queryveil.reports import comparison_page
 from tests.reports.browser import CHROMIUM, DRIVER, browser
+from tests.reports.compared import made_up
+from tests.reports.conftest import HOSTILE
 
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
 
@@ -13,11 +16,15 @@ def chromium():
         yield found
 
 
-@pytest.fixture(params=["release", "hostile"])
-def page(request):
-    if request.param == "hostile":
+@pytest.fixture(params=["release", "hostile release", "comparison", "hostile comparison"])
+def page(request, tmp_path):
+    if request.param == "release":
+        return request.getfixturevalue("reported")[2]
+    if request.param == "hostile release":
         return request.getfixturevalue("hostile_page")
-    return request.getfixturevalue("reported")[2]
+    path = tmp_path / "comparison.html"
+    path.write_text(comparison_page(made_up(" ".join(HOSTILE) if "hostile" in request.param else "")))
+    return path
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryveil.reports.page import Figure, inert_json, render
+from queryveil.reports.page import Drawing, Figure, inert_json, render
 from tests.reports.html import Page
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -19,7 +19,9 @@ def test_json_in_a_page_reads_the_same_and_cannot_leave_its_element(value):
 
 
 def figure(text):
-    return Figure("one", text, ((text, {"description": text}),), (("dot main", text),), (text, "n"), ((text, "1"),))
+    return Figure(
+        "one", text, (Drawing(text, {"description": text}, text),), (("dot main", text),), (text, "n"), ((text, "1"),)
+    )
 
 
 def page(text="</script><b>"):

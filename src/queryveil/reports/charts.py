@@ -14,7 +14,7 @@ from queryveil.attacks.finding import estimated, shown
 from queryveil.attacks.run import QUESTIONS
 from queryveil.bands import Band
 from queryveil.evaluation import Measured
-from queryveil.reports.page import Figure
+from queryveil.reports.page import Drawing, Figure
 from queryveil.reports.words import GROUPS
 from queryveil.summary import share
 
@@ -84,7 +84,7 @@ def kept(bands: Sequence[Band]) -> Figure:
     return Figure(
         "kept",
         caption,
-        (("", drawn(caption, height, bars, numbers, *_labels(values, height, "label", "size"))),),
+        (Drawing("", drawn(caption, height, bars, numbers, *_labels(values, height, "label", "size"))),),
         (("bar main", "distinct queries"), ("bar other", "events")),
         ("issued by", "distinct queries", "kept", "share", "events", "kept", "share"),
         tuple(
@@ -114,7 +114,7 @@ def utility(measured: Sequence[Measured]) -> Figure:
     ):
         known = [one for one in some if one.value is not None]
         if known:
-            drawings.append((GROUPS.get(group, group.capitalize()), _beside(known)))
+            drawings.append(Drawing(GROUPS.get(group, group.capitalize()), _beside(known)))
     return Figure(
         "utility",
         _losses(measured),
@@ -208,7 +208,7 @@ def attacks(found: Findings) -> Figure:
     for question in QUESTIONS:
         some = [finding for finding in found.findings if finding.question == question and finding.unit != "accounts"]
         if some:
-            drawings.append((question.capitalize(), _intervals(some)))
+            drawings.append(Drawing(question.capitalize(), _intervals(some)))
     won = sum(finding.succeeds for finding in found.findings)
     caption = f"{won} of {len(found.findings)} attacks do better than guessing and their control."
     if not found.findings:

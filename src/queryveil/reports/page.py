@@ -7,12 +7,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from queryveil.text.show import printable
+
+
+class Drawing(NamedTuple):
+    """One of the drawings of a figure."""
+
+    title: str
+    """May be empty."""
+    chart: dict[str, Any]
+    """Altair's chart as plain values."""
+    note: str = ""
+    """What it shows, if the caption of the figure does not say so."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,7 @@ class Figure:
     Attributes:
         name: Its anchor in the page.
         caption: The main finding in a sentence or two, which also stands for the drawings where they are not seen.
-        drawings: Altair's charts as plain values, each under a title of its own, which may be empty.
+        drawings: What is drawn.
         keys: What marks mean: the kind of mark and its meaning.
         head: The columns of the data table.
         rows: Its rows.
@@ -33,7 +44,7 @@ class Figure:
 
     name: str
     caption: str
-    drawings: tuple[tuple[str, dict[str, Any]], ...]
+    drawings: tuple[Drawing, ...]
     keys: tuple[tuple[str, str], ...]
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -54,7 +65,7 @@ def render(template: str, figures: Sequence[Figure], **given: object) -> str:
     environment.filters.update(code=_code, shown=_shown)
     style = _source(environment, "style.css")
     script = f"{_library()}\n{_source(environment, 'page.js')}"
-    charts = {f"{figure.name}-{i}": spec for figure in figures for i, (_, spec) in enumerate(figure.drawings)}
+    charts = {f"{figure.name}-{i}": drawing.chart for figure in figures for i, drawing in enumerate(figure.drawings)}
     policy = {
         "default-src": "'none'",
         "script-src": _hash(script),
