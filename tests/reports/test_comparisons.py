@@ -42,6 +42,14 @@ def test_the_frontier_is_told_by_its_ends():
     assert re.search(rf"The frontier goes from {re.escape(least)} \(.*to {re.escape(most)} \(", text)
 
 
+def test_what_keeps_nothing_is_not_named_on_the_frontier():
+    comparison = made_up()
+    nothing = comparison.cells[1].name
+    comparison.found[nothing] = (0.0, -1.0)
+    assert comparison.frontiers[0].cells[0] == nothing
+    assert f"from {nothing} (" not in Page(comparison_page(comparison)).text
+
+
 def test_a_refuted_release_is_named_on_top():
     comparison = made_up()
     wrong = replace(comparison.cells[3], holds=False)

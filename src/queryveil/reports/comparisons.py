@@ -111,12 +111,13 @@ def _frontiers(comparison: "Comparison") -> Figure:
     drawings = []
     for frontier in comparison.frontiers:
         if frontier.points:
-            first, last = frontier.cells[0], frontier.cells[-1]
-            told = f"The frontier goes from {_point(frontier, first)} to {_point(frontier, last)}."
+            first, *_, last = _useful(frontier) * 2
+            told = f"The frontier goes from {_point(frontier, first)} to {_point(frontier, last)}:"
             if first == last:
-                told = f"No other release comes up to {_point(frontier, first)}."
+                told = f"No other release comes up to {_point(frontier, first)}:"
             chart = _scattered(comparison, frontier, looks)
-            drawings.append(Drawing(f"Risk against {frontier.utility}", chart, told))
+            listed = tuple(_point(frontier, name) for name in _useful(frontier))
+            drawings.append(Drawing(f"Risk against {frontier.utility}", chart, told, listed))
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
     return Figure(
         "frontier",
@@ -133,6 +134,11 @@ def _frontiers(comparison: "Comparison") -> Figure:
     )
 
 
+def _useful(frontier: "Frontier") -> list[str]:
+    """Those on the frontier that keep anything, if any does."""
+    return [name for name in frontier.cells if frontier.points[name][0] > 0] or list(frontier.cells)
+
+
 def _point(frontier: "Frontier", cell: str) -> str:
     kept, risk = frontier.points[cell]
     return f"{cell} ({number(kept, True)} kept, risk {number(risk, True)})"
@@ -142,6 +148,7 @@ def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[st
     import altair as alt
 
     of = {cell.name: cell for cell in comparison.cells}
+    named = _useful(frontier)
     values: list[dict[str, Any]] = []
     for name, (kept, risk) in frontier.points.items():
         colour = f"var(--{looks[of[name].method][0]})"
@@ -154,6 +161,7 @@ def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[st
                 "told": number(kept, True),
                 "found": number(risk, True),
                 "frontier": "yes" if name in frontier.cells else "no",
+                "label": named.index(name) + 1 if name in named else 0,
                 "stroke": colour,
                 "fill": "var(--page)" if of[name].parameters.get("users") == "drop" else colour,
             }
@@ -171,10 +179,10 @@ def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[st
     y = alt.Y(
         "risk:Q",
         title="risk →",
-        scale=alt.Scale(domain=[-0.04 * high, high], nice=False),
+        scale=alt.Scale(domain=[-0.11 * high, high], nice=False),
         axis=alt.Axis(format="~%", tickCount=5),
     )
-    line = [{"kept": kept, "risk": risk} for kept, risk in (frontier.points[name] for name in frontier.cells)]
+    line = [{"kept": kept, "risk": risk} for kept, risk in (frontier.points[name] for name in named)]
     base = alt.Chart({"values": values})
     points = base.mark_point(size=85, opacity=1, strokeWidth=1.8).encode(
         x=x,
@@ -192,17 +200,11 @@ def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[st
         ],
     )
     lines = alt.Chart({"values": line}).mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5, opacity=0.9)
-    best = base.transform_filter("datum.frontier === 'yes'")
-    # What is below and right of the frontier is empty, so that there is room for names.
-    names_of = [
-        best.transform_filter(f"datum.kept {'<=' if align == 'left' else '>'} {0.6 * wide}")
-        .mark_text(align=align, dx=8 if align == "left" else -2, dy=13, fontSize=11, color=INK)
-        .encode(x=x, y=y, text="name:N")
-        for align in ("left", "right")
-    ]
-    chart = alt.layer(lines.encode(x=x, y=y, order="risk:Q"), points, *names_of).properties(
-        width="container", height=340
-    )
+    # Names would cover each other, so that points are numbered and named below.
+    numbers = base.transform_filter("datum.label > 0").mark_text(dx=7, dy=11, fontSize=11, color=INK)
+    chart = alt.layer(
+        lines.encode(x=x, y=y, order="risk:Q"), points, numbers.encode(x=x, y=y, text="label:N")
+    ).properties(width="container", height=340)
     return finished(chart, "")
 
 
@@ -232,8 +234,8 @@ def _bands(comparison: "Comparison") -> Figure | None:
         f" {number(lines[best][0], True)}."
     )
     if without:
-        releases = "release publishes" if without == 1 else "releases publish"
-        caption += f" {without} {releases} no query as it was typed, and are not here."
+        what = "release publishes" if without == 1 else "releases publish"
+        caption += f" {without} {what} no query of the log as it was typed."
     columns = [band.label.removesuffix("s").removesuffix(" user") for band in bands]
     values = [
         {"line": name, "column": column, "value": value, "told": number(value, True), "text": _whole(value)}
@@ -250,7 +252,7 @@ def _bands(comparison: "Comparison") -> Figure | None:
             ),
         ),
         (),
-        ("release", *(f"{column} users" for column in columns)),
+        ("release", *(band.label for band in bands)),
         tuple((name, *(number(value, True) for value in known)) for name, known in lines.items()),
     )
 

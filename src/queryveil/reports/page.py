@@ -24,6 +24,8 @@ class Drawing(NamedTuple):
     """Altair's chart as plain values."""
     note: str = ""
     """What it shows, if the caption of the figure does not say so."""
+    points: tuple[str, ...] = ()
+    """The names of what is numbered in it."""
 
 
 @dataclass(frozen=True)

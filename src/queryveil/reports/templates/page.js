@@ -10,10 +10,10 @@
   Promise.all(Object.entries(specs).map(draw)).then(() => {
     document.documentElement.dataset.drawn = "yes";
   });
-  // On paper nothing unfolds.
+  // On paper nothing unfolds; tables of many pages stay away.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open], .long)")];
     folded.forEach((one) => (one.open = true));
   });
   addEventListener("afterprint", () => folded.forEach((one) => (one.open = false)));
