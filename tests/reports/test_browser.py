@@ -16,15 +16,23 @@ def chromium():
         yield found
 
 
+@pytest.fixture(scope="module")
+def comparisons(tmp_path_factory):
+    """The page of a comparison, and of one with hostile text wherever text can stand."""
+    folder = tmp_path_factory.mktemp("comparisons")
+    pages = {"comparison": made_up(), "hostile comparison": made_up(" ".join(HOSTILE))}
+    for name, comparison in pages.items():
+        (folder / f"{name}.html").write_text(comparison_page(comparison))
+    return {name: folder / f"{name}.html" for name in pages}
+
+
 @pytest.fixture(params=["release", "hostile release", "comparison", "hostile comparison"])
-def page(request, tmp_path):
+def page(request):
     if request.param == "release":
         return request.getfixturevalue("reported")[2]
     if request.param == "hostile release":
         return request.getfixturevalue("hostile_page")
-    path = tmp_path / "comparison.html"
-    path.write_text(comparison_page(made_up(" ".join(HOSTILE) if "hostile" in request.param else "")))
-    return path
+    return request.getfixturevalue("comparisons")[request.param]
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -118,7 +118,7 @@ def test_every_method_is_told_in_plain_words():
         (qv.Equality(k=3, users="drop"), "It does not tell which searches were one person's."),
         (qv.Wngen(k=3), "It holds no queries."),
         (qv.Odp(k=3), "At least 3 people with similar interests share one record"),
-        (qv.Hash(), "This is not anonymous"),
+        (qv.Hash(), "This release is not anonymous"),
         (qv.Rules(max_characters=50), "It holds the queries that pass a list of rules"),
         (qv.DpSet(epsilon=50.0, delta=0.1), "random noise"),
     ],

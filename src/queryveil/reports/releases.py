@@ -11,6 +11,7 @@ import pyarrow as pa
 from queryveil import __version__
 from queryveil.attacks import Findings, attack
 from queryveil.bands import Band
+from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
 from queryveil.evaluation import Evaluation, evaluate
 from queryveil.files import LocalFolder, check_file, write_whole
@@ -128,6 +129,7 @@ def release_page(found: Report, manifest: Manifest, bands: Sequence[Band], shown
         kept_rows=kept_rows(manifest),
         scrub_rows=scrub_rows(manifest),
         private=is_private(manifest),
+        hashed=any(isinstance(claim, HashedWords) for claim in manifest.claims),
         summary=(first, [_answer(answer) for answer in answers], last),
         skipped=found.findings.skipped,
         examples=shown,
@@ -186,7 +188,7 @@ def commands(manifest: Manifest, seed: int) -> list[str]:
     if not manifest.table.endswith(".parquet") and manifest.table:
         made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
     return [
-        f"pip install 'queryveil[attack]=={__version__}'",
+        f"pip install 'queryveil[{'attack,dp' if is_private(manifest) else 'attack'}]=={__version__}'",
         f"{' '.join(made)} -o release{known}",
         "queryveil verify release --original LOG",
         f"queryveil evaluate {again}",
