@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from queryveil.neighbourhoods import neighbourhood
     from queryveil.profiles import profile
     from queryveil.release import Release
+    from queryveil.reports import report
     from queryveil.scrubbing import scrub
     from queryveil.sweeps import sweep
     from queryveil.synth import generate
@@ -76,6 +77,7 @@ __all__ = [
     "open_knowledge",
     "profile",
     "read_log",
+    "report",
     "scrub",
     "sweep",
     "verify",
@@ -110,6 +112,7 @@ _HOMES = {
     "open_knowledge": "knowledge",
     "profile": "profiles",
     "read_log": "ingest",
+    "report": "reports",
     "scrub": "scrubbing",
     "sweep": "sweeps",
     "verify": "verifier",

@@ -44,6 +44,7 @@ KNOWN = (1, 3, 5)
 
 _SETTINGS, _CELLS = "comparison.json", "cells"
 _TABLES = ("measures.parquet", "measures.csv")
+REPORT = "report.html"
 _SLOW = ("poblete", "mdav", "search", "odp", "affinity")
 """Methods to begin with, so that two processes end at about the same time."""
 
@@ -224,7 +225,7 @@ class Comparison:
             if kept is not None and risk is not None:
                 points[cell.name] = (kept, risk)
         best: list[str] = []
-        most = -1.0
+        most = 0.0  # who keeps nothing has nothing to compare
         for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
             if kept > most:
                 best.append(found)
@@ -467,7 +468,7 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
                 f"{place} holds a comparison of another log, seed or version; name another folder, or replace it with "
                 "--overwrite."
             )
-        for old in (*(place / _CELLS).glob("*.json"), *(place / name for name in _TABLES)):
+        for old in (*(place / _CELLS).glob("*.json"), *(place / name for name in (*_TABLES, REPORT))):
             old.unlink(missing_ok=True)
     elif place.exists() and any(place.iterdir()):
         raise QueryveilError(f"{place} exists already and is no comparison; name another folder.")

@@ -24,6 +24,7 @@ from queryveil.cli import (
     neighbours,
     options,
     profile,
+    report,
     reproduce,
     sweep,
     synth,
@@ -55,6 +56,7 @@ def build(words: list[str]) -> typer.Typer:
     app.command("explain")(options.reads_log(explain.explain))
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
     app.command("evaluate")(options.reads_log(evaluate.evaluate))
+    app.command("report")(options.reads_log(report.report))
     app.command("link")(options.reads_log(link.link))
     app.add_typer(_group("knowledge", show=knowledge.show), help="Look into a knowledge base.")
     app.add_typer(_group("directory", build=directory.build), help="Make a knowledge base of a web directory's dump.")

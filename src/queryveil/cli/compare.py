@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,10 +61,12 @@ def compare(
     A cell is stored when it is finished: a run that was stopped goes on where it was. The folder tells of the log, and
     is for those who may see that.
     """
+    from queryveil.comparison import REPORT, grid
     from queryveil.comparison import compare as run
-    from queryveil.comparison import grid
+    from queryveil.files import write_whole
     from queryveil.ingest import read_log
     from queryveil.knowledge import open_knowledge
+    from queryveil.reports import comparison_page
 
     ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]
@@ -90,6 +93,7 @@ def compare(
             overwrite=overwrite,
             watch=watch,
         )
+    write_whole(Path(output) / REPORT, comparison_page(found).encode())
     if as_json:
         said = {
             "fingerprint": found.fingerprint,
@@ -101,7 +105,10 @@ def compare(
         }
         typer.echo(json.dumps(said, indent=2))
         return
-    options.tables(*_parts(found), f"\nEvery number is in {output}/measures.parquet and {output}/measures.csv.")
+    options.tables(
+        *_parts(found),
+        f"\nTo read: {output}/report.html. Every number: {output}/measures.parquet, {output}/measures.csv.",
+    )
 
 
 @contextmanager

@@ -1,0 +1,45 @@
+"""queryveil report: what there is to know of a release, as one page."""
+
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def report(
+    reader: options.Reader,
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    original: options.Original,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The file to write, ending with .html.", show_default=False)
+    ],
+    user_map: options.UserMap = None,
+    knowledge: options.KnowledgeOf = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
+) -> None:
+    """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
+
+    The report tells of the log, so it is for those who may see that, and is never written into the release. Exits with
+    1 if the release is refuted; the report is written all the same, and says so.
+    """
+    from queryveil.ingest import read_log
+    from queryveil.release import Release, with_user_map
+    from queryveil.reports import check_place
+    from queryveil.reports import report as write
+
+    made = Release.load(release)
+    check_place(output, made, overwrite=overwrite)  # before the log is read
+    log = reader(original)
+    if user_map is not None:
+        made = with_user_map(made, log, user_map)
+    with options.steps("Reporting") as tell:
+        found = write(made, log, output, knowledge=knowledge, seed=seed, read=read_log, overwrite=overwrite, tell=tell)
+    verdicts, tried = found.verification.verdicts, found.findings.findings
+    typer.echo(
+        f"{sum(verdict.holds for verdict in verdicts)} of {len(verdicts)} checks hold;"
+        f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks do better than guessing."
+    )
+    typer.echo(f"Written to {output}; it tells of the log, and is for those who may see that.")
+    raise typer.Exit(0 if found.verification.holds else 1)

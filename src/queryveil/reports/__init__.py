@@ -1,0 +1,6 @@
+"""Reports: one HTML file for a release or a comparison, which opens without a network."""
+
+from queryveil.reports.comparisons import comparison_page
+from queryveil.reports.releases import Report, check_place, release_page, report
+
+__all__ = ["Report", "check_place", "comparison_page", "release_page", "report"]

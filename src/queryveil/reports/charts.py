@@ -1,0 +1,395 @@
+"""Charts of a release: rows with a label above each, so that they are read on a phone as well.
+
+Colours are variables of the page's style, which gives them values for light, dark and print. Marks differ in shape too,
+for those who do not see hues apart.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from queryveil.attacks import Finding, Findings
+from queryveil.attacks.finding import estimated, shown
+from queryveil.attacks.run import QUESTIONS
+from queryveil.bands import Band
+from queryveil.evaluation import Measured
+from queryveil.reports.page import Drawing, Figure
+from queryveil.reports.words import GROUPS
+from queryveil.summary import share
+
+INK, MUTED, MAIN, OTHER, ALARM = "currentColor", "var(--muted)", "var(--main)", "var(--other)", "var(--alarm)"
+_STEP, _LABEL, _MARK = 50, 10, 28
+"""Pixels: the height of a row, and where in it its label and its marks are."""
+
+_ROOM = 0.02
+"""Of the scale, beyond its ends, for marks that lie there."""
+
+Values = Sequence[Mapping[str, Any]]
+
+
+def kept(bands: Sequence[Band]) -> Figure:
+    """What was kept, by how many users issued a query."""
+    import altair as alt
+
+    some = [band for band in bands if band.queries]
+    values = []
+    for i, band in enumerate(some):
+        both = (("distinct queries", band.kept_queries, band.queries), ("events", band.kept_events, band.events))
+        for j, (kind, part, whole) in enumerate(both):
+            top = i * _STEP + 20 + 11 * j
+            values.append(
+                {
+                    "label": "" if j else f"issued by {band.label}",
+                    "size": "" if j else f"{band.queries:,} {'query' if band.queries == 1 else 'queries'}",
+                    "row": i * _STEP + _LABEL,
+                    "top": top,
+                    "end": top + 9,
+                    "middle": top + 5,
+                    "band": band.label,
+                    "kind": kind,
+                    "share": part / whole,
+                    "told": share(part, whole),
+                    "kept": part,
+                    "of": whole,
+                }
+            )
+    height = _STEP * len(some)
+    base = alt.Chart({"values": values})
+    x = _across("share", 0, 1.15, "share that is kept", percent=True)
+    colours = alt.Scale(domain=["distinct queries", "events"], range=[MAIN, OTHER])
+    bars = base.mark_bar().encode(
+        x=x,
+        x2=alt.datum(0),
+        y=_down("top", height),
+        y2="end:Q",
+        color=alt.Color("kind:N", scale=colours, legend=None),
+        tooltip=[
+            alt.Tooltip("band:N", title="issued by"),
+            alt.Tooltip("kind:N", title="what"),
+            alt.Tooltip("told:N", title="share kept"),
+            alt.Tooltip("kept:Q", title="kept", format=","),
+            alt.Tooltip("of:Q", title="in the log", format=","),
+        ],
+    )
+    numbers = base.mark_text(align="left", dx=5, fontSize=10, color=INK).encode(
+        x=x, y=_down("middle", height), text="told:N"
+    )
+    first, last = some[0], some[-1]
+    caption = (
+        f"Of the queries that {_people(first)} issued, {share(first.kept_queries, first.queries)} are kept"
+        f" ({first.kept_queries:,} of {first.queries:,}); of those of {last.label},"
+        f" {share(last.kept_queries, last.queries)} ({last.kept_queries:,} of {last.queries:,})."
+    )
+    return Figure(
+        "kept",
+        caption,
+        (Drawing("", drawn(caption, height, bars, numbers, *_labels(values, height, "label", "size"))),),
+        (("bar main", "distinct queries"), ("bar other", "events")),
+        ("issued by", "distinct queries", "kept", "share", "events", "kept", "share"),
+        tuple(
+            (
+                band.label,
+                f"{band.queries:,}",
+                f"{band.kept_queries:,}",
+                share(band.kept_queries, band.queries),
+                f"{band.events:,}",
+                f"{band.kept_events:,}",
+                share(band.kept_events, band.events),
+            )
+            for band in some
+        ),
+    )
+
+
+def _people(band: Band) -> str:
+    return "one user alone" if band.most == 1 else band.label
+
+
+def utility(measured: Sequence[Measured]) -> Figure:
+    """What a release is still good for, beside the log: one drawing a group."""
+    drawings = []
+    for group, some in groupby(
+        [one for one in measured if not one.measure.startswith("distinct queries of ")], key=lambda one: one.group
+    ):
+        known = [one for one in some if one.value is not None]
+        if known:
+            drawings.append(Drawing(GROUPS.get(group, group.capitalize()), _beside(known)))
+    return Figure(
+        "utility",
+        _losses(measured),
+        tuple(drawings),
+        (("dot main", "release"), ("diamond muted", "the log itself")),
+        ("", "measure", "release", "log", "note"),
+        tuple(
+            (one.group, one.measure, number(one.value, one.share), number(one.best, one.share), one.why)
+            for one in measured
+        ),
+        texts=2,
+        tail=True,
+    )
+
+
+def number(value: float | None, of_all: bool) -> str:
+    """A measured number for a reader, in per cent if it is a share."""
+    if value is None:
+        return "–"
+    return shown(value, "share") if of_all else f"{value:.3f}"
+
+
+def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
+    """For each measure the release's value and the log's, on one line."""
+    import altair as alt
+
+    values = [
+        {
+            "label": _short(one.measure),
+            "told": number(one.value, one.share),
+            "log": number(one.best, one.share),
+            "measure": one.measure,
+            "value": one.value,
+            "best": one.best,
+            "row": i * _STEP + _LABEL,
+            "at": i * _STEP + _MARK,
+        }
+        for i, one in enumerate(measured)
+    ]
+    height = _STEP * len(values)
+    every = [value for one in measured for value in (one.value or 0.0, one.best)]
+    low, high = min(0.0, *every) - _ROOM, max(1.0, *every) + _ROOM
+    shares = all(one.share for one in measured)
+    base = alt.Chart({"values": values})
+    tips = [
+        alt.Tooltip("measure:N", title="measure"),
+        alt.Tooltip("told:N", title="release"),
+        alt.Tooltip("log:N", title="the log itself"),
+    ]
+    value, best = (_across(name, low, high, None, percent=shares) for name in ("value", "best"))
+    y = _down("at", height)
+    between = base.mark_rule(color=MUTED, strokeWidth=2, opacity=0.5).encode(x=value, x2="best:Q", y=y)
+    log = base.mark_point(shape="diamond", size=110, fill="var(--page)", stroke=MUTED, opacity=1, strokeWidth=2)
+    release = base.mark_point(shape="circle", size=110, fill=MAIN, stroke="var(--page)", opacity=1)
+    return drawn(
+        "",
+        height,
+        between,
+        log.encode(x=best, y=y, tooltip=tips),
+        release.encode(x=value, y=y, tooltip=tips),
+        *_labels(values, height, "label", "told"),
+    )
+
+
+def _short(measure: str) -> str:
+    """A measure without what stands in brackets, for a narrow screen."""
+    return re.sub(r" \([^)]*\)", "", measure).replace("the 1,000 most frequent", "the top 1,000")
+
+
+def _losses(measured: Sequence[Measured]) -> str:
+    """Where least is lost, and where most."""
+    whole = [one for one in measured if not one.measure.startswith("distinct queries of ")]
+    known = [(_lost(one.value, one.best), one) for one in whole if one.value is not None]
+    if not known:
+        return "None of the measures applies to this release."
+    told = [
+        f"{one.measure} ({number(one.value, one.share)}; the log: {number(one.best, one.share)})"
+        for _, one in (min(known, key=lambda each: each[0]), max(known, key=lambda each: each[0]))
+    ]
+    return f"Least is lost in {told[0]}, most in {told[1]}." if len(known) > 1 else f"What can be measured: {told[0]}."
+
+
+def _lost(value: float, best: float) -> float:
+    """How far a value is from the log's, as a share of that unless it is nothing."""
+    return abs(value - best) / best if best else abs(value)
+
+
+def attacks(found: Findings) -> Figure:
+    """What attacks found, beside guessing and their controls: one drawing a question."""
+    drawings = []
+    for question in QUESTIONS:
+        some = [finding for finding in found.findings if finding.question == question and finding.unit != "accounts"]
+        if some:
+            drawings.append(Drawing(question.capitalize(), _intervals(some)))
+    won = sum(finding.succeeds for finding in found.findings)
+    caption = f"{won} of {len(found.findings)} attacks do better than guessing and their control."
+    if not found.findings:
+        caption = "No attack could be tried."
+    shares = [finding for finding in found.findings if finding.unit == "share"]
+    if shares:
+        most = max(shares, key=lambda finding: finding.estimate.value)
+        caption += f" The largest share is that of {title(most)}: {estimated(most.estimate, most.unit)}."
+    accounts = next((finding for finding in found.findings if finding.unit == "accounts"), None)
+    if accounts is not None:
+        caption += (
+            f" {accounts.number.capitalize()}: {shown(accounts.estimate.value, 'accounts')}"
+            f" (the release promises {shown(accounts.baseline, 'accounts')} users)."
+        )
+    return Figure(
+        "attacks",
+        caption,
+        tuple(drawings),
+        (
+            ("dot alarm", "beats guessing and control"),
+            ("dot main", "does not"),
+            ("diamond muted", "control"),
+            ("tick ink", "guessing"),
+        ),
+        ("question", "attack", "found (95 %)", "guessing", "control", "beats", "trials", "what the number is"),
+        tuple(
+            (
+                finding.question,
+                title(finding),
+                estimated(finding.estimate, finding.unit),
+                shown(finding.baseline, finding.unit),
+                "–" if finding.control is None else estimated(finding.control, finding.unit),
+                "yes" if finding.succeeds else "no",
+                f"{finding.trials:,}",
+                finding.number + (f"; {finding.beside}" if finding.beside else ""),
+            )
+            for finding in found.findings
+        ),
+        texts=2,
+        tail=True,
+    )
+
+
+def title(finding: Finding) -> str:
+    """An attack with what its attacker knows."""
+    return ", ".join(part for part in (finding.attack, finding.setting) if part)
+
+
+def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
+    """For each attack its interval, the control's, and guessing."""
+    import altair as alt
+
+    values = []
+    for i, finding in enumerate(findings):
+        control = finding.control
+        values.append(
+            {
+                "label": title(finding) + (" (index)" if finding.unit == "index" else ""),
+                "told": estimated(finding.estimate, finding.unit),
+                "number": finding.number,
+                "value": finding.estimate.value,
+                "low": finding.estimate.low,
+                "high": finding.estimate.high,
+                "guess": finding.baseline,
+                "guessing": f"{shown(finding.baseline, finding.unit)} ({finding.guessing})",
+                "control": None if control is None else control.value,
+                "control_low": None if control is None else control.low,
+                "control_high": None if control is None else control.high,
+                "controlled": "none" if control is None else estimated(control, finding.unit),
+                "beats": "yes" if finding.succeeds else "no",
+                "row": i * _STEP + _LABEL,
+                "at": i * _STEP + _MARK - 3,
+                "below": i * _STEP + _MARK + 6,
+                "from": i * _STEP + _MARK - 9,
+                "to": i * _STEP + _MARK + 12,
+            }
+        )
+    height = _STEP * len(values)
+    low = min(0.0, *(finding.estimate.low for finding in findings)) - _ROOM
+    base = alt.Chart({"values": values})
+
+    def at(name: str) -> Any:
+        return _across(name, low, 1 + _ROOM, None, percent=True)
+
+    colour = alt.Color("beats:N", scale=alt.Scale(domain=["yes", "no"], range=[ALARM, MAIN]), legend=None)
+    tips = [
+        alt.Tooltip("number:N", title="what"),
+        alt.Tooltip("told:N", title="found (95 %)"),
+        alt.Tooltip("guessing:N", title="guessing"),
+        alt.Tooltip("controlled:N", title="control"),
+        alt.Tooltip("beats:N", title="beats both"),
+    ]
+    y, below = _down("at", height), _down("below", height)
+    controls = base.transform_filter("isValid(datum.control)")
+    return drawn(
+        "",
+        height,
+        base.mark_rule(strokeWidth=1.5, color=INK).encode(
+            x=at("guess"), y=_down("from", height), y2="to:Q", tooltip=tips
+        ),
+        controls.mark_rule(strokeWidth=2, color=MUTED).encode(x=at("control_low"), x2="control_high:Q", y=below),
+        controls.mark_point(
+            shape="diamond", size=60, fill="var(--page)", stroke=MUTED, strokeWidth=2, opacity=1
+        ).encode(x=at("control"), y=below, tooltip=tips),
+        base.mark_rule(strokeWidth=4, opacity=0.55).encode(x=at("low"), x2="high:Q", y=y, color=colour, tooltip=tips),
+        base.mark_point(shape="circle", size=90, filled=True, opacity=1).encode(
+            x=at("value"), y=y, color=colour, tooltip=tips
+        ),
+        *_labels(values, height, "label", "told"),
+    )
+
+
+def drawn(caption: str, height: int, *layers: Any) -> dict[str, Any]:
+    """Layers as one drawing that is as wide as there is room, as plain values."""
+    import altair as alt
+
+    chart = alt.layer(*layers).properties(width="container", height=height)
+    return finished(chart, caption)
+
+
+def finished(chart: Any, caption: str) -> dict[str, Any]:
+    """A chart with the looks of all, as plain values."""
+    axis = {
+        "labelColor": INK,
+        "labelOpacity": 0.7,
+        "labelFontSize": 11,
+        "titleColor": INK,
+        "titleOpacity": 0.7,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "gridColor": INK,
+        "gridOpacity": 0.13,
+        "domain": False,
+        "ticks": False,
+        "labelPadding": 6,
+    }
+    looks = {
+        "font": "system-ui, sans-serif",
+        "background": None,
+        "padding": {"left": 1, "right": 4, "top": 2, "bottom": 2},
+        "view": {"stroke": None},
+        "axis": axis,
+        "legend": {"labelColor": INK, "titleColor": INK, "labelFontSize": 11},
+        "text": {"fontSize": 12},
+    }
+    values: dict[str, Any] = chart.to_dict()
+    values["config"] = looks
+    values["autosize"] = {"type": "fit-x", "contains": "padding"}
+    if caption:
+        values["description"] = caption
+    return values
+
+
+def _across(field: str, low: float, high: float, title: str | None, *, percent: bool) -> Any:
+    import altair as alt
+
+    marks = [0, 0.25, 0.5, 0.75, 1] if low > -0.1 and high < 1.2 else alt.Undefined
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(domain=[low, high], nice=False),
+        axis=alt.Axis(format="~%" if percent else ".2~f", values=marks, tickCount=5),
+    )
+
+
+def _down(field: str, height: int) -> Any:
+    """Pixels from the top: rows hold a label and marks, which no scale of names would place."""
+    import altair as alt
+
+    return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, height], reverse=True, nice=False), axis=None)
+
+
+def _labels(values: Values, height: int, left: str, right: str) -> list[Any]:
+    """What stands above a row: its name on the left, a number on the right."""
+    import altair as alt
+
+    base = alt.Chart({"values": list(values)})
+    y = _down("row", height)
+    return [
+        base.mark_text(align="left", baseline="middle", color=INK).encode(x=alt.value(0), y=y, text=f"{left}:N"),
+        base.mark_text(align="right", baseline="middle", color=INK, opacity=0.75).encode(
+            x=alt.value("width"), y=y, text=f"{right}:N"
+        ),
+    ]

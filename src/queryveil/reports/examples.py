@@ -1,0 +1,115 @@
+"""Ten released queries, masked: enough to see the shape of a release, too little to read what few people typed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.bands import Band
+from queryveil.log import LocalLog
+from queryveil.measures.counts import released_counts
+from queryveil.release import Release, loaded
+from queryveil.scrubbing import KINDS, mask
+from queryveil.text.show import printable
+
+SHOWN = 10
+COMMON = 20
+"""Users of the log from whom on a word is shown, and a query may be shown whole."""
+_WORDS, _LETTERS = 8, 8
+
+
+@dataclass(frozen=True)
+class Example:
+    """A released query as it is shown, and how many users issued it."""
+
+    text: str
+    issued: str
+
+
+def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[Example]:
+    """Some released queries of each frequency band, masked.
+
+    What scrubbing finds is named by its kind. Of other words only those stay that at least 20 users of the log typed;
+    of the rest one sees the first letter and about how long they are. A query of fewer users is never shown whole.
+    Those of a band are spread evenly over it in the order of the log's ids, which follow from texts.
+
+    Args:
+        release: The release. One of generalized items or tokens shows those, the latter cut off.
+        log: Its log.
+        bands: Its frequency bands.
+    """
+    if "query" not in release.schema.names:
+        return [Example(printable(text)[:60], "") for text in _spread(release, log, "item")]
+    if release.manifest.method == "hash":
+        return [
+            Example(" ".join(word[:4] + "…" for word in printable(text).split()[:_WORDS]), "")
+            for text in _spread(release, log, "query")
+        ]
+    kept = np.flatnonzero(released_counts(release, log))
+    users = log.users_per_query[kept]
+    chosen: list[tuple[int, str]] = []
+    some = [(b, kept[(users >= b.least) & (users <= (b.most or users.max()))]) for b in bands if len(kept)]
+    some = [(band, inside) for band, inside in some if len(inside)]
+    for i, (band, inside) in enumerate(some):
+        room = -(-(SHOWN - len(chosen)) // (len(some) - i))
+        places = np.unique(np.linspace(0, len(inside) - 1, min(room, len(inside))).astype(np.int64))
+        chosen += [(int(query), band.label) for query in inside[places]]
+    return _masked(log, chosen)
+
+
+def _spread(release: Release, log: LocalLog, column: str) -> list[str]:
+    """Ten distinct texts of a column, evenly spread."""
+    with loaded(release, log):
+        found = log.engine.table(f"SELECT {column} AS text FROM released GROUP BY {column} ORDER BY {column}")["text"]
+    places = np.unique(np.linspace(0, len(found) - 1, min(SHOWN, len(found))).astype(np.int64))
+    return [str(text) for text in found.take(pa.array(places)).to_pylist()]
+
+
+def _masked(log: LocalLog, chosen: list[tuple[int, str]]) -> list[Example]:
+    if not chosen:
+        return []
+    ids = ", ".join(str(query) for query, _ in chosen)
+    log.need("word_users")
+    found = log.engine.table(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
+    texts = dict(zip(found["query_id"].to_pylist(), mask(_text(found), KINDS).texts.to_pylist(), strict=True))
+    common = log.engine.table(
+        "SELECT w.word AS word FROM tok t JOIN words w ON w.word_id = t.word_id JOIN word_users u"
+        f" ON u.word_id = t.word_id WHERE t.query_id IN ({ids}) AND u.users >= {COMMON} GROUP BY w.word"
+    )
+    known = set(common["word"].to_pylist())
+    users = log.users_per_query
+    return [Example(shape(texts[query], known, whole=bool(users[query] >= COMMON)), band) for query, band in chosen]
+
+
+def _text(found: pa.Table) -> pa.Array:
+    return pa.array(found["query"].to_pylist(), pa.string())
+
+
+def shape(text: str, known: set[str], *, whole: bool) -> str:
+    """A text with its unknown words masked, and at least one of them unless it may be shown whole.
+
+    Args:
+        text: The text, scrubbed.
+        known: Words that may be shown.
+        whole: Whether all of them may be.
+
+    Example:
+        >>> shape("cheap zanzibar hotels <email>", {"cheap", "hotels"}, whole=False)
+        'cheap z······· hotels <email>'
+        >>> shape("cheap hotels", {"cheap", "hotels"}, whole=False)
+        'cheap h·····'
+    """
+    masks = {f"<{kind}>" for kind in KINDS}
+    words = printable(text).split()
+    stay = [word in masks or word in known for word in words]
+    if not whole and all(stay):
+        last = next((i for i in reversed(range(len(words))) if words[i] not in masks), None)
+        if last is not None:
+            stay[last] = False
+    parts = [word if stays else _hidden(word) for word, stays in zip(words, stay, strict=True)]
+    return " ".join(parts[:_WORDS]) + (" …" if len(parts) > _WORDS else "")
+
+
+def _hidden(word: str) -> str:
+    first = "#" if word[0].isdigit() else word[0] if len(word) > 1 else "·"
+    return first + "·" * min(len(word) - 1, _LETTERS)

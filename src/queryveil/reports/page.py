@@ -1,0 +1,131 @@
+"""A page in one file: nothing is fetched, nothing runs but what is in it, and every text from a log is inert."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from queryveil.text.show import printable
+
+
+class Drawing(NamedTuple):
+    """One of the drawings of a figure."""
+
+    title: str
+    """May be empty."""
+    chart: dict[str, Any]
+    """Altair's chart as plain values."""
+    note: str = ""
+    """What it shows, if the caption of the figure does not say so."""
+    points: tuple[str, ...] = ()
+    """The names of what is numbered in it."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Drawings with what they show in words and in numbers.
+
+    Attributes:
+        name: Its anchor in the page.
+        caption: The main finding in a sentence or two, which also stands for the drawings where they are not seen.
+        drawings: What is drawn.
+        keys: What marks mean: the kind of mark and its meaning.
+        head: The columns of the data table.
+        rows: Its rows.
+        texts: How many of its first columns are texts; the others are numbers.
+        tail: Whether the last column is a text, too.
+        wide: Whether it is scrolled rather than squeezed on a narrow screen.
+    """
+
+    name: str
+    caption: str
+    drawings: tuple[Drawing, ...]
+    keys: tuple[tuple[str, str], ...]
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    texts: int = 1
+    tail: bool = False
+    wide: bool = False
+
+
+def render(template: str, figures: Sequence[Figure], **given: object) -> str:
+    """A page from a template of this package."""
+    environment = Environment(
+        loader=PackageLoader("queryveil.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(code=_code, shown=_shown)
+    style = _source(environment, "style.css")
+    script = f"{_library()}\n{_source(environment, 'page.js')}"
+    charts = {f"{figure.name}-{i}": drawing.chart for figure in figures for i, drawing in enumerate(figure.drawings)}
+    policy = {
+        "default-src": "'none'",
+        "script-src": _hash(script),
+        "style-src": _hash(style),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return environment.get_template(template).render(
+        style=Markup(style),  # noqa: S704  # files of this package
+        script=Markup(script),  # noqa: S704
+        charts=inert_json(charts),
+        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+        figures={figure.name: figure for figure in figures},
+        **given,
+    )
+
+
+def inert_json(value: Mapping[str, Any]) -> Markup:
+    """JSON that nothing in it can end the script element around it."""
+    text = json.dumps(value, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704  # no character is left that means something in HTML
+
+
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None  # noqa: S101
+    return environment.loader.get_source(environment, name)[0]
+
+
+@cache
+def _library() -> str:
+    """The JavaScript that draws, once for all charts of a page."""
+    import vl_convert
+
+    library: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if re.search("</script|<!--", library, re.IGNORECASE):
+        raise AssertionError("The library would end the script element around it.")
+    return library
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _shown(text: object) -> str:
+    """Text without what steers the direction of writing or breaks a document."""
+    return _whole("\n".join(printable(line) for line in str(text).split("\n")))
+
+
+def _whole(text: str) -> str:
+    """Text in which a number stays with its unit."""
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
+
+
+def _code(sentence: object) -> Markup:
+    """A sentence of queryveil's own, in which `this` is code."""
+    parts = re.split(r"`([^`]*)`", _shown(sentence))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)
+    )

@@ -1,0 +1,217 @@
+"""The report of one release: what it is, what it keeps, and what an attacker finds in it."""
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from queryveil import __version__
+from queryveil.attacks import Findings, attack
+from queryveil.bands import Band
+from queryveil.claims import HashedWords
+from queryveil.errors import QueryveilError
+from queryveil.evaluation import Evaluation, evaluate
+from queryveil.files import LocalFolder, check_file, write_whole
+from queryveil.knowledge import known_as, open_knowledge
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.manifest import Manifest
+from queryveil.measures import retention
+from queryveil.methods import METHODS, parameters_of
+from queryveil.release import Release
+from queryveil.reports import charts, words
+from queryveil.reports.examples import COMMON, Example, examples
+from queryveil.reports.page import render
+from queryveil.summary import is_private, kept_rows, scrub_rows
+from queryveil.verifier import Verification, verify
+
+ENDINGS = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report tells, as values."""
+
+    verification: Verification
+    evaluation: Evaluation
+    findings: Findings
+
+
+def report(
+    release: str | Path | Release,
+    log: QueryLog,
+    path: str | Path,
+    *,
+    knowledge: str | None = None,
+    seed: int = 0,
+    read: Callable[[pa.Table], LocalLog] | None = None,
+    overwrite: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Report:
+    """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
+
+    The report tells of the log. It is for those who may see that, and never written into the release.
+
+    Args:
+        release: The release directory, or a release. Much cannot be told of one that was loaded, unless
+            `queryveil.release.with_user_map` told it who is who.
+        log: Its log.
+        path: The file to write, ending with .html.
+        knowledge: Where the directory lies that the release was made with, if it was made with one; interests of users
+            are looked up there as well. By default they are in WordNet.
+        seed: Decides what is drawn in measures and attacks.
+        read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
+        overwrite: Whether a file at this place may be replaced.
+        tell: Called with what is being done.
+
+    Raises:
+        QueryveilError: If the file cannot or must not be written, or the release is not of this log.
+    """
+    made = release if isinstance(release, Release) else Release.load(release)
+    place = check_place(path, made, overwrite=overwrite)
+    here = local(log, "report")
+    told = tell or (lambda what: None)
+    if made.manifest.input_fingerprint != here.fingerprint:
+        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    if knowledge is not None:
+        open_knowledge(knowledge)
+        known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
+    told("checking")
+    checked = verify(made, here)
+    measured = evaluate(made, here, knowledge=knowledge or "wordnet", seed=seed, tell=told)
+    findings = attack(made, here, seed=seed, read=read, knowledge=knowledge, progress=told)
+    found = Report(checked, measured, findings)
+    told("writing")
+    bands = retention(made, here).bands
+    page = release_page(found, made.manifest, bands, examples(made, here, bands), seed=seed)
+    write_whole(place, page.encode())
+    return found
+
+
+def check_place(path: str | Path, release: Release, *, overwrite: bool) -> Path:
+    """Refuse a place where the report cannot or must not be written; above all the release, which goes out."""
+    place = check_file(path, ENDINGS, overwrite)
+    folder = release.folder
+    if isinstance(folder, LocalFolder) and place.resolve().is_relative_to(folder.path.resolve()):
+        raise QueryveilError(
+            f"{place} lies in the release, which a report that tells of the log must not; name another."
+        )
+    return place
+
+
+def release_page(found: Report, manifest: Manifest, bands: Sequence[Band], shown: list[Example], *, seed: int) -> str:
+    """The report of a release as HTML.
+
+    Args:
+        found: What was found.
+        manifest: The manifest of the release.
+        bands: What is kept of the log by how many users issued a query.
+        shown: Masked examples.
+        seed: What draws of measures and attacks followed from.
+    """
+    with_queries = any(band.kept_queries for band in bands)
+    figures = [*([charts.kept(bands)] if with_queries else []), charts.utility(found.evaluation.measured)]
+    figures.append(charts.attacks(found.findings))
+    first, *answers, last = found.findings.summary.split("\n")
+    return render(
+        "release.html",
+        figures,
+        title=f"Release by {words.named(manifest)}",
+        method=words.named(manifest),
+        lead=words.lead(manifest),
+        tiles=_tiles(found, manifest, with_queries),
+        verdicts=found.verification.verdicts,
+        holds=found.verification.holds,
+        manifest=manifest,
+        manifest_json=json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False),
+        kept_rows=kept_rows(manifest),
+        scrub_rows=scrub_rows(manifest),
+        private=is_private(manifest),
+        hashed=any(isinstance(claim, HashedWords) for claim in manifest.claims),
+        summary=(first, [_answer(answer) for answer in answers], last),
+        skipped=found.findings.skipped,
+        examples=shown,
+        common=COMMON,
+        glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
+        commands=commands(manifest, seed),
+        version=__version__,
+        seed=seed,
+    )
+
+
+def _answer(line: str) -> tuple[str, str, list[str]]:
+    """A line of the overall finding, taken apart: the question, the answer, and the numbers behind it."""
+    question, told = line.split(": ", 1)
+    answer, *numbers = told.removesuffix(".").split(". ")
+    return question, answer[0].upper() + answer[1:], numbers
+
+
+def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[str, str, str, str]]:
+    """The numbers to begin with: a name, the number, what is behind it, and a tone."""
+    verdicts = found.verification.verdicts
+    good = sum(verdict.holds for verdict in verdicts)
+    won = sum(finding.succeeds for finding in found.findings.findings)
+    tried = len(found.findings.findings)
+    measured = {one.measure: one.value for one in found.evaluation.measured if one.group == "retention"}
+    tiles = [
+        (
+            "Checks that hold",
+            f"{good} of {len(verdicts)}",
+            "by the verifier",
+            "good" if good == len(verdicts) else "bad",
+        )
+    ]
+    if with_queries:
+        for name, label in (("distinct queries", "Distinct queries kept"), ("events", "Events kept")):
+            value = measured.get(name)
+            if value is not None:
+                tiles.append((label, charts.number(value, True), "of those in the log", ""))
+    else:
+        tiles.append(("Rows released", f"{manifest.counts.rows:,}", f"{manifest.counts.queries:,} distinct", ""))
+    tiles.append(("Attacks that work", f"{won} of {tried}", "better than guessing and control", "bad" if won else ""))
+    return tiles
+
+
+def commands(manifest: Manifest, seed: int) -> list[str]:
+    """The commands that make and check the same again, with names in the place of files."""
+    users = "user" in manifest.columns
+    known = " --user-map map.csv" if users else ""
+    again = f"release --original LOG{known} --seed {seed}"
+    made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest), f"--seed {manifest.seed}"]
+    if manifest.scrub is not None:
+        made.append(f"--scrub {manifest.scrub.how}")
+        made += [f"--scrub-kinds {','.join(manifest.scrub.kinds)}"] if manifest.scrub.kinds else []
+        rare = manifest.scrub.rare_term_users
+        made += [f"--scrub-rare-users {rare}"] if rare is not None else []
+    if not manifest.table.endswith(".parquet") and manifest.table:
+        made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
+    return [
+        f"pip install 'queryveil[{'attack,dp' if is_private(manifest) else 'attack'}]=={__version__}'",
+        f"{' '.join(made)} -o release{known}",
+        "queryveil verify release --original LOG",
+        f"queryveil evaluate {again}",
+        f"queryveil attack {again}",
+        f"queryveil report {again} -o report.html",
+    ]
+
+
+def _options(manifest: Manifest) -> list[str]:
+    """The parameters that are not at their defaults, as the command line takes them."""
+    found = []
+    for parameter in parameters_of(METHODS[manifest.method]) if manifest.method in METHODS else ():
+        value = manifest.parameters.get(parameter.name)
+        flag = f"-{parameter.name}" if len(parameter.name) == 1 else f"--{parameter.name.replace('_', '-')}"
+        usual = list(parameter.default) if parameter.many else parameter.default
+        if value is None or (value == usual and parameter.name != "k"):
+            continue
+        if isinstance(value, bool):
+            found.append(flag if value else flag.replace("--", "--no-", 1))
+        elif parameter.many:
+            found += [f"{flag} {shlex.quote(str(one))}" for one in value]
+        else:
+            # What lies on a machine is not told; the name says what has to be given.
+            text = parameter.name.upper() if "/" in str(value) else shlex.quote(str(value))
+            found.append(f"{flag} {text}")
+    return found

@@ -1,0 +1,71 @@
+"""A comparison as it could come out, made up: numbers that fit together, and nothing measured."""
+
+import numpy as np
+
+from queryveil.bands import Band
+from queryveil.comparison import Cell, Comparison, Row
+from queryveil.manifest import Counts
+
+SIZES = [(1, 1, 24_899), (2, 4, 812), (5, 9, 112), (10, 29, 51), (30, 99, 22), (100, None, 5)]
+BANDS = tuple(Band(least=least, most=most, queries=n, events=2 * n) for least, most, n in SIZES)
+METHODS = ["equality", "affinity", "odp", "search", "mdav", "clump", "partition", "wngen", "poblete"]
+ATTACKS = [
+    *(("singling out", "known queries", f"{m} random") for m in (1, 3, 5)),
+    ("singling out", "unique queries", ""),
+    ("singling out", "unique pairs", ""),
+    ("singling out", "classic risks", ""),
+    ("linkability", "record linkage", ""),
+    ("linkability", "same user", ""),
+    ("inference", "differencing", ""),
+]
+DECIDING = ("record linkage", "classic risks")
+"""The attacks that the risk is told by."""
+
+
+def made_up(text=""):
+    """Several methods with several settings; `text` is put wherever a text can stand."""
+    rng = np.random.default_rng(0)
+    cells, rows = [], []
+    for method in METHODS:
+        for k in (2, 5, 10, 20):
+            for users in ("", ", no users") if method in ("equality", "affinity", "poblete") else ("",):
+                parameters = {"k": k} | ({"users": "drop"} if users else {})
+                cells.append(Cell(f"{method}, k = {k}{users}{text}", method, k, parameters, holds=True))
+    cells.append(Cell(f"zealous, ε = 10{text}", "zealous", None, {"epsilon": 10.0, "delta": 1e-6}, holds=True))
+    cells.append(Cell("zealous, ε = 1", "zealous", None, {"epsilon": 1.0, "delta": 1e-6}, "empty", f"Nothing.{text}"))
+    cells.append(Cell("search, k = 50", "search", 50, {"k": 50}, "failed", f"The log has only 40 users.{text}"))
+    for cell in cells:
+        if cell.status != "done":
+            continue
+        k = cell.k or 30
+        level = float(rng.uniform(0.5, 1.0)) / k
+        dropped = cell.parameters.get("users") == "drop" or cell.k is None
+        level = level / 4 if dropped else level
+        risk = 0.0 if dropped else min(1.0, 1.6 * level)
+        typed = cell.method not in ("clump", "partition", "wngen")
+        if typed:
+            rows.append(Row(cell.name, "utility", "retention", "distinct queries", "", level, best=1.0))
+        for band in BANDS if typed else ():
+            kept = 1.0 if band.least >= k else level * (band.least / k) ** 0.5
+            rows.append(Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", kept, best=1.0))
+        for group, measure, setting in ATTACKS if typed else ATTACKS[5:6]:
+            value = risk if measure in DECIDING else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
+            low, high = max(0.0, value - 0.03), min(1.0, value + 0.03)
+            rest = {"baseline": 0.002, "control": 0.01, "succeeds": low > 0.02}
+            rows.append(Row(cell.name, "risk", group, measure, setting, value, low, high, **rest))
+        rows.append(
+            Row(
+                cell.name,
+                "risk",
+                "inference",
+                "planting",
+                "",
+                float(k),
+                baseline=float(k),
+                unit="accounts",
+                succeeds=False,
+            )
+        )
+        rows.append(Row(cell.name, "risk", "inference", "disambiguation", "", None, why=f"it does not apply{text}"))
+    counts = Counts(rows=60_000, events=51_450, users=1_000, queries=25_901, clicks=35_438)
+    return Comparison("f" * 64, 3, counts, BANDS, tuple(cells), tuple(rows))

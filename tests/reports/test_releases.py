@@ -1,0 +1,161 @@
+import re
+from dataclasses import replace
+
+import pytest
+
+import queryveil as qv
+from queryveil.attacks import Findings
+from queryveil.claims import QueryUsers
+from queryveil.measures import retention
+from queryveil.methods import METHODS
+from queryveil.reports import release_page
+from queryveil.reports.words import PLAIN
+from tests.attacks.helpers import read
+from tests.reports.conftest import HOSTILE, made_up
+from tests.reports.html import Page
+
+
+def page(release, log, found=None):
+    found = found or made_up(release.manifest.method)
+    return release_page(found, release.manifest, retention(release, log).bands, [], seed=3)
+
+
+def small():
+    return read([(u, f"cheap dog {i % 3}") for u in range(12) for i in range(4)])
+
+
+def test_it_tells_what_was_found(reported):
+    _, release, path, found = reported
+    text = Page(path.read_text()).text
+    assert "A release by equality, k\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}3" in text
+    for verdict in found.verification.verdicts:
+        assert verdict.claim in text
+    for limit in release.manifest.limits:
+        assert limit.split("`")[0] in text
+    for finding in found.findings.findings:
+        assert finding.number in text
+    for one in found.evaluation.measured:
+        assert one.measure in text
+    for skipped in found.findings.skipped:
+        assert skipped.why in text
+    assert f'"input_fingerprint": "{release.manifest.input_fingerprint}"' in text
+    assert "For those who may see the log." in text
+
+
+def test_every_chart_has_words_and_a_table(reported):
+    found = Page(reported[2].read_text())
+    charts = [one for one in found.all("div") if "chart" in one.get("class", "").split()]
+    assert len(charts) >= 5
+    assert all(len(chart["aria-label"].split()) > 8 for chart in charts)
+    assert len(found.all("figure")) == len(found.all("figcaption")) == 3
+    assert len(found.all("table")) >= 4
+
+
+def test_hostile_queries_are_text(reported):
+    found = Page(reported[2].read_text())
+    assert [tag for tag, _ in found.elements].count("script") == 2
+    assert not {tag for tag, _ in found.elements} & {"img", "iframe", "link", "object", "embed", "base", "form", "svg"}
+    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
+    assert {one["href"][0] for one in found.all("a")} == {"#"}
+    assert "\u202e" not in found.text
+
+
+def test_hostile_text_is_text_wherever_it_stands(hostile_page):
+    found = Page(hostile_page.read_text())
+    assert [tag for tag, _ in found.elements].count("script") == 2
+    assert not {tag for tag, _ in found.elements} & {"img", "svg"}
+    for text in HOSTILE:
+        if text.isprintable():
+            assert found.text.count(text) >= 6, text
+
+
+def test_it_says_nothing_is_without_risk(reported):
+    assert not re.search(r"\bsafe", Page(reported[2].read_text()).text, re.IGNORECASE)
+
+
+def test_no_unreleased_query_and_no_path_is_in_it(reported):
+    page = reported[2].read_text()
+    assert "secret" not in Page(page).text
+    assert str(reported[2].parent) not in page
+
+
+def test_it_is_small_and_draws_with_one_copy_of_the_library(reported):
+    page = reported[2].read_text()
+    assert len(page.encode()) < 1_500_000
+    assert page.count("window.vegaEmbed=") == 1
+
+
+def test_the_same_again_gives_the_same_bytes(reported, tmp_path):
+    log, release, path, _ = reported
+    qv.report(release, log, tmp_path / "again.html", read=qv.read_log)
+    assert (tmp_path / "again.html").read_bytes() == path.read_bytes()
+
+
+def test_a_refuted_release_is_told_as_such_without_the_counter_example():
+    log = small()
+    text = Page(page(qv.Equality(k=3).anonymize(log), log, made_up(holds=False))).text
+    assert "The release is refuted." in text
+    assert "my secret" not in text
+
+
+def test_a_claim_that_does_not_hold_is_found(tmp_path):
+    log = small()
+    release = qv.Equality(k=3).anonymize(log)
+    claims = (*release.manifest.claims, QueryUsers(users=13))
+    lying = replace(release, manifest=release.manifest.model_copy(update={"claims": claims}))
+    found = qv.report(lying, log, tmp_path / "report.html")
+    assert not found.verification.holds
+    assert "The release is refuted." in (tmp_path / "report.html").read_text()
+
+
+def test_every_method_is_told_in_plain_words():
+    assert set(PLAIN) == set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (qv.Equality(k=3, users="drop"), "It does not tell which searches were one person's."),
+        (qv.Wngen(k=3), "It holds no queries."),
+        (qv.Odp(k=3), "At least 3 people with similar interests share one record"),
+        (qv.Hash(), "This release is not anonymous"),
+        (qv.Rules(max_characters=50), "It holds the queries that pass a list of rules"),
+        (qv.DpSet(epsilon=50.0, delta=0.1), "random noise"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_releases_of_all_kinds_have_a_page(method, sentence):
+    log = small()
+    assert sentence in Page(page(method.anonymize(log), log)).text
+
+
+def test_where_nothing_was_tried_it_says_so():
+    log = small()
+    nothing = replace(made_up(), findings=Findings("equality", (), ()))
+    assert "No attack could be tried." in Page(page(qv.Equality(k=3).anonymize(log), log, nothing)).text
+
+
+@pytest.mark.parametrize("inside", ["report.html", "deep/report.html"])
+def test_it_is_not_written_into_the_release(tmp_path, inside):
+    log = small()
+    qv.Equality(k=3).anonymize(log).save(tmp_path / "release")
+    place = tmp_path / "release" / inside
+    place.parent.mkdir(exist_ok=True)
+    with pytest.raises(qv.QueryveilError, match="release"):
+        qv.report(tmp_path / "release", log, place)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "there.html", "nowhere/report.html"])
+def test_it_is_refused_where_it_cannot_be_written(tmp_path, name):
+    (tmp_path / "there.html").write_text("mine")
+    log = small()
+    with pytest.raises(qv.QueryveilError):
+        qv.report(qv.Equality(k=3).anonymize(log), log, tmp_path / name)
+    assert (tmp_path / "there.html").read_text() == "mine"
+
+
+def test_another_log_is_refused(tmp_path):
+    release = qv.Equality(k=3).anonymize(small())
+    with pytest.raises(qv.QueryveilError, match="made from another log"):
+        qv.report(release, read([(u, "tea") for u in range(5)]), tmp_path / "report.html")
