@@ -36,17 +36,26 @@ _ADDRESS = rf"(?<![\w/])(?:{_SCHEME})?[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,6}}(?:
 _NAME = r"@?[\w][\w.%+-]*"
 _TAIL = r"[^\s<>]*"
 _HOME = re.compile(_ADDRESS + r"/(?:[^\s<>]{0,200}/)?~" + _NAME + _TAIL)
+PROFILE_SITES = (
+    r"(?:facebook|myspace|twitter|instagram|pinterest|xanga|tiktok|github|vk|snapchat|threads|bebo|orkut|plurk)\.com/",
+    r"(?:\bx\.com|t\.me|threads\.net)/",
+    r"youtube\.com/(?:user/|c/|channel/|@)|linkedin\.com/(?:in|pub)/|reddit\.com/(?:user|u)/",
+    r"flickr\.com/(?:photos|people)/|snapchat\.com/add/",
+)
+"""Sites on which what follows is the name of a user."""
 _PROFILE = re.compile(
-    rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:"
-    r"(?:facebook|myspace|twitter|instagram|pinterest|xanga|tiktok|github|vk|snapchat|threads|bebo|orkut|plurk)\.com"
-    r"|x\.com|t\.me|threads\.net"
-    r"|youtube\.com/(?:user|c|channel)|youtube\.com(?=/@)|linkedin\.com/(?:in|pub)|reddit\.com/(?:user|u)"
-    r"|flickr\.com/(?:photos|people)|snapchat\.com/add)"
-    r"/(" + _NAME + ")" + _TAIL
+    rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:{'|'.join(PROFILE_SITES)})({_NAME}){_TAIL}"
 )
-_MEMBER = re.compile(
-    _ADDRESS + r"/(?:[^\s<>]{0,200}/)?(?:users?|u|people|profiles?|members?|accounts?)/" + _NAME + _TAIL
+MEMBER = "(?:users?|u|people|profiles?|members?|accounts?)"
+"""Parts of a path that the name of a user follows."""
+_MEMBER = re.compile(_ADDRESS + rf"/(?:[^\s<>]{{0,200}}/)?{MEMBER}/{_NAME}{_TAIL}")
+NAMING = (
+    "(?:user|user_?(?:name|id)|login|logon|e?mail|nick|nick_?name|screen_?name|first_?name|last_?name|full_?name"
+    "|passw(?:or)?d|pwd)"
 )
+"""Parameters of a clicked address that name a user. Fewer than in a query: `name` and `sid` are often pages."""
+_NAMED = re.compile(rf"[?&;#]{NAMING}=(?!&|;|#|$)")
+_FILES = re.compile(r"\.(?:png|jpe?g|gif|webp|svg|ico|css|m?js|json|map|html?|php|aspx?|pdf|txt|zip|mp[34])$")
 _PARAMETER = re.compile(
     _ADDRESS + r"[^\s<>?]{0,200}\?(?:[^\s<>]{0,300}[&;])?"
     r"(?:user|username|user_?id|uid|login|logon|e?mail|account|acct|member|nick|name|passw(?:or)?d|pass|pwd|token|session_?id"
@@ -75,6 +84,20 @@ def urls(text: str) -> Iterator[Span]:
     if "=" in text:
         for found in _PARAMETER.finditer(text):
             yield found.span()
+
+
+def names_user(url: str) -> bool:
+    """Whether a clicked address, in normal form, has credentials, a user's home, a profile, or names a user."""
+    return _NAMED.search(url) is not None or any(
+        pattern is not _PROFILE or found[1] not in _NO_NAMES
+        for pattern in (_CREDENTIALS, _HOME, _PROFILE, _MEMBER)
+        for found in pattern.finditer(url)
+    )
+
+
+def has_email(url: str) -> bool:
+    """Whether a clicked address holds an e-mail address; `photo@2x.png` is a file."""
+    return any(_FILES.search(found[0]) is None for found in _EMAIL.finditer(url))
 
 
 _VERSION = re.compile(r"(?<!\w)(?:version|ver|v|release|firmware|build|kernel|driver|drivers|update|patch|bios) ?$")
