@@ -39,6 +39,7 @@ def report(sizes: Sequence[int], times: int) -> Iterator[str]:
                 yield f"| {which} | {tool} | {n:,} | {seconds:,.2f} | {n / seconds:,.0f} |"
         yield ""
         yield from _quality(users)
+        yield from _otherwise(users)
         yield from _addresses(users)
     yield from _nobody()
 
@@ -167,6 +168,76 @@ def _compared(planted: list[str | None], told: list[set[str]]) -> dict[str, list
     right = sum(p and bool(t) for p, t in zip(some, told, strict=True))
     result["any"] = [right, sum(map(bool, told)), sum(some)]
     return result
+
+
+def _otherwise(users: int) -> Iterator[str]:
+    yield "| planted, written otherwise | queries | told as this kind | told at all |"
+    yield "|---|---|---|---|"
+    for form, (kind, right, some, all_) in json.loads(run("benchmarks.scrub:otherwise", users).told).items():
+        yield f"| `{kind}`: {form} | {all_:,} | {_share(right, all_)} | {_share(some, all_)} |"
+    yield ""
+
+
+def otherwise(users: str) -> None:
+    """What is found of the planted truth if it is written in ways in which the generator never writes it.
+
+    The rules for these ways were made knowing the ways, but not what they are used on.
+    """
+    import random
+    import re
+
+    import pyarrow as pa
+
+    from queryveil.scrubbing import KINDS, mask
+
+    draw = random.Random(1)
+    table = _queries(int(users), "all")
+    planted: dict[str, list[str]] = {}
+    for query, kind in zip(table["query"].to_pylist(), table["sensitive"].to_pylist(), strict=True):
+        planted.setdefault(kind, []).append(query)
+
+    def digits(query: str) -> str:
+        return re.sub("[^0-9]", "", query)
+
+    def told(query: str) -> str:
+        return f"{'nhs' if len(digits(query)) == 10 else 'ssn'} {digits(query)}"
+
+    def grouped(number: str) -> str:
+        parts = []
+        while len(number) > 3:
+            cut = draw.randint(2, min(6, len(number) - 2))
+            parts.append(number[:cut])
+            number = number[cut:]
+        return " ".join([*parts, number])
+
+    def spelt(query: str) -> str:
+        return query.replace("@", " at ").replace(".", " dot ")
+
+    def named(query: str, place: str) -> str:
+        return f"{' '.join(query.split()[:2])} {place}"
+
+    forms = {
+        "`at` and `dot`": ("email", [spelt(query) for query in planted["email"]]),
+        "blanks around `@`": ("email", [query.replace("@", " @ ") for query in planted["email"]]),
+        "groups of 2 to 6 digits": ("card", [grouped(digits(query)) for query in planted["card"]]),
+        "digits alone behind `ssn`, or `nhs` if ten": (
+            "national_id",
+            [told(query) for query in planted["national_id"]],
+        ),
+        "digits alone behind `passport no`": (
+            "national_id",
+            [f"passport no {digits(query)[:9]}" for query in planted["national_id"]],
+        ),
+        "two words and a postal code": ("name_place", [named(query, "62701") for query in planted["name_place"]]),
+        "two words and a state's letters": ("name_place", [named(query, "tx") for query in planted["name_place"]]),
+    }
+    result = {}
+    with timed():
+        for form, (kind, queries) in forms.items():
+            hits = mask(pa.array(queries)).hits
+            right = int((hits >> KINDS.index(kind) & 1).sum())
+            result[form] = [kind, right, int((hits > 0).sum()), len(queries)]
+    print(json.dumps(result))
 
 
 def _addresses(users: int) -> Iterator[str]:
