@@ -39,6 +39,9 @@ def report(sizes: Sequence[int], times: int) -> Iterator[str]:
                 yield f"| {which} | {tool} | {n:,} | {seconds:,.2f} | {n / seconds:,.0f} |"
         yield ""
         yield from _quality(users)
+        yield from _otherwise(users)
+        yield from _addresses(users)
+    yield from _nobody()
 
 
 def _truth(users: int) -> None:
@@ -165,6 +168,155 @@ def _compared(planted: list[str | None], told: list[set[str]]) -> dict[str, list
     right = sum(p and bool(t) for p, t in zip(some, told, strict=True))
     result["any"] = [right, sum(map(bool, told)), sum(some)]
     return result
+
+
+def _otherwise(users: int) -> Iterator[str]:
+    yield "| planted, written otherwise | queries | told as this kind | told at all |"
+    yield "|---|---|---|---|"
+    for form, (kind, right, some, all_) in json.loads(run("benchmarks.scrub:otherwise", users).told).items():
+        yield f"| `{kind}`: {form} | {all_:,} | {_share(right, all_)} | {_share(some, all_)} |"
+    yield ""
+
+
+def otherwise(users: str) -> None:
+    """What is found of the planted truth if it is written in ways in which the generator never writes it.
+
+    The rules for these ways were made knowing the ways, but not what they are used on.
+    """
+    import random
+    import re
+
+    import pyarrow as pa
+
+    from queryveil.scrubbing import KINDS, mask
+
+    draw = random.Random(1)
+    table = _queries(int(users), "all")
+    planted: dict[str, list[str]] = {}
+    for query, kind in zip(table["query"].to_pylist(), table["sensitive"].to_pylist(), strict=True):
+        planted.setdefault(kind, []).append(query)
+
+    def digits(query: str) -> str:
+        return re.sub("[^0-9]", "", query)
+
+    def told(query: str) -> str:
+        return f"{'nhs' if len(digits(query)) == 10 else 'ssn'} {digits(query)}"
+
+    def grouped(number: str) -> str:
+        parts = []
+        while len(number) > 3:
+            cut = draw.randint(2, min(6, len(number) - 2))
+            parts.append(number[:cut])
+            number = number[cut:]
+        return " ".join([*parts, number])
+
+    def spelt(query: str) -> str:
+        return query.replace("@", " at ").replace(".", " dot ")
+
+    def named(query: str, place: str) -> str:
+        return f"{' '.join(query.split()[:2])} {place}"
+
+    forms = {
+        "`at` and `dot`": ("email", [spelt(query) for query in planted["email"]]),
+        "blanks around `@`": ("email", [query.replace("@", " @ ") for query in planted["email"]]),
+        "groups of 2 to 6 digits": ("card", [grouped(digits(query)) for query in planted["card"]]),
+        "digits alone behind `ssn`, or `nhs` if ten": (
+            "national_id",
+            [told(query) for query in planted["national_id"]],
+        ),
+        "digits alone behind `passport no`": (
+            "national_id",
+            [f"passport no {digits(query)[:9]}" for query in planted["national_id"]],
+        ),
+        "two words and a postal code": ("name_place", [named(query, "62701") for query in planted["name_place"]]),
+        "two words and a state's letters": ("name_place", [named(query, "tx") for query in planted["name_place"]]),
+    }
+    result = {}
+    with timed():
+        for form, (kind, queries) in forms.items():
+            hits = mask(pa.array(queries)).hits
+            right = int((hits >> KINDS.index(kind) & 1).sum())
+            result[form] = [kind, right, int((hits > 0).sum()), len(queries)]
+    print(json.dumps(result))
+
+
+def _addresses(users: int) -> Iterator[str]:
+    yield "| clicked addresses | distinct | seconds of one core | a second | with a hit | planted queries found |"
+    yield "|---|---|---|---|---|---|"
+    for which in ("those of the log", "every query as a search"):
+        told = json.loads(run("benchmarks.scrub:addresses", users, which).told)
+        n, seconds = told["urls"], told["seconds"]
+        found = _share(told["right"], told["planted"]) if told["planted"] else "-"
+        yield f"| {which} | {n:,} | {seconds:,.2f} | {n / seconds:,.0f} | {told['hits']:,} | {found} |"
+    yield ""
+
+
+def addresses(users: str, which: str) -> None:
+    """Look at addresses: those that were clicked, or searches for the queries, as lead from one engine to another."""
+    from urllib.parse import quote_plus
+
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from queryveil.scrubbing import DEFAULT_KINDS, url_hits
+
+    planted = [False]
+    if which == "those of the log":
+        urls = pc.unique(pq.read_table(DATA / f"scrub-{users}.parquet", columns=["url"])["url"].combine_chunks())
+        urls = urls.drop_null()
+    else:
+        table = _queries(int(users), "all")
+        searches = (f"http://search.example.com/search?hl=en&q={quote_plus(q)}" for q in table["query"].to_pylist())
+        urls = pa.array(searches)
+        planted = [kind in PLANTED for kind in table["sensitive"].to_pylist()]
+    url_hits(urls.slice(0, 1_000), DEFAULT_KINDS)
+    begin = time.process_time()
+    with timed():
+        hits = url_hits(urls, DEFAULT_KINDS)
+    seconds = time.process_time() - begin
+    right = sum(p and bool(hit) for p, hit in zip(planted, hits.tolist(), strict=False))
+    told = {"urls": len(urls), "seconds": seconds, "hits": int((hits > 0).sum()), "right": right}
+    print(json.dumps(told | {"planted": sum(planted)}))
+
+
+def _nobody() -> Iterator[str]:
+    yield "| phrases of WordNet that are no person | phrases | told | share |"
+    yield "|---|---|---|---|"
+    for behind, (told, all_) in json.loads(run("benchmarks.scrub:nobody").told).items():
+        yield f"| {behind} | {all_:,} | {told:,} | {100 * told / all_:.2f} % |"
+    yield ""
+
+
+def nobody() -> None:
+    """What is told of real phrases that name no person: alone, and as somebody would search for them at a place.
+
+    Nouns of several words of WordNet, without those whose first sense is a person. No rule was made looking at them.
+    """
+    from importlib.resources import files
+
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from queryveil.scrubbing import mask
+    from queryveil.text import normal_form
+
+    with (files("queryveil.knowledge") / "data" / "wordnet.parquet").open("rb") as file:
+        table = pq.read_table(file)
+    depth, name, lemma, node = (table[column][0].values for column in ("depth", "name", "lemma", "node"))
+    person = name.index("person").as_py()
+    deeper = depth.to_numpy()[person + 1 :] > depth[person].as_py()
+    end = person + 1 + int(np.argmin(deeper))  # nodes stand in the order of the tree, children behind their parent
+    places = node.to_numpy()
+    other = lemma.filter(pa.array((places < person) | (places >= end))).to_pylist()
+    phrases = [text.replace("_", " ") for text in other if "_" in text or " " in text]
+    result = {}
+    with timed():
+        for behind in ("", "houston", "houston texas", "tx", "77002"):
+            hits = mask(normal_form(pa.array([f"{text} {behind}" for text in phrases]))).hits
+            result[f"followed by `{behind}`" if behind else "alone"] = [int((hits > 0).sum()), len(phrases)]
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

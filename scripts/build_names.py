@@ -32,7 +32,8 @@ import pyarrow.parquet as pq
 
 TARGET = Path(__file__).parents[1] / "src/queryveil/scrubbing/data/names.parquet"
 
-# Must agree with the reader, src/queryveil/scrubbing/lists.py.
+# Both must agree with the reader, src/queryveil/scrubbing/lists.py.
+LETTERS = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
 
 COMMON_PER_CENT, MAINLY_PER_CENT = 0.1, 0.5
@@ -43,8 +44,18 @@ FREQUENT_PER_CENT = 0.01
 LARGE_US, LARGE_ELSEWHERE = 100_000, 1_000_000
 SHORT = {"st": "saint", "saint": "st", "fort": "ft", "mount": "mt"}
 """How the first word of a city is written as well."""
-LOCALES = ("de_DE", "es_ES", "fr_FR", "it_IT", "nl_NL", "pl_PL", "pt_BR", "sv_SE")
-ALSO_WORDS = "jean christian easter german mercedes lexus porsche alexa siri nikon dell chevy harley"
+LOCALES = (
+    "de_DE", "es_ES", "fr_FR", "it_IT", "nl_NL", "pl_PL", "pt_BR", "sv_SE", "cs_CZ", "da_DK", "de_AT", "de_CH", "en_GB",
+    "en_IE", "en_IN", "en_KE", "en_PK", "es_CO", "es_MX", "et_EE", "fi_FI", "fr_BE", "fr_DZ", "ha_NG", "hr_HR", "hu_HU",
+    "id_ID", "ig_NG", "ja_JP", "lt_LT", "lv_LV", "nl_BE", "no_NO", "pt_PT", "ro_RO", "sk_SK", "sl_SI", "tr_TR", "vi_VN",
+    "yo_NG", "zh_CN",
+)  # fmt: skip
+"""Those of Latin script; of Japanese and Chinese, the names in Latin letters."""
+LEAST_LETTERS = 3
+ALSO_WORDS = """
+jean christian easter german mercedes lexus porsche alexa siri nikon dell chevy harley danish georgian turkmen aryan
+nazi toon ramadan vino prima kaiser hermes levis kobe brooklyn bali tao osha medina baba rama panini adonis basel oman
+"""
 """First names that searchers mean otherwise, and that SCOWL has with a capital or not at all."""
 PROVINCES = (
     "ontario", "quebec", "british columbia", "alberta", "manitoba", "saskatchewan", "nova scotia", "new brunswick",
@@ -59,10 +70,11 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", folded.replace("-", " ")).strip()
 
 
-def spellings(text: str) -> set[str]:
-    """With accents and without."""
-    bare = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
-    return {plain(text), plain(bare)} - {""}
+def bare(text: str) -> str:
+    """The plain form without accents, in letters of English; empty if it has others."""
+    letters = (c for c in unicodedata.normalize("NFD", plain(text)) if unicodedata.category(c) != "Mn")
+    folded = "".join(letters).translate(LETTERS)
+    return folded if re.fullmatch("[a-z ]*", folded) else ""
 
 
 def census(path: Path) -> Iterator[tuple[str, float]]:
@@ -97,11 +109,13 @@ def main() -> None:
     for name in frequent:
         kinds[name] |= LAST
     for locale in LOCALES:
-        for prefix, kind in (("first_name", FIRST), ("last_name", LAST)):
+        for prefix, kind in (("first_", FIRST), ("last_", LAST)):
             for name in faker_names(locale, prefix):
-                for spelled in spellings(name):
-                    if " " not in spelled and len(spelled) > 1:
-                        kinds[spelled] |= kind
+                spelled = bare(name)
+                # Some lists of first names hold family names (`kennedy`), which would make a person of two of them.
+                family = kind == FIRST and frequent.get(spelled, 0) >= FREQUENT_PER_CENT
+                if " " not in spelled and len(spelled) >= LEAST_LETTERS and not family:
+                    kinds[spelled] |= kind
     for line in given.list.read_text("utf-8").splitlines():
         if line.isalpha() and line == line.lower() and len(line) > 1:
             kinds[line] |= WORD
@@ -111,7 +125,8 @@ def main() -> None:
     for city in world.get_cities().values():
         home = city["countrycode"] == "US"
         if city["population"] >= (LEAST_US if home else LEAST_ELSEWHERE):
-            for spelled in spellings(city["name"]):
+            spelled = bare(city["name"])
+            if spelled:
                 # Of a small city and a frequent name, whoever types the word means the name.
                 share = max(frequent.get(spelled, 0), COMMON_PER_CENT if kinds[spelled] & COMMON else 0)
                 name = share >= FREQUENT_PER_CENT and city["population"] < (LARGE_US if home else LARGE_ELSEWHERE)
@@ -126,11 +141,10 @@ def main() -> None:
         kinds[plain(state["name"])] |= REGION
         kinds[code.lower()] |= STATE_CODE
     for country in world.get_countries().values():
-        for spelled in spellings(country["name"]):
-            kinds[spelled] |= REGION
+        kinds[bare(country["name"])] |= REGION
     for province in PROVINCES:
         kinds[province] |= REGION
-    texts = sorted(text for text, kind in kinds.items() if kind)
+    texts = sorted(text for text, kind in kinds.items() if kind and text)
     table = pa.table({"text": pa.array(texts), "kinds": pa.array([kinds[text] for text in texts], pa.uint8())})
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, TARGET, compression="zstd", compression_level=22, use_dictionary=["kinds"],

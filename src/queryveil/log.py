@@ -58,6 +58,10 @@ class Hits(BaseModel):
     queries: int
     """Distinct queries."""
     events: int
+    urls: int = 0
+    """Distinct addresses that were clicked."""
+    clicks: int = 0
+    """Clicks on these addresses."""
 
 
 class Scrub(BaseModel):
@@ -68,7 +72,7 @@ class Scrub(BaseModel):
     kinds: tuple[str, ...]
     rare_term_users: int | None
     hits: dict[str, Hits]
-    """By kind; a query that holds several kinds counts for each."""
+    """By kind; a query or an address that holds several kinds counts for each."""
     total: Hits
     """What holds anything at all."""
 
@@ -83,7 +87,8 @@ class Facts:
     """What is known of a log as a whole."""
 
     rows: int
-    """Rows that were read and kept."""
+    """Rows that were read and kept. Of a scrubbed log, the rows in which it could be written without loss: one a click,
+    and one an event without a click; rows that told the same event twice are not told apart there."""
     events: int
     users: int
     queries: int
@@ -218,8 +223,8 @@ class QueryLog(ABC):
         """A folder that the engine of the log reaches."""
 
     @abstractmethod
-    def rewritten(self, texts: str, scrub: Scrub) -> "QueryLog":
-        """This log with other queries, in tables of its own.
+    def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "QueryLog":
+        """This log with other queries and fewer clicks, in tables of its own.
 
         Events are numbered anew in the order of user, time and query, users and queries without an event are gone, and
         the fingerprint stays.
@@ -228,6 +233,7 @@ class QueryLog(ABC):
             texts: SQL of query_id, text and same: what each query becomes, NULL if its events are left out, and whether
                 that is what it was. Clicks hang on queries that stay the same alone, because an address often repeats
                 what was masked.
+            urls: SQL of url_id: clicks on these addresses are left out, and their events stay.
             scrub: What is known of the change.
         """
 
@@ -473,7 +479,7 @@ class LocalLog(QueryLog):
         """A folder on this machine."""
         return local_folder(path)
 
-    def rewritten(self, texts: str, scrub: Scrub) -> "LocalLog":
+    def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "LocalLog":
         """This log with other queries: texts are numbered as on reading, and rows sorted again."""
         from queryveil.kernels.digest import digests
 
@@ -504,7 +510,8 @@ class LocalLog(QueryLog):
             "SELECT n.new_id AS event_id, c.user_id AS user_id, r.new_id AS query_id, c.rank AS rank,"
             " c.url_id AS url_id FROM clicks c JOIN renumbered n ON n.event_id = c.event_id"
             " JOIN rewritten r ON r.query_id = c.query_id"
-            " WHERE r.same ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
+            f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id"
+            " WHERE r.same AND gone.url_id IS NULL ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
         ).combine_chunks()
         digest = self.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
         self.engine.drop("rewritten", "renumbered")
@@ -527,7 +534,7 @@ class LocalLog(QueryLog):
             extras=self.extras,
             tokens=tokens,
             content=self.facts.content,
-            rows=self.facts.rows,
+            rows=len(rows) + len(clicks) - pc.count_distinct(clicks["event_id"]).as_py(),
             bad_rows=self.facts.bad_rows,
             empty_rows=self.facts.empty_rows,
             scrub=scrub,

@@ -138,15 +138,18 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def scrub_rows(manifest: Manifest) -> list[tuple[str, str, str]]:
+SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")
+
+
+def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     """What scrubbing found: a row a kind, and one for all."""
     scrub = manifest.scrub
     if scrub is None:
         return []
     if is_private(manifest):
-        return [("any of them", "not told", "not told")]
+        return [("any of them", *["not told"] * len(SCRUB_HEAD))]
     found = [*scrub.hits.items(), ("any of them", scrub.total)]
-    return [(kind, f"{hits.queries:,}", f"{hits.events:,}") for kind, hits in found]
+    return [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
 
 
 def _scrub(manifest: Manifest) -> list[str]:
@@ -163,11 +166,10 @@ def _scrub(manifest: Manifest) -> list[str]:
     return [
         "## What was scrubbed",
         f"Before the method saw the log, queryveil {done}: {', '.join(looked)}. All numbers and promises here are "
-        "about the scrubbed log. Scrubbing looks at queries, not at clicked addresses and other columns, and finds "
-        "forms and listed names, not meaning: it lowers what slips through and promises nothing.",
-        _table(
-            ("found", "distinct queries", "events"), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]
-        ),
+        "about the scrubbed log. Clicks on addresses that hold such things were left out as well; their events stay. "
+        "**Extra columns were not looked at.** Scrubbing finds forms and listed names, not meaning: it lowers what "
+        "slips through and promises nothing.",
+        _table(("found", *SCRUB_HEAD), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]),
     ]
 
 

@@ -36,7 +36,7 @@ from queryveil.knowledge import recall_knowledge
 from queryveil.log import QueryLog
 from queryveil.manifest import NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
-from queryveil.scrubbing import mask, repeat_scrub
+from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
 
 
@@ -120,24 +120,33 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
 
 
 def _nothing_left(release: Release, log: QueryLog) -> Verdict:
-    """Look for what was scrubbed in the released queries themselves, whatever the method promises of them."""
-    claim = "No released query holds anything of the kinds that were scrubbed."
+    """Look for what was scrubbed in the released texts themselves, whatever the method promises of them."""
+    claim = "No released query or address holds anything of the kinds that were scrubbed."
     stated = release.manifest.scrub
     hashed = any(isinstance(promise, HashedWords) for promise in release.manifest.claims)
-    if stated is None or hashed or "query" not in release.schema.names:  # tokens may look like numbers of any kind
+    if stated is None or hashed:  # tokens may look like numbers of any kind, and stand beside no address
         return Verdict(claim, True)
     hits = pa.schema([("hits", pa.int64())])
     kinds = stated.kinds
 
-    def look(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds).hits)], schema=hits)
 
+    def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds))], schema=hits)
+
+    looks = (("query", "queries", in_queries), ("url", "addresses", in_urls))
     with loaded(release, log):
-        asked = "SELECT query FROM released WHERE query IS NOT NULL GROUP BY query"
-        log.engine.map(asked, look, hits, "released hits")
-        (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
-        log.engine.drop("released hits")
-    return Verdict(claim, wrong == 0, None if wrong == 0 else f"{wrong} of its distinct queries do")
+        for column, what, look in looks:
+            if column not in release.schema.names:
+                continue
+            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"
+            log.engine.map(asked, look, hits, "released hits")
+            (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
+            log.engine.drop("released hits")
+            if wrong:
+                return Verdict(claim, False, f"{wrong} of its distinct {what} do")
+    return Verdict(claim, True)
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:

@@ -432,7 +432,7 @@ def test_scrubbing_before_a_method_and_its_check(run, log, tmp_path):
     assert "What was scrubbed" in out
     assert "jane" not in out
     manifest = json.loads((release / "manifest.json").read_text())
-    assert manifest["scrub"]["hits"] == {"email": {"queries": 3, "events": 3}}
+    assert manifest["scrub"]["hits"] == {"email": {"queries": 3, "events": 3, "urls": 0, "clicks": 0}}
     assert manifest["counts"]["queries"] == 2  # `tea` and `<email> tea`, which three users have in common
     code, out, _ = run("verify", release, "--original", log)
     assert code == 0

@@ -131,7 +131,7 @@ def _check_map(secret: Path, target: str) -> None:
 
 
 def _show(release: "Release", target: str, as_json: bool) -> None:
-    from queryveil.summary import band_rows, kept_rows, scrub_rows
+    from queryveil.summary import SCRUB_HEAD, band_rows, kept_rows, scrub_rows
 
     manifest = release.manifest
     if as_json:
@@ -141,7 +141,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
     found = band_rows(manifest)
     scrubbed = scrub_rows(manifest)
     options.tables(
-        *([options.table("What was scrubbed", ("", "distinct queries", "events"), scrubbed)] if scrubbed else []),
+        *([options.table("What was scrubbed", ("", *SCRUB_HEAD), scrubbed)] if scrubbed else []),
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *([options.table("By how many users issued a query", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in manifest.notes),
@@ -257,7 +257,8 @@ _SHARED = [
             typer.Option(
                 "--scrub",
                 metavar="HOW",
-                help="First remove the events whose query holds personal data, or mask it: remove or mask.",
+                help="First remove the events whose query holds personal data, or mask it: remove or mask."
+                " Clicks on addresses that hold such data are left out.",
                 show_default="off",
                 rich_help_panel="Scrubbing",
             ),

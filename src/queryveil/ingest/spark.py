@@ -83,8 +83,8 @@ class SparkLog(QueryLog):
         """A folder on this machine, or where the cluster reaches."""
         return HadoopFolder(self.engine, str(path)) if is_address(path) else local_folder(path)
 
-    def rewritten(self, texts: str, scrub: Scrub) -> "SparkLog":
-        """This log with other queries; the tables are written into a database of their own."""
+    def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "SparkLog":
+        """This log with other queries and fewer clicks; the tables are written into a database of their own."""
         from queryveil.kernels.times import MISSING
 
         old, new = self.engine, self.engine.beside()
@@ -115,10 +115,12 @@ class SparkLog(QueryLog):
         tables = {
             "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",
             "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"
-            " c.url_id AS url_id FROM clicks c JOIN renumbered r ON r.old_id = c.event_id WHERE r.same",
+            " c.url_id AS url_id FROM clicks c JOIN renumbered r ON r.old_id = c.event_id"
+            f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL",
             "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'
             " (SELECT user_id FROM renumbered GROUP BY user_id) AS r ON r.user_id = u.user_id",
-            "urls": "SELECT url_id, url FROM urls",
+            "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"
+            " ON gone.url_id = u.url_id WHERE gone.url_id IS NULL",
             **{f"extra {name}": f'SELECT id, value FROM "extra {name}"' for name in self.facts.extras},
         }
         for name, query in tables.items():
@@ -129,7 +131,8 @@ class SparkLog(QueryLog):
         if facts.events == 0:
             new.close()
             raise QueryveilError(NOTHING_LEFT)
-        return SparkLog(new, replace(facts, scrub=scrub))
+        (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
+        return SparkLog(new, replace(facts, rows=facts.events + facts.clicks - clicked, scrub=scrub))
 
 
 _REWRITTEN = pa.schema([("query_id", pa.int64()), ("new_id", pa.int64()), ("text", pa.string()), ("same", pa.bool_())])

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 
-DIGIT, AT, SLASH, EQUALS, COLON, SIX_DIGITS = 1, 2, 4, 8, 16, 32
+DIGIT, AT, SLASH, EQUALS, COLON, SIX_DIGITS, SPELT_AT = 1, 2, 4, 8, 16, 32, 64
+"""The last one: `%40`, `dot`, `at)` or `at]`, in one of which any sign for `@` that is spelt out ends."""
 
 
 @kernel
@@ -19,6 +20,8 @@ def signs_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[n
             c = data[at]
             if 48 <= c <= 57:
                 digits += 1
+                if c == 48 and at >= starts[i] + 2 and data[at - 1] == 52 and data[at - 2] == 37:  # %40
+                    found |= 64
             elif c == 64:
                 found |= 2
             elif c == 47:
@@ -27,6 +30,11 @@ def signs_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[n
                 found |= 8
             elif c == 58:
                 found |= 16
+            elif at >= starts[i] + 2:
+                a, b = data[at - 2], data[at - 1]
+                # d o t, and a t before a bracket that closes.
+                if (c == 116 and b == 111 and a == 100) or ((c == 41 or c == 93) and b == 116 and a == 97):
+                    found |= 64
         if digits > 0:
             found |= 1
         if digits >= 6:

@@ -1,4 +1,4 @@
-"""Scrubbing: what is personal in the queries of a log removed or masked, before any method.
+"""Scrubbing: what is personal in queries removed or masked, and clicks on such addresses left out, before any method.
 
 It lowers what slips through; it promises nothing, because it finds forms and listed names and no meaning.
 """
@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
 from queryveil.log import Hits, QueryLog, Scrub
+from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.texts import DEFAULT_KINDS, KINDS, RARE, Masked, mask, mask_rare
 
-__all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub"]
+__all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub", "url_hits"]
 
 _SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64())])
+_URLS = pa.schema([("url_id", pa.int64()), ("hits", pa.int64())])
 
 
 def scrub(
@@ -26,15 +27,18 @@ def scrub(
     kinds: Sequence[str] | None = None,
     rare_term_users: int | None = None,
 ) -> QueryLog:
-    """Remove or mask what is personal in the queries of a log.
+    """Remove or mask what is personal in the queries of a log, and leave out clicks on addresses that hold such things.
+
+    Extra columns stay as they are.
 
     Args:
         log: The log, on either engine. It stays as it is.
         how: `remove` leaves out every event whose query has a hit; `mask` puts the kind in the place of each hit, as in
-            `<email> pizza`, and leaves out the clicks of such events.
+            `<email> pizza`, and leaves out the clicks of such events. Either way, clicks whose address has a hit are
+            left out, and their events stay.
         kinds: What to look for: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`, `name_place`
             and `name`; by default all but `name`.
-        rare_term_users: Also treat as a hit, `<rare>`, every word that fewer users of the log typed.
+        rare_term_users: Also treat as a hit, `<rare>`, every word that fewer users of the log typed; in queries alone.
 
     Returns:
         A log on the same kind of engine with the fingerprint of the original, so that its releases are releases of the
@@ -47,7 +51,7 @@ def scrub(
         >>> from queryveil import read_log
         >>> log = read_log(pa.table({"user": ["a", "b"], "query": ["jane@example.com pizza", "pizza"]}))
         >>> scrub(log, "mask").facts.scrub.hits
-        {'email': Hits(queries=1, events=1)}
+        {'email': Hits(queries=1, events=1, urls=0, clicks=0)}
     """
     check_scrub(how, kinds, rare_term_users)
     if log.facts.scrub is not None:
@@ -63,12 +67,15 @@ def scrub(
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
     log.engine.map("SELECT query_id, query FROM queries", _masking(chosen, common), _SCHEMA, "scrubbed queries")
+    urls = "SELECT url_id, url FROM urls" if log.has_clicks else "SELECT url_id, url FROM urls WHERE url IS NULL"
+    log.engine.map(urls, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed urls")
     try:
         record = _counted(log, how, chosen, rare_term_users)
         text = "CASE WHEN hits = 0 THEN text END" if how == "remove" else "text"
-        return log.rewritten(f'SELECT query_id, {text} AS text, hits = 0 AS same FROM "scrubbed queries"', record)
+        texts = f'SELECT query_id, {text} AS text, hits = 0 AS same FROM "scrubbed queries"'
+        return log.rewritten(texts, 'SELECT url_id FROM "scrubbed urls" WHERE hits > 0', record)
     finally:
-        log.engine.drop("scrubbed queries")
+        log.engine.drop("scrubbed queries", "scrubbed urls")
 
 
 def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | None) -> None:
@@ -110,6 +117,11 @@ def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Arr
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
+def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...]) -> pa.RecordBatch:
+    hits = url_hits(batch["url"].cast(pa.string()), kinds)
+    return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()), pa.array(hits)], schema=_URLS)
+
+
 def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ...], rare: int | None) -> Scrub:
     """What was found, by kind."""
     log.need("per_query")
@@ -117,16 +129,27 @@ def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ..
         "SELECT s.hits AS hits, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
         ' "scrubbed queries" s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits'
     )
-    hits, queries, events = (found[name].to_numpy() for name in ("hits", "queries", "events"))
+    clicked = log.engine.table(
+        "SELECT s.hits AS hits, count(*) AS urls, CAST(sum(c.clicks) AS BIGINT) AS clicks FROM"
+        ' "scrubbed urls" s JOIN (SELECT url_id, count(*) AS clicks FROM clicks GROUP BY url_id) AS c'
+        " ON c.url_id = s.url_id WHERE s.hits > 0 GROUP BY s.hits"
+    )
 
-    def counted(some: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Hits:
-        return Hits(queries=int(queries[some].sum()), events=int(events[some].sum()))
+    def counted(bits: int) -> Hits:
+        some = found.filter(found["hits"].to_numpy() & bits != 0)
+        led = clicked.filter(clicked["hits"].to_numpy() & bits != 0)
+        return Hits(
+            queries=int(some["queries"].to_numpy().sum()),
+            events=int(some["events"].to_numpy().sum()),
+            urls=int(led["urls"].to_numpy().sum()),
+            clicks=int(led["clicks"].to_numpy().sum()),
+        )
 
-    of_kind = {kind: counted(hits >> bit & 1 == 1) for bit, kind in enumerate((*KINDS, RARE))}
+    of_kind = {kind: counted(1 << bit) for bit, kind in enumerate((*KINDS, RARE))}
     return Scrub(
         how=how,
         kinds=kinds,
         rare_term_users=rare,
-        hits={kind: count for kind, count in of_kind.items() if count.queries},
-        total=counted(hits > 0),
+        hits={kind: count for kind, count in of_kind.items() if count.queries or count.urls},
+        total=counted(-1),
     )

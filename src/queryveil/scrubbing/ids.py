@@ -75,6 +75,26 @@ _IDS = (
 )
 
 
+_NUMBER = r"(?:[ .:#-]{0,3}(?:no|nr|num|number|nummer|numero|número|is|id|card)(?![a-z]))"
+_TOLD = (
+    # Whatever has nine digits right behind the word, also glued to it and if it was never issued.
+    re.compile(
+        rf"(?<!\w)(?:ssn|ss(?=[ ]?#| num| no)|soc(?:ial)? sec(?:urity)?){_NUMBER}{{0,2}}[ .:#-]{{0,3}}"
+        r"(?<![0-9])([0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4})(?![0-9]|[.-][0-9])"
+    ),
+    re.compile(
+        rf"(?<!\w)(?:passport|reisepass|passeport|pasaporte|passaporto|paspoort){_NUMBER}{{0,2}}[ .:#-]{{0,3}}"
+        r"(?<![a-z0-9])([a-z]{0,2}[0-9]{6,9}[a-z]?)(?!\w)"
+    ),
+    re.compile(
+        rf"(?<!\w)(?:(?:driver'?s?|drivers'|driving) licen[sc]e|dl){_NUMBER}{{1,2}}[ .:#-]{{0,3}}"
+        r"(?<![a-z0-9])([a-z]{0,5}[0-9]{6,14}[a-z]{0,2})(?!\w)"
+    ),
+    re.compile(rf"(?<!\w)(?:dni|c[eé]dula){_NUMBER}{{0,2}}[ .:#-]{{0,3}}(?<![a-z0-9])([0-9]{{7,10}})(?!\w)"),
+)
+"""Numbers without a check digit, right behind a word that says what they are."""
+
+
 @cache
 def _compiled() -> list[tuple[Any, re.Pattern[str] | None, re.Pattern[str] | None, re.Pattern[str] | None]]:
     def alone(form: str) -> re.Pattern[str]:
@@ -96,7 +116,10 @@ def _compiled() -> list[tuple[Any, re.Pattern[str] | None, re.Pattern[str] | Non
 
 
 def national_ids(text: str) -> Iterator[Span]:
-    """Ids of a state for a person, in the forms of some twenty countries."""
+    """Ids of a state for a person, in the forms of some twenty countries; and what is called a passport or the like."""
+    for told in _TOLD:
+        for found in told.finditer(text):
+            yield found.span(1)
     for check, grouped, bare, words in _compiled():
         beside = bare if bare is not None and words is not None and words.search(text) else None
         for form in (grouped, beside):

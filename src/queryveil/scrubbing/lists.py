@@ -1,5 +1,6 @@
 """Names, places and ordinary words, from the table that `scripts/build_names.py` makes."""
 
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -20,6 +22,11 @@ LINKS = frozenset(("in", "of", "from", "near", "at", "around"))
 """What leads to a place."""
 
 _LONGEST_PLACE = 4
+_LETTERS = {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
+"""Letters of Latin script that are no letter with an accent, and what stands for them in the lists."""
+_TABLE = str.maketrans({**_LETTERS, "'": "", "’": "", ".": ""})
+_UNCLEAR_CODES = frozenset(["al", "co", "de", "hi", "id", "in", "la", "ma", "md", "me", "ms", "ok", "or", "pa"])
+"""Two letters of states that mean something else behind a name."""
 
 
 class Place(NamedTuple):
@@ -52,6 +59,42 @@ def word_kinds() -> dict[str, int]:
     """As `single_words`, to look up one word."""
     texts, found = single_words()
     return dict(zip(texts.to_pylist(), found.tolist(), strict=True))
+
+
+def plain_word(word: str) -> str:
+    """A word as the lists have it: without accents, apostrophes and dots."""
+    if word.isascii():
+        return word.translate(_TABLE)
+    bare = (c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c) != "Mn")
+    return "".join(bare).translate(_TABLE)
+
+
+def plain(words: pa.Array) -> pa.Array:
+    """Words as the lists have them, as `plain_word`."""
+    bare = pc.replace_substring_regex(pc.utf8_normalize(words, "NFD"), r"\p{Mn}|[.'’]", "")
+    for letter, written in _LETTERS.items():
+        bare = pc.replace_substring(bare, letter, written)
+    return bare
+
+
+def code_at(words: Sequence[str], at: int) -> int:
+    """How many words the postal code of the United States at a word takes, or the two letters of a state at the end.
+
+    Two letters that are a word or a title as well (`in`, `md`) count before a postal code alone.
+    """
+    if at >= len(words):
+        return 0
+    if _is_postal(words[at]):
+        return 1
+    if not kinds().get(words[at], 0) & STATE_CODE:
+        return 0
+    if at + 1 < len(words) and _is_postal(words[at + 1]):
+        return 2
+    return int(at + 1 == len(words) and words[at] not in _UNCLEAR_CODES)
+
+
+def _is_postal(word: str) -> bool:
+    return word.isascii() and len(word) in (5, 10) and word[:5].isdigit() and (word[5:6] or "-") == "-"
 
 
 def place_at(words: Sequence[str], at: int) -> Place | None:

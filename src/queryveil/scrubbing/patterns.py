@@ -8,6 +8,9 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
+from queryveil.scrubbing.lists import COMMON, FIRST, WORD, plain_word, word_kinds
+from queryveil.text import STOP_WORDS
+
 Span = tuple[int, int]
 Finder = Callable[[str], Iterator[Span]]
 
@@ -16,16 +19,44 @@ _MAIL_HOSTS = (
     "|mac|gmx|web|mail|yandex|protonmail|proton"
 )
 _EMAIL = re.compile(
-    r"[^\W_][\w.%+'-]{0,63}@(?:[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.[^\W\d_]{2,24}(?![\w-])|(?:"
+    r"[^\W_][\w.%+'-]{0,63}(?:@|%40)(?:[\w-]{1,63}(?:\.[\w-]{1,63}){0,6}\.[^\W\d_]{2,24}(?![\w-])|(?:"
     + _MAIL_HOSTS
     + r")(?![\w.-]))"
 )
 
 
+_DOT = r"(?: dot | ?[(\[]dot[)\]] ?)"
+_HOST = r"[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}"
+_SPELT = re.compile(
+    rf"(?<![\w.@-])((?:[\w+-]{{1,40}}{_DOT}){{0,2}}[^\W_][\w.+'-]{{0,63}})(?:"
+    rf"( at )[\w-]{{1,63}}(?:{_DOT}[\w-]{{1,63}}){{0,2}}{_DOT}(?:com|net|org|edu|gov|info|biz|uk|ca|de|fr|es|nl|au)"
+    rf"|( ?@ ?){_HOST}(?:{_DOT}|\.)[^\W\d_]{{2,24}}"
+    rf"| ?[(\[]at[)\]] ?{_HOST}(?:{_DOT}[\w-]{{1,63}}){{0,2}}(?:{_DOT}|\.)[^\W\d_]{{2,24}})(?![\w-])"
+)
+
+
+def _is_person(word: str) -> bool:
+    kind = word_kinds().get(plain_word(word), 0)
+    return bool(kind & FIRST) and (not kind & WORD or bool(kind & COMMON))
+
+
 def emails(text: str) -> Iterator[Span]:
-    """`jane@example.com`, and `jane@gmail` where the host is a well-known one."""
+    """`jane@example.com`, and `jane@gmail` where the host is a well-known one; also with `%40`, `(at)` and blanks.
+
+    `shop at example dot com` and `shop @ example.com` say where, not who: there the name must be no word, or be or
+    stand behind a first name that is none or a common one.
+    """
     for found in _EMAIL.finditer(text):
         yield found.span()
+    for found in _SPELT.finditer(text):
+        start = found.start()
+        if found[2] or found[3]:
+            before = text[:start].rstrip(" ").rpartition(" ")[2]
+            if _is_person(before):
+                start = text.rindex(before, 0, start)
+            elif word_kinds().get(plain_word(found[1]), 0) & WORD and not _is_person(found[1]):
+                continue
+        yield start, found.end()
 
 
 _SCHEME = r"[a-z][a-z0-9+.-]{0,9}://"
@@ -36,17 +67,26 @@ _ADDRESS = rf"(?<![\w/])(?:{_SCHEME})?[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,6}}(?:
 _NAME = r"@?[\w][\w.%+-]*"
 _TAIL = r"[^\s<>]*"
 _HOME = re.compile(_ADDRESS + r"/(?:[^\s<>]{0,200}/)?~" + _NAME + _TAIL)
+PROFILE_SITES = (
+    r"(?:facebook|myspace|twitter|instagram|pinterest|xanga|tiktok|github|vk|snapchat|threads|bebo|orkut|plurk)\.com/",
+    r"(?:\bx\.com|t\.me|threads\.net)/",
+    r"youtube\.com/(?:user/|c/|channel/|@)|linkedin\.com/(?:in|pub)/|reddit\.com/(?:user|u)/",
+    r"flickr\.com/(?:photos|people)/|snapchat\.com/add/",
+)
+"""Sites on which what follows is the name of a user."""
 _PROFILE = re.compile(
-    rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:"
-    r"(?:facebook|myspace|twitter|instagram|pinterest|xanga|tiktok|github|vk|snapchat|threads|bebo|orkut|plurk)\.com"
-    r"|x\.com|t\.me|threads\.net"
-    r"|youtube\.com/(?:user|c|channel)|youtube\.com(?=/@)|linkedin\.com/(?:in|pub)|reddit\.com/(?:user|u)"
-    r"|flickr\.com/(?:photos|people)|snapchat\.com/add)"
-    r"/(" + _NAME + ")" + _TAIL
+    rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:{'|'.join(PROFILE_SITES)})({_NAME}){_TAIL}"
 )
-_MEMBER = re.compile(
-    _ADDRESS + r"/(?:[^\s<>]{0,200}/)?(?:users?|u|people|profiles?|members?|accounts?)/" + _NAME + _TAIL
+MEMBER = "(?:users?|u|people|profiles?|members?|accounts?)"
+"""Parts of a path that the name of a user follows."""
+_MEMBER = re.compile(_ADDRESS + rf"/(?:[^\s<>]{{0,200}}/)?{MEMBER}/{_NAME}{_TAIL}")
+NAMING = (
+    "(?:user|user_?(?:name|id)|login|logon|e?mail|nick|nick_?name|screen_?name|first_?name|last_?name|full_?name"
+    "|passw(?:or)?d|pwd)"
 )
+"""Parameters of a clicked address that name a user. Fewer than in a query: `name` and `sid` are often pages."""
+_NAMED = re.compile(rf"[?&;#]{NAMING}=(?!&|;|#|$)")
+_FILES = re.compile(r"\.(?:png|jpe?g|gif|webp|svg|ico|css|m?js|json|map|html?|php|aspx?|pdf|txt|zip|mp[34])$")
 _PARAMETER = re.compile(
     _ADDRESS + r"[^\s<>?]{0,200}\?(?:[^\s<>]{0,300}[&;])?"
     r"(?:user|username|user_?id|uid|login|logon|e?mail|account|acct|member|nick|name|passw(?:or)?d|pass|pwd|token|session_?id"
@@ -77,27 +117,60 @@ def urls(text: str) -> Iterator[Span]:
             yield found.span()
 
 
+def names_user(url: str) -> bool:
+    """Whether a clicked address, in normal form, has credentials, a user's home, a profile, or names a user."""
+    return _NAMED.search(url) is not None or any(
+        pattern is not _PROFILE or found[1] not in _NO_NAMES
+        for pattern in (_CREDENTIALS, _HOME, _PROFILE, _MEMBER)
+        for found in pattern.finditer(url)
+    )
+
+
+def has_email(url: str) -> bool:
+    """Whether a clicked address holds an e-mail address; `photo@2x.png` is a file."""
+    return any(_FILES.search(found[0]) is None for found in _EMAIL.finditer(url))
+
+
 _VERSION = re.compile(r"(?<!\w)(?:version|ver|v|release|firmware|build|kernel|driver|drivers|update|patch|bios) ?$")
+_NET = re.compile(
+    r"(?<!\w)(?:ip|ips|ipv4|ipv6|address|addresses|ping|whois|traceroute|tracert|dns|server|host|hack|port)(?!\w)"
+)
+_LAST_WORD = re.compile(r"(?<![^ ])([a-z][a-z0-9+.-]*) $")
+_HIGHEST_VERSION = 19
 _IP_4 = re.compile(r"(?<![\w.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[\w])")
 _IP_6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])")
 
 
 def ips(text: str) -> Iterator[Span]:
-    """IP addresses on the public net, not those of home routers and examples; a version is none."""
+    """IP addresses on the public net, not those of home routers and examples; a version is none.
+
+    A version stands behind `version` and the like; or it begins with a small number and stands right behind a word that
+    is no stop word, as in `firefox 3.0.0.1`, and no word of nets (`ip`, `ping`) is there.
+    """
+    net = None
     for pattern in (_IP_4, _IP_6):
         for found in pattern.finditer(text):
             try:
                 known = ipaddress.ip_address(found[0]).is_global
             except ValueError:
                 continue
-            if known and not _VERSION.search(text[: found.start()]):
-                yield found.span()
+            if not known or _VERSION.search(text[: found.start()]):
+                continue
+            behind = _LAST_WORD.search(text[: found.start()])
+            if behind and pattern is _IP_4 and int(found[0].partition(".")[0]) <= _HIGHEST_VERSION:
+                net = _NET.search(text) is not None if net is None else net
+                if not net and behind[1] not in STOP_WORDS:
+                    continue
+            yield found.span()
 
 
 _CARD_SHAPES = (
     re.compile(r"(?<![0-9])(?=([0-9]{4}([ .-]?)[0-9]{4}\2[0-9]{4}\2[0-9]{4})(?![0-9]))"),
     re.compile(r"(?<![0-9])(?=([0-9]{4}([ .-]?)[0-9]{6}\2[0-9]{4,5})(?![0-9]))"),
     re.compile(r"(?<![0-9])(?=([0-9]{14,19})(?![0-9]))"),
+    # Any groups of two digits and more: all that stand together, or all but the last, such as the month of expiry.
+    re.compile(r"(?<![0-9])(?<![0-9][ .-])(?=([0-9]{2,13}(?:[ .-][0-9]{2,13}){1,8})(?![0-9]|[ .-][0-9]))"),
+    re.compile(r"(?<![0-9])(?<![0-9][ .-])(?=([0-9]{2,13}(?:[ .-][0-9]{2,13}){1,8})[ .-][0-9]+(?![0-9]|[ .-][0-9]))"),
 )
 _BRANDS = re.compile(
     r"4(?:[0-9]{15}|[0-9]{18})|(?:5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}"

@@ -9,6 +9,9 @@ woods` is a person, a forest or nothing. So a name counts by what speaks for it:
 3. if both are: with a common first name, a listed family name, a city with its state or country right behind, and
    nothing else at all.
 
+The two letters of a state or a postal code behind the name are a place too. Nobody is told where an institution is
+named after the person (`robert garcia elementary`), or a word of public life stands in the query (`tickets`, `lyrics`).
+
 The most frequent first names (`john`, `mark`) do not count as words, and `in` or a word that goes with people may stand
 before the place. A name without a place (kind `name`) counts if neither part is a word or a place, with nothing else
 but words that go with people.
@@ -27,8 +30,10 @@ from queryveil.scrubbing.lists import (
     MAINLY,
     REGION,
     WORD,
+    code_at,
     kinds,
     place_at,
+    plain_word,
     word_kinds,
 )
 from queryveil.scrubbing.patterns import Span
@@ -53,6 +58,19 @@ ann taylor, johnson johnson
 """
 _NOBODY = frozenset(name.strip() for name in _FIRMS.split(","))
 """First and family names, as the lists have them, that are firms and goods."""
+_NAMED_AFTER = """
+university college school elementary middle high academy institute hospital clinic church chapel cathedral parish
+synagogue abbey library museum foundation airport cemetery stadium arena theater theatre auditorium memorial hotel
+universidad universidade universitat universite universita colegio escuela ecole lycee klinik krankenhaus iglesia eglise
+kirche schule gymnasium instituto istituto ospedale
+"""
+_INSTITUTIONS = frozenset(_NAMED_AFTER.split())
+_PUBLIC_LIFE = """
+concert concerts ticket tickets tour tours lyrics album albums song songs movie movies film films actor actress singer
+band biography bio quotes wallpaper wallpapers poster posters senator governor president congressman congresswoman mayor
+autograph autographs fansite filmography discography
+"""
+_PUBLIC = frozenset(_PUBLIC_LIFE.split())
 _EDGE = re.compile(r"^[^\w]+|[^\w]+$")
 
 
@@ -70,7 +88,7 @@ def _words(text: str) -> _Words:
         # A mask of an earlier step is no word: nothing may reach across it.
         bare = "" if "<" in part or ">" in part else _EDGE.sub("", part)
         begin = at + (part.find(bare) if bare else 0)
-        texts.append(bare.replace("'", "").replace("’", "").replace(".", ""))
+        texts.append(plain_word(bare))
         spans.append((begin, begin + len(bare)))
         at = end + 1
     return _Words(texts, spans)
@@ -91,7 +109,7 @@ class _Name(NamedTuple):
 def _names_at(words: list[str], at: int) -> Iterator[_Name]:
     """The names that begin at a word: without a middle name, with an initial, or with a second first name."""
     known = word_kinds()
-    first = known.get(words[at], 0)
+    first = _first_name(words[at])
     if not first & FIRST or kinds().get(" ".join(words[at : at + 2]), 0) & (CITY | REGION):
         return
     # Some city somewhere is called Mary; a common first name is the likelier meaning.
@@ -101,6 +119,8 @@ def _names_at(words: list[str], at: int) -> Iterator[_Name]:
         if middle and not (len(words[at + 1]) == 1 or known.get(words[at + 1], 0) & (FIRST | WORD) == FIRST):
             continue
         last = words[at + 1 + middle]
+        if last in _INSTITUTIONS:
+            continue
         found = [known.get(part, 0) for part in last.split("-")]
         listed = all(kind & LAST for kind in found)
         unlisted = found == [0] and last.isalpha() and len(last) >= 4
@@ -109,12 +129,33 @@ def _names_at(words: list[str], at: int) -> Iterator[_Name]:
             yield _Name(middle + 2, doubts + unsure, bool(first & COMMON), listed)
 
 
+def _first_name(word: str) -> int:
+    """What a first name can be; one with a hyphen (`mary-ann`) is no word if any part is a name before all."""
+    found = [word_kinds().get(part, 0) for part in word.split("-")]
+    if len(found) == 1 or not all(kind & FIRST for kind in found):
+        return found[0] if len(found) == 1 else 0
+    unsure = all(kind & WORD and not kind & MAINLY for kind in found)
+    return FIRST | (COMMON if any(kind & COMMON for kind in found) else 0) | (WORD if unsure else 0)
+
+
+def _is_institution(words: list[str], at: int, end: int) -> bool:
+    """Whether the words right behind a name, or right before it, make it that of a school, a hospital and the like."""
+    before = (
+        words[at - 2 : at] if at > 1 and words[at - 1] in ("of", "de", "st", "saint") else words[max(0, at - 1) : at]
+    )
+    return any(word in _INSTITUTIONS for word in (*words[end : end + 1], *before))
+
+
 def names_with_places(text: str) -> Iterator[Span]:
     """First name, family name and a place: see the rules above. The stretch ends with the place."""
     words, spans = _words(text)
+    if not _PUBLIC.isdisjoint(words):
+        return
     for at in range(len(words) - 1):
         for name in _names_at(words, at):
             end = at + name.words
+            if _is_institution(words, at, end):
+                continue
             place = _place_end(words, end)
             if place is None:
                 before = _place_before(words, at) if name.doubts == 0 else None
@@ -133,8 +174,11 @@ def _place_end(words: list[str], at: int) -> tuple[int, bool] | None:
     """Where the place at a word ends, and whether it is exact; up to two words (`attorney in`) may come before."""
     for skipped in range(3):
         place = place_at(words, at + skipped)
+        code = code_at(words, at + skipped + (place.words if place is not None else 0))
         if place is not None:
-            return at + skipped + place.words, place.exact
+            return at + skipped + place.words + code, place.exact
+        if code:
+            return at + skipped + code, False
         if at + skipped < len(words) and words[at + skipped] not in _BEFORE_PLACE:
             return None
     return None
@@ -176,7 +220,6 @@ _EUROPEAN = re.compile(
     r",? [0-9]{1,4})"
     r"(?![\w-])"
 )
-_POSTAL = re.compile("[0-9]{5}(?:-[0-9]{4})?")
 _BOX = re.compile(r"(?<!\w)p\.?o\.? ?box [0-9]{1,6}(?!\w)")
 
 
@@ -200,8 +243,6 @@ def addresses(text: str) -> Iterator[Span]:
         words, spans = _words(after.lstrip(" ,"))
         place = _place_end(words, 0)
         stop = place[0] if place is not None else 0
-        if stop < len(words) and _POSTAL.fullmatch(words[stop]):
-            stop += 1
         if stop:
             yield found.start(), shift + spans[stop - 1][1]
         elif shift == len(text):

@@ -124,12 +124,12 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
 
 def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
     """For each kind, which texts it must be looked for in; all others cannot hold it."""
-    from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, signs_of
+    from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
     signs = signs_of(*byte_spans(texts))
     needed = {
         "url": AT | SLASH | EQUALS,
-        "email": AT,
+        "email": AT | SPELT_AT,
         "card": SIX_DIGITS,
         "iban": SIX_DIGITS,
         "national_id": SIX_DIGITS,
@@ -150,9 +150,22 @@ def _named(texts: pa.Array) -> NDArray[np.bool_]:
     listed, kinds_of = lists.single_words()
     found = pc.index_in(text.cast(listed.type), value_set=listed)
     kinds = np.where(found.is_valid().to_numpy(zero_copy_only=False), kinds_of[found.fill_null(0).to_numpy()], 0)
+    first = kinds & lists.FIRST != 0
+    # Only words that are in no list can be so with their accents, dots and hyphens off.
+    unknown = np.flatnonzero(kinds == 0)
+    odd = unknown[pc.match_substring_regex(text.take(pa.array(unknown)), "[^a-z0-9]").to_numpy(zero_copy_only=False)]
+    if len(odd):
+        bare = lists.plain(text.take(pa.array(odd)))
+        place = pc.index_in(bare.cast(listed.type), value_set=listed).fill_null(-1).to_numpy()
+        kinds[odd] = np.where(place >= 0, kinds_of[place], 0)
+        head = (
+            pc.index_in(pc.replace_substring_regex(bare, "-.*", "").cast(listed.type), value_set=listed)
+            .fill_null(-1)
+            .to_numpy()
+        )
+        first[odd] = (head >= 0) & (kinds_of[head] & lists.FIRST != 0)
     # A possible family name: listed, or in no list at all.
     family = (kinds & lists.LAST != 0) | (kinds == 0)
-    first = kinds & lists.FIRST != 0
     owner = np.repeat(np.arange(len(texts)), per_text)
     result = np.zeros(len(texts), np.bool_)
     for step in (1, 2):
