@@ -8,6 +8,7 @@ from benchmarks import (
     affinity,
     clump,
     dp,
+    evaluation,
     foundations,
     generalization,
     knowledge,
@@ -21,6 +22,7 @@ from benchmarks import (
 REPORTS = {
     "clump": clump.report,
     "dp": dp.report,
+    "evaluation": evaluation.report,
     "generalization": generalization.report,
     "microaggregation": microaggregation.report,
     "foundations": foundations.report,

@@ -4,11 +4,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures import (
     distribution,
+    f_beta,
     generalization_loss,
     information_loss,
     ncp,
@@ -62,6 +65,7 @@ def evaluate(
     knowledge: Knowledge | str = "wordnet",
     tests: int = 2_000,
     seed: int = 0,
+    sensitive: pa.Table | None = None,
     tell: Tell | None = None,
 ) -> Evaluation:
     """Measure what a release keeps: shares, frequencies, interests of users, and how well four tasks learn from it.
@@ -72,22 +76,23 @@ def evaluate(
         knowledge: Where queries are looked up, for SRP, L and NCP.
         tests: On how many events of the log a task is tried.
         seed: Decides which, and which users L looks at.
+        sensitive: Queries of the log with a label, for F-beta: `query` and `sensitive`, as `f_beta` takes them.
         tell: Called with what is being done.
     """
     here = local(log, "evaluate")
     if release.manifest.input_fingerprint != here.fingerprint:
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    measured = tuple(_measures(release, here, base, tests, seed, tell or (lambda what: None)))
+    measured = tuple(_measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None)))
     manifest = release.manifest
     return Evaluation(manifest.method, manifest.parameters, manifest.seed, here.fingerprint, measured)
 
 
 def _measures(
-    release: Release, log: LocalLog, base: Knowledge, tests: int, seed: int, tell: Tell
+    release: Release, log: LocalLog, base: Knowledge, tests: int, seed: int, sensitive: pa.Table | None, tell: Tell
 ) -> Iterator[Measured]:
     queries = "query" in release.schema.names
-    none = "" if queries else "the release has items, not queries"
+    none = "the log has none" if queries else "the release has items, not queries"
     tell("retention")
     kept = retention(release, log)
     for name in ("queries", "events", "users", "clicks", "terms"):
@@ -106,15 +111,27 @@ def _measures(
         ("rank correlation of the 1,000 most frequent queries", found.ranks, 1.0),
     ):
         applies = queries and not math.isnan(value)
-        yield Measured(
-            "distribution", label, value if applies else None, best, share=False, why="" if applies else none
-        )
+        why = "there is one frequency alone, so that there are no ranks" if queries else none
+        yield Measured("distribution", label, value if applies else None, best, share=False, why="" if applies else why)
     tell("interests")
     yield from _interests(release, log, base, seed)
     tell("tasks")
     for task in tasks(release, log, tests=tests, seed=seed):
         why = "" if task.released is not None else "the release has nothing to learn from"
         yield Measured("task", f"{task.task}, {task.score}", task.released, task.original, why=why)
+    if sensitive is not None:
+        tell("labelled queries")
+        for beta in (1.0, 0.1):
+            yield _f_beta(release, log, sensitive, beta)
+
+
+def _f_beta(release: Release, log: LocalLog, sensitive: pa.Table, beta: float) -> Measured:
+    label = f"harmless queries released, and only these (F of beta {beta:g})"
+    try:
+        found = f_beta(release, log, sensitive, beta)
+    except QueryveilError as error:
+        return Measured("labelled", label, None, 1.0, share=False, why=str(error))
+    return Measured("labelled", label, found.value, found.original, share=False)
 
 
 def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> Iterator[Measured]:
@@ -124,11 +141,15 @@ def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> I
     if "node" in names and "user" in names and release.manifest.method != "wngen":
         loss = generalization_loss(release, log, terms)
         yield Measured("interests", "distortion per item (GGD)", loss.per_item, 0.0)
+    else:
+        yield Measured("interests", "distortion per item (GGD)", None, 0.0, why="it is for bags of items, one a user")
     try:
         yield Measured("interests", "normalized certainty penalty (NCP)", ncp(release, log, terms), 0.0)
     except QueryveilError as error:
         yield Measured("interests", "normalized certainty penalty (NCP)", None, 0.0, why=str(error))
+    both = "users' interests left (SRP), information loss (L)"
     if not {"user", "query"} <= set(names):
+        yield Measured("interests", both, None, 1.0, why="they are for releases of queries that tell users apart")
         return
     try:
         for level in srp(release, terms, min(2, base.taxonomy.height)):
@@ -136,4 +157,4 @@ def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> I
         clusters = user_clusters(log, link(log, base, "phrases"), sample=2_000, seed=seed)
         yield Measured("interests", "information loss (L)", information_loss(release, clusters) / 100, 0.0)
     except QueryveilError as error:
-        yield Measured("interests", "users' interests left (SRP), information loss (L)", None, 1.0, why=str(error))
+        yield Measured("interests", both, None, 1.0, why=str(error))

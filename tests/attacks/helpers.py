@@ -7,6 +7,7 @@ import pyarrow as pa
 
 import queryveil as qv
 from queryveil.methods.microaggregation import Searches
+from queryveil.release import Release
 
 
 def read(pairs):
@@ -16,6 +17,35 @@ def read(pairs):
 def identity(log):
     """The log as it is, but for the names of users."""
     return qv.Rules(max_characters=1000, users="fresh").anonymize(log)
+
+
+def as_it_is(log):
+    """The log with its times and clicks, but for the names of users: what deserves every attack."""
+    times = ", time" if log.has_times else ""
+    return Release.of_events(
+        log,
+        f"SELECT event_id, user_id, query_id{times} FROM events",
+        "SELECT event_id, rank, url_id FROM clicks" if log.has_clicks else None,
+        carried=["time"] if times else [],
+        method="rules",
+        parameters={},
+        claims=(),
+        limits=(),
+        seed=0,
+    )
+
+
+def shuffled(log, seed=1):
+    """The events of a log under the ids of users by lot, so that a record is nobody's."""
+    events = log.engine.table("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
+    user = np.random.default_rng(seed).permutation(events["user_id"].to_numpy())
+    log.engine.read("dealt", events.set_column(1, "user_id", pa.array(user)))
+    release = Release.of_events(
+        log, "SELECT event_id, user_id, query_id FROM dealt", None, method="rules", parameters={}, claims=(), limits=(),
+        seed=0,
+    )  # fmt: skip
+    log.engine.drop("dealt")
+    return release
 
 
 def together(log, k=None, seed=1):

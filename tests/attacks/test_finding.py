@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from queryveil.attacks.finding import Estimate, Finding, f1, mean, share
+from queryveil.attacks.finding import Estimate, Finding, estimated, f1, mean, share
 
 TRIES = 1_000
 
@@ -45,6 +45,14 @@ def test_the_bootstrap_of_a_mean_holds_it_about_as_often_as_it_says():
     assert 0.90 <= np.mean(found) <= 0.985
 
 
+def test_the_bootstrap_of_an_index_holds_its_mean_about_as_often_as_it_says():
+    """Most groups are near 0 and a few near 1, as in a split by topic."""
+    rng = np.random.default_rng(11)
+    values = np.where(rng.random((400, 150)) < 0.2, rng.uniform(0.5, 1, (400, 150)), rng.normal(0, 0.1, (400, 150)))
+    truth = 0.2 * 0.75
+    assert 0.92 <= np.mean([holds(mean(row, seed, -1, 1), truth) for seed, row in enumerate(values)]) <= 0.98
+
+
 def test_of_a_few_values_nothing_is_known():
     assert mean(np.array([0.5, 0.7]), 0, -1, 1) == Estimate(pytest.approx(0.6), -1, 1)
 
@@ -55,6 +63,10 @@ def test_the_bootstrap_of_f1_holds_it_about_as_often_as_it_says():
     drawn = np.random.default_rng(3).multinomial(300, shares, 400)
     assert 0.92 <= np.mean([holds(f1(*map(int, row), seed), truth) for seed, row in enumerate(drawn)]) <= 0.98
     assert f1(0, 0, 5, 5, 0).value == 0
+
+
+def test_rates_are_shown_in_100_000():
+    assert estimated(Estimate(0.0167, 0.015, 0.0184), "rate") == "1,670 in 100,000 (1,500 to 1,840)"
 
 
 def found(unit="share", value=0.5, low=0.4, high=0.6, baseline=0.1, control=0.1):

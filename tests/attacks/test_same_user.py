@@ -9,9 +9,9 @@ import pytest
 
 import queryveil as qv
 from queryveil.attacks import InapplicableError, same_user
-from queryveil.attacks.same_user import _drawn, _features, _word_users
+from queryveil.attacks.same_user import _Beside, _drawn, _features, _topics, _word_queries
 from queryveil.methods.microaggregation import Searches
-from tests.attacks.helpers import by_lot, identity, own_words, read, together
+from tests.attacks.helpers import as_it_is, by_lot, identity, own_words, read, together
 
 
 def test_words_of_ones_own_give_one_away():
@@ -68,28 +68,61 @@ def test_pairs_are_two_queries_of_one_user_then_of_two():
 
 def test_features_tell_what_two_queries_share():
     rows = [("a", "red tea cup", "x"), ("b", "tea", "y"), ("a", "green tea", "x"), ("b", "dog", "z"), ("c", "tea", "x")]
-    log = qv.read_log(pa.table({name: [row[i] for row in rows] for i, name in enumerate(("user", "query", "url"))}))
-    users = _word_users(log, Searches.of(log))
-    assert dict(zip(log.tokens.text.to_pylist(), users.tolist(), strict=True)) == {
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("user", "query", "url"))}
+    columns["time"] = [f"2006-03-{day:02} 10:00:00" for day in (1, 2, 3, 4, 5)]
+    log = qv.read_log(pa.table(columns))
+    queries = _word_queries(log, np.ones(log.n_queries, np.bool_))
+    assert dict(zip(log.tokens.text.to_pylist(), queries.tolist(), strict=True)) == {
         "red": 1, "tea": 3, "cup": 1, "green": 1, "dog": 1,
     }  # fmt: skip
-    clicked = log.engine.table(
-        "SELECT query_id, url_id FROM clicks GROUP BY query_id, url_id ORDER BY query_id, url_id"
-    )
-    clicks = (
-        np.searchsorted(clicked["query_id"].to_numpy(), np.arange(log.n_queries + 1)),
-        clicked["url_id"].to_numpy().astype(np.int32),
-    )
+    release = as_it_is(log)
+    beside = _Beside.of(release, log)
     ids = {query: i for i, query in enumerate(log.query_text.to_pylist())}
     one, other = (np.array([ids[q] for q in side], np.int32) for side in (["red tea cup"] * 2, ["green tea", "dog"]))
-    found = _features(log, users, clicks, one, other)
+    topics = _topics(log, Searches.of(log))
+    found = _features(log, queries, topics, beside, one, other)
     assert found[:, 0].tolist() == [1, 0]
     assert found[:, 1].tolist() == [1 / 4, 0]
-    assert found[:, 2].tolist() == [2, -1]
+    assert found[:, 2] == pytest.approx([np.log2(3), -1])
     grams = [{f" {text} "[i : i + 3] for i in range(len(text))} for text in ("red tea cup", "green tea", "dog")]
     assert found[:, 3] == pytest.approx([len(grams[0] & g) / len(grams[0] | g) for g in grams[1:]])
     assert found[:, 5:8].tolist() == [[2, 3, 2], [1, 3, 8]]
-    assert found[:, 8].tolist() == [1, 0]
+    assert found[:, 8].tolist() == [0, 0]
+    assert found[:, 9].tolist() == [1, 0]
+    assert found[:, 10].tolist() == [2, 3]
+
+
+def test_words_of_the_same_people_are_near_each_other():
+    log = read([(u, word) for u in range(40) for word in (["saddle", "pony"] if u % 2 else ["tax", "refund", "form"])])
+    vectors = _topics(log, Searches.of(log))
+    ids = {word: i for i, word in enumerate(log.tokens.text.to_pylist())}
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert unit[ids["saddle"]] @ unit[ids["pony"]] == pytest.approx(1)
+    assert unit[ids["saddle"]] @ unit[ids["tax"]] == pytest.approx(0, abs=1e-9)
+
+
+def test_people_of_a_log_like_real_ones_are_found_too(synthetic):
+    found = same_user(identity(synthetic), synthetic)
+    assert found.succeeds
+    assert found.estimate.low > found.baseline + 0.2
+    assert found.control.low < found.baseline + 0.1
+    assert found.details["recall"] > 0.05
+
+
+def test_days_help_where_they_are_released():
+    """Texts tell nothing, but everybody searches on two days of his own."""
+    rng = np.random.default_rng(1)
+    rows = [
+        (u, f"q{rng.integers(10**6)}", f"2006-{1 + u % 12:02}-{1 + u // 12:02} 10:00:00")
+        for u in range(300)
+        for _ in range(6)
+    ]
+    log = qv.read_log(
+        pa.table({name: [str(row[i]) for row in rows] for i, name in enumerate(("user", "query", "time"))})
+    )
+    dated = qv.Rules(max_characters=1000, users="fresh", time="day").anonymize(log)
+    assert same_user(dated, log).estimate.value > 0.9
+    assert not same_user(identity(log), log).succeeds
 
 
 def test_clicks_help_where_they_are_released():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.attacks.view import Holders
-from queryveil.kernels.holders import overlaps, trigrams
+from queryveil.kernels.holders import gaps, overlaps, trigrams
 from queryveil.text.arrays import byte_spans
 
 SETS = st.lists(st.sets(st.integers(0, 6), max_size=5), min_size=1, max_size=8)
@@ -39,6 +39,15 @@ def test_overlaps_are_the_common_items_and_the_least_of_their_values(sets, value
         common = sets[a] & sets[b]
         assert count[p] == len(common)
         assert least[p] == min((values[i] for i in common), default=-1)
+
+
+@given(SETS, st.data())
+def test_gaps_are_the_least_differences(sets, data):
+    pair = st.tuples(st.integers(0, len(sets) - 1), st.integers(0, len(sets) - 1))
+    pairs = data.draw(st.lists(pair, min_size=1, max_size=6))
+    one, other = (np.array(side, np.int64) for side in zip(*pairs, strict=True))
+    found = gaps(*flat(sets), one, other)
+    assert found.tolist() == [min((abs(i - j) for i in sets[a] for j in sets[b]), default=-1) for a, b in pairs]
 
 
 @given(st.lists(st.text("ab é", max_size=6), min_size=1, max_size=4))

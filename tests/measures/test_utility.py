@@ -4,15 +4,18 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.evaluation import evaluate
-from queryveil.measures import distribution, retention, tasks
+from queryveil.measures import distribution, record_linkage, retention, tasks
 from queryveil.measures.distribution import jensen_shannon
+from queryveil.measures.records import records
 from queryveil.measures.tasks import _click_places, _completed, _next_places
+from tests.attacks.helpers import as_it_is, together
 
 QUERY = st.sampled_from(["red tea", "red", "green tea", "tea pot", "ham", "hamlet", "red team"])
 EVENT = st.tuples(
@@ -26,6 +29,41 @@ def read(rows):
         for u, q, t, c in rows
     ]
     return qv.read_log(pa.Table.from_pylist(table, pa.schema([(name, pa.string()) for name in table[0]])))
+
+
+BEST_OF_ITSELF = {
+    "distance of query frequencies (Jensen-Shannon)": 0,
+    "distance of term frequencies (Jensen-Shannon)": 0,
+    "rank correlation of the 1,000 most frequent queries": 1,
+    "normalized certainty penalty (NCP)": 0,
+    "users' interests left, level 1 (SRP)": 1,
+    "users' interests left, level 2 (SRP)": 1,
+    "information loss (L)": 0,
+    "trend counts, relative error": 0,
+}
+
+
+def test_every_number_of_the_log_as_it_is_is_that_of_the_log_itself(tmp_path):
+    """With clicks and times: all shares are 1, all distances 0, and all tasks score as on the log."""
+    qv.generate(tmp_path / "log.tsv", users=200, seed=1, truth=tmp_path / "truth")
+    log = qv.read_log(tmp_path / "log.tsv")
+    labels = pq.read_table(tmp_path / "truth" / "queries.parquet")
+    found = {one.measure: one for one in evaluate(as_it_is(log), log, tests=300, sensitive=labels).measured}
+    none = [name for name, one in found.items() if one.value is None]
+    assert none == ["distortion per item (GGD)"]
+    for name, one in found.items():
+        if name in none:
+            continue
+        assert one.value == pytest.approx(one.best, abs=1e-9), name
+        if one.group == "retention":
+            assert one.value == 1
+    for name, best in BEST_OF_ITSELF.items():
+        assert found[name].value == pytest.approx(best, abs=1e-9), name
+    for name in ("suggestion, hit@10", "suggestion, MRR", "completion, MRR", "click prediction, hit@1"):
+        assert 0 < found[name].value <= 1
+    shared = {one.measure: one for one in evaluate(together(log, 5), log, tests=300).measured}
+    for name in ("distinct queries", "completion, MRR", "users' interests left, level 1 (SRP)"):
+        assert shared[name].value < found[name].value
 
 
 IDENTITY = qv.Rules(max_characters=1000, users="fresh", time="day")
@@ -100,7 +138,7 @@ def test_suggestions_are_what_most_users_share(issued, tests):
 def test_completions_are_the_most_frequent_that_begin_so(counts, data):
     texts = sorted(counts)
     wanted = data.draw(st.sampled_from(texts))
-    (found,) = _completed(np.array([counts[text] for text in texts]), texts, [wanted])
+    (found,) = _completed(np.array([counts[text] for text in texts]), pa.array(texts), [wanted])
     begins = wanted[: (len(wanted) + 1) // 2]
     order = sorted((t for t in texts if t.startswith(begins) and counts[t]), key=lambda t: (-counts[t], t))[:10]
     assert found == (order.index(wanted) + 1 if wanted in order else 0)
@@ -121,6 +159,18 @@ def test_clicks_that_k_users_share_are_predicted_as_well_as_from_the_log():
     found = [task for task in tasks(qv.Equality(k=2).anonymize(log), log) if task.task == "click prediction"]
     assert [(task.score, task.released, task.original) for task in found] == [("hit@1", 1, 1), ("hit@10", 1, 1)]
     assert retention(qv.Equality(k=2).anonymize(log), log).clicks.share == 1
+
+
+def test_an_event_with_several_clicks_is_one_event():
+    """Two users of the same two queries, and of the same record but for the number of clicks."""
+    rows = [(u, query, 0, url) for u, query, url in [
+        (0, "red", "http://a.com/"), (0, "red", "http://b.com/"), (0, "ham", None), (1, "red", None), (1, "ham", None),
+    ]]  # fmt: skip
+    log = read(rows)
+    assert log.facts.events == 4
+    _, released = records(as_it_is(log), "a test")
+    assert released.times.tolist() == [1, 1, 1, 1]
+    assert record_linkage(as_it_is(log)) == 50
 
 
 def test_trends_without_times_are_spread_over_all_weeks():

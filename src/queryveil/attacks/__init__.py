@@ -7,9 +7,10 @@ from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError
 from queryveil.attacks.groups import classic_risks
-from queryveil.attacks.hashing import Guesses, TokenAttack, token_frequency_attack
+from queryveil.attacks.hashing import Guesses, TokenAttack, token_frequency_attack, token_hashing
 from queryveil.attacks.known import known_queries
 from queryveil.attacks.linkage import record_linkage
+from queryveil.attacks.personal import personal_data
 from queryveil.attacks.planting import planting
 from queryveil.attacks.run import Findings, Skipped, attack
 from queryveil.attacks.same_user import same_user
@@ -28,10 +29,12 @@ __all__ = [
     "differencing",
     "disambiguation",
     "known_queries",
+    "personal_data",
     "planting",
     "record_linkage",
     "same_user",
     "token_frequency_attack",
+    "token_hashing",
     "unique_pairs",
     "unique_queries",
 ]

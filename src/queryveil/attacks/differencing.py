@@ -45,10 +45,8 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
         estimate=share(people, seen.log.n_users),
         baseline=0.0,
         guessing="two equal releases tell nothing",
-        control=Estimate(0.0, 0.0, 0.0) if other is None else None,
-        controlled="a user with no released query changes nothing, by the definition of a threshold"
-        if other is None
-        else "none: the other release is what it is compared with",
+        control=Estimate(0.0, 0.0, 0.0),
+        controlled="a user without a query in either release changes nothing, by definition",
         trials=seen.log.n_users,
         beside=f"{people:,} people, {len(flips):,} queries",
         details={"queries": len(flips), "people": people},

@@ -15,7 +15,7 @@ ROUNDS = 1_000
 _FEW = 10
 
 Question = Literal["singling out", "linkability", "inference"]
-Unit = Literal["share", "index", "accounts"]
+Unit = Literal["share", "index", "accounts", "rate"]
 
 
 class InapplicableError(QueryveilError):
@@ -42,7 +42,7 @@ class Finding:
     number: str
     """What the estimate is, in words."""
     unit: Unit
-    """A share from 0 to 1, an index of at most 1, or a number of accounts."""
+    """A share from 0 to 1, an index of at most 1, a number of accounts, or a share shown as so many in 100,000."""
     estimate: Estimate
     baseline: float
     guessing: str
@@ -54,6 +54,8 @@ class Finding:
     """How many people, pairs, queries or groups it was tried on."""
     beside: str = ""
     """What else it tells, in words."""
+    examples: tuple[str, ...] = ()
+    """What it looks like, masked."""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
 
     @property
@@ -68,7 +70,11 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain values, for JSON."""
-        return asdict(self) | {"details": dict(self.details), "succeeds": self.succeeds}
+        return asdict(self) | {
+            "examples": list(self.examples),
+            "details": dict(self.details),
+            "succeeds": self.succeeds,
+        }
 
 
 def shown(value: float, unit: Unit) -> str:
@@ -77,6 +83,8 @@ def shown(value: float, unit: Unit) -> str:
         return f"{value:,.0f}"
     if unit == "index":
         return f"{value:.3f}"
+    if unit == "rate":
+        return f"{100_000 * value:,.0f} in 100,000"
     return f"{100 * value:.1f} %" if value == 0 or value >= 0.001 else f"{100 * value:.2g} %"
 
 
@@ -84,7 +92,9 @@ def estimated(estimate: Estimate, unit: Unit) -> str:
     """An estimate with its interval, for a reader."""
     if unit == "accounts":
         return shown(estimate.value, unit)
-    low, high = (shown(bound, unit).removesuffix(" %") for bound in (estimate.low, estimate.high))
+    low, high = (
+        shown(bound, unit).removesuffix(" %").removesuffix(" in 100,000") for bound in (estimate.low, estimate.high)
+    )
     return f"{shown(estimate.value, unit)} ({low} to {high})"
 
 

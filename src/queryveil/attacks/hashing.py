@@ -14,13 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.release import Release
+from queryveil.scrubbing import repeat_scrub
 
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Digests = NDArray[np.uint64]
 
+MOST = 300
+"""How many tokens are attacked, the most frequent ones."""
+_KEY = b"words and tokens"
+_ROUNDS = 3
+"""How far around a word its company is looked at, to know it again."""
 _ANCHORS = 15
 """So many of the most frequent tokens are trusted at first."""
 _GROWTH = 13, 10
@@ -84,7 +93,86 @@ def token_frequency_attack(
         raise QueryveilError(f"The attack is on hashed words, and the release was made by '{release.manifest.method}'.")
     log = local(reference, "token_frequency_attack")
     tokens = _released(release)
-    words = _Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), log.events_per_query)
+    words = _typed(log, log.events_per_query)
+    guesses = _guessed(tokens, words, most)
+    return TokenAttack(guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth))
+
+
+def token_hashing(
+    release: Release, log: QueryLog, *, reference: QueryLog | None = None, seed: int = 0, most: int = MOST
+) -> Finding:
+    """How many of the most frequent tokens are read by one who has a log of the same kind.
+
+    What is right is known without the key: a word and a token that occur as often, in the same places of texts with the
+    same company, and no others that do so, belong together. A token without such a word counts as not read.
+
+    Args:
+        release: A release of hashed words.
+        log: Its log.
+        reference: The log that the attacker has. By default what half of the users typed, drawn by lot; the tokens are
+            those of the other half, or of all if it is not known who is who, which makes it easier.
+        seed: Decides who that is.
+        most: How many tokens are attacked, at most.
+    """
+    if release.manifest.method != "hash":
+        raise InapplicableError("the release has no hashed words")
+    whole = log if release.manifest.scrub is None else repeat_scrub(log, release.manifest.scrub)
+    here = local(whole, "token_hashing")
+    rng = np.random.default_rng(seed)
+    others = None
+    if reference is None:
+        half = rng.permutation(here.n_users)[: (here.n_users + 1) // 2]
+        events = here.engine.table("SELECT user_id, query_id FROM events")
+        theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), half)]
+        known = _typed(here, np.bincount(theirs, minlength=here.n_queries))
+        setting = "with half of the log"
+        if release.fresh_users is not None and release.log is log:
+            who = local(log, "token_hashing").engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
+            others = who["user"].combine_chunks().filter(pa.array(~np.isin(who["user_id"].to_numpy(), half)))
+            setting = "with the log of other users"
+    else:
+        other = local(reference, "token_hashing")
+        known, setting = _typed(other, other.events_per_query), "with another log"
+    tokens = _released(release, others)
+    guesses = _guessed(tokens, known, most)
+    if not len(guesses):
+        raise InapplicableError("there is no token, or no word to guess")
+    truth = _truth(_released(release), _typed(here, here.events_per_query))
+    wanted = pc.fill_null(truth["word"].take(pc.index_in(guesses["token"], value_set=truth["token"])), "")
+    right = _equal(guesses["word"], wanted)
+    frequency = _equal(guesses["by_frequency"], wanted)
+    by_lot = _equal(guesses["word"].take(pa.array(rng.permutation(len(guesses)))), wanted)
+    text = int(guesses["occurrences"].to_numpy()[right].sum()) / int(tokens.occurrences.sum())
+    exact = len(truth) / here.facts.words
+    return Finding(
+        attack="token hashing",
+        question="inference",
+        setting=setting,
+        number="frequent tokens whose words are read, by how often and beside what they occur",
+        unit="share",
+        estimate=share(int(right.sum()), len(guesses)),
+        baseline=1 / max(int((known.occurrences > 0).sum()), 1),
+        guessing="a word of the attacker's log by lot",
+        control=share(int(by_lot.sum()), len(guesses)),
+        controlled="the same guesses dealt to the tokens by lot",
+        trials=len(guesses),
+        beside=f"{shown(text, 'share')} of all that was typed; by how often they occur alone"
+        f" {shown(float(frequency.mean()), 'share')} of these tokens; by one who has the whole log"
+        f" {shown(exact, 'share')} of all tokens",
+        details={"of_text": text, "by_frequency": float(frequency.mean()), "with_the_log": exact},
+    )
+
+
+def _typed(log: LocalLog, events: Longs) -> "_Texts":
+    return _Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), events)
+
+
+def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.equal(one, other).to_numpy(), np.bool_)
+
+
+def _guessed(tokens: "_Texts", words: "_Texts", most: int) -> pa.Table:
+    """The guesses of `TokenAttack`."""
     # A few words more than tokens: the words of some tokens may be a little rarer here.
     mine, theirs = tokens.frequent(most), words.frequent(most + most // 4)
     count = min(len(mine), len(theirs))
@@ -96,8 +184,23 @@ def token_frequency_attack(
         "word": words.text.take(pa.array(theirs[word])).cast(pa.string()),
         "by_frequency": words.text.take(pa.array(theirs[:count])).cast(pa.string()),
     }
-    guesses = pa.table(found)
-    return TokenAttack(guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth))
+    return pa.table(found)
+
+
+def _truth(tokens: "_Texts", words: "_Texts") -> pa.Table:
+    """Each `token` and the `word` that alone occurs as it does."""
+    marks = [texts.signatures() for texts in (tokens, words)]
+    alone = []
+    for mark in marks:
+        values, first, count = np.unique(mark, return_index=True, return_counts=True)
+        alone.append((values[count == 1], first[count == 1]))
+    _, mine, theirs = np.intersect1d(alone[0][0], alone[1][0], assume_unique=True, return_indices=True)
+    return pa.table(
+        {
+            "token": tokens.text.take(pa.array(alone[0][1][mine])).cast(pa.string()),
+            "word": words.text.take(pa.array(alone[1][1][theirs])).cast(pa.string()),
+        }
+    )
 
 
 class _Texts:
@@ -109,10 +212,24 @@ class _Texts:
         self.occurrences = np.bincount(item, weights=self.each, minlength=len(text)).astype(np.int64)
 
     def frequent(self, most: int) -> Longs:
-        """The most frequent items, of equals in the order of their texts."""
+        """The most frequent items that occur, of equals in the order of their texts."""
         order = np.empty(len(self.text), np.int64)
         order[pc.sort_indices(self.text).to_numpy()] = np.arange(len(self.text))
         found: Longs = np.lexsort([order, -self.occurrences])[:most]
+        return found[self.occurrences[found] > 0]
+
+    def signatures(self) -> Digests:
+        """A digest of how often each item occurs, in which places of texts, and beside what, whatever it is called."""
+        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        place = (np.arange(len(self.item)) - self.start[text]).astype(np.uint64)
+        found = keyed(_KEY, self.occurrences.astype(np.uint64))
+        for _ in range(_ROUNDS):
+            here = keyed(_KEY, found[self.item] + place)
+            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(here, dtype=np.uint64)])
+            whole = total[self.start[1:]] - total[self.start[:-1]]
+            company = np.zeros(len(self.text), np.uint64)
+            np.add.at(company, self.item, keyed(_KEY, whole[text] ^ here) * self.each.astype(np.uint64))
+            found = keyed(_KEY, found ^ company)
         return found
 
     def beside(self, items: Longs) -> list[Floats]:
@@ -136,9 +253,13 @@ class _Texts:
         return [together, behind, behind.T]
 
 
-def _released(release: Release) -> _Texts:
-    """The tokens of a release."""
-    queries = [pc.fill_null(batch["query"], "") for batch in release.batches()]
+def _released(release: Release, users: pa.Array | None = None) -> _Texts:
+    """The tokens of a release, or of some of its users."""
+    rows = [
+        batch if users is None else batch.filter(pc.is_in(batch["user"], value_set=users.cast(batch["user"].type)))
+        for batch in release.batches()
+    ]
+    queries = [pc.fill_null(batch["query"], "") for batch in rows]
     counted = pc.value_counts(pa.chunked_array(queries, pa.string()))
     parts = pc.split_pattern(counted.field("values"), " ")
     found = pc.dictionary_encode(pc.list_flatten(parts))

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError
-from queryveil.attacks.view import View, view
+from queryveil.attacks.view import NO_QUERY, View, view
 from queryveil.claims import AffineUsers, QueryUsers, RecordUsers
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import METHODS, Method
 from queryveil.release import Release, loaded
-from queryveil.text import STOP_WORDS, words
+from queryveil.text import STOP_WORDS, normal_form, words
 
 ACCOUNTS = 1_024
 USERS = 5_000
@@ -36,7 +36,8 @@ def planting(
 
     The secret is a popular released query of several words with a further released word, which nobody issued. Every
     account issues it once. The method of the release runs on the log with 1, 2, 4, ... such accounts until the secret
-    is released, and then on the numbers between, as if more accounts never did less.
+    is released, and then on the numbers between, as if more accounts never did less. In the control, the same number of
+    accounts issue another such query, and the secret must stay out.
 
     Args:
         release: A release of queries.
@@ -52,7 +53,9 @@ def planting(
         raise InapplicableError("planting is for releases of queries")
     if release.manifest.method not in METHODS:
         raise InapplicableError(f"the method '{release.manifest.method}' is not known here")
-    secret = _secret(release, seen)
+    if not len(seen.queries):
+        raise InapplicableError(NO_QUERY)
+    secret, other = _secrets(release, seen)
     try:
         parameters = release.manifest.parameters
         if knowledge is not None and parameters.get("knowledge") is not None:
@@ -61,10 +64,11 @@ def planting(
         k = _promised(release)
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 
-        def succeeds(j: int) -> bool:
-            return _released(method, release.manifest.seed, _with(table, secret, j), read, secret)
+        def succeeds(j: int, planted: str = secret) -> bool:
+            return _released(method, release.manifest.seed, _with(table, planted, j), read, secret)
 
         j = _fewest(succeeds, accounts)
+        anyway = j is not None and succeeds(j, other)
     except QueryveilError as error:
         raise InapplicableError(f"the method cannot be run again: {error}") from None
     return Finding(
@@ -76,12 +80,15 @@ def planting(
         else "accounts that do not bring a chosen query into the release, the most that was tried",
         unit="accounts",
         estimate=Estimate(accounts, accounts, accounts) if j is None else Estimate(j, j, j),
-        baseline=k or 1,
-        guessing="users whom the release promises behind what it tells; 1 if it promises none",
+        baseline=0 if anyway else k or 2,
+        guessing="it is released whoever issues it"
+        if anyway
+        else "users whom the release promises behind what it tells; 2 if it promises none, for one alone should not do",
         control=None,
-        controlled="without planted accounts nobody issued the query, so that it is not released",
+        controlled="with as many accounts that issue another query, the chosen one is "
+        + ("released as well" if anyway else "not released"),
         trials=1,
-        details={"users": len(set(table["user"].to_pylist()))},
+        details={"users": len(table["user"].unique())},
     )
 
 
@@ -90,21 +97,24 @@ def _promised(release: Release) -> int | None:
     return next((claim.users for claim in release.manifest.claims if isinstance(claim, kinds)), None)
 
 
-def _secret(release: Release, seen: View) -> str:
-    """A query that nobody issued, made of released words; of equals, what comes first in the alphabet."""
+def _secrets(release: Release, seen: View) -> tuple[str, str]:
+    """Two queries that nobody issued, made of released words; of equals, what comes first in the alphabet."""
     with loaded(release, seen.log):
-        found = seen.log.engine.table(
+        rows = seen.log.engine.table(
             f"SELECT query, count(*) AS n FROM released GROUP BY query ORDER BY n DESC, query LIMIT {_POPULAR}"
         )
-    popular = found["query"].to_pylist()
-    split = words(found["query"].combine_chunks())
+    popular = rows["query"].to_pylist()
+    split = words(rows["query"].combine_chunks())
     every = [word for word in dict.fromkeys(split.text.to_pylist()) if word not in STOP_WORDS]
     longest = sorted(range(len(popular)), key=lambda i: -int(split.per_query[i]))
+    found = []
     for i in longest:
         for word in every:
             text = f"{popular[i]} {word}"
             if word not in popular[i].split() and seen.log.find(text) is None:
-                return text
+                found.append(text)
+            if len(found) == 2:
+                return found[0], found[1]
     raise InapplicableError("the release has too few words to make a query of that nobody issued")
 
 
@@ -149,10 +159,8 @@ def _released(method: Method, seed: int, table: pa.Table, read: Callable[[pa.Tab
     try:
         release = method.anonymize(log, seed=seed)
         with loaded(release, log):
-            (rows,) = log.engine.row(
-                "SELECT count(*) AS n FROM released r JOIN queries q ON q.query = r.query"
-                f" WHERE q.query_id = {log.find(secret)}"
-            )
+            log.engine.read("planted query", pa.table({"query": normal_form(pa.array([secret]))}))
+            (rows,) = log.engine.row('SELECT count(*) AS n FROM released r JOIN "planted query" p ON p.query = r.query')
         return bool(rows)
     finally:
         log.close()

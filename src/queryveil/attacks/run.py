@@ -11,8 +11,10 @@ from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
 from queryveil.attacks.finding import Finding, InapplicableError, Question, estimated, shown
 from queryveil.attacks.groups import classic_risks
+from queryveil.attacks.hashing import token_hashing
 from queryveil.attacks.known import Known, check_known, known_queries
 from queryveil.attacks.linkage import record_linkage
+from queryveil.attacks.personal import personal_data
 from queryveil.attacks.planting import planting
 from queryveil.attacks.same_user import same_user
 from queryveil.attacks.uniqueness import unique_pairs, unique_queries
@@ -84,6 +86,7 @@ def attack(
     known: Known = "random",
     seed: int = 0,
     other: Release | None = None,
+    reference: QueryLog | None = None,
     read: Callable[[pa.Table], LocalLog] | None = None,
     knowledge: str | None = None,
     progress: Callable[[str], None] | None = None,
@@ -98,6 +101,8 @@ def attack(
         known: Which queries: `random`, the `rarest`, or `half` of all, whatever m is.
         seed: Decides what is drawn.
         other: Another release to compare with.
+        reference: A log of the same kind that the attacker has, to read hashed words; by default what half of the users
+            typed.
         read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
         knowledge: Where the directory lies that the release was made with, to plant.
         progress: Called with the name of each attack as it begins.
@@ -115,7 +120,9 @@ def attack(
         ("record linkage", "linkability", partial(record_linkage, release, log, seed=seed)),
         ("same user", "linkability", partial(same_user, release, log, seed=seed)),
         ("disambiguation", "inference", partial(disambiguation, release, log, seed=seed)),
+        ("vanity and PII", "inference", partial(personal_data, release, log, seed=seed)),
         ("differencing", "inference", partial(differencing, release, log, other=other)),
+        ("token hashing", "inference", partial(token_hashing, release, log, reference=reference, seed=seed)),
         ("planting", "inference", partial(_planted, release, log, read, knowledge, seed)),
     ]
     findings: list[Finding] = []
@@ -127,9 +134,7 @@ def attack(
             findings.append(run())
         except InapplicableError as why:
             skipped.append(Skipped(name, question, str(why)))
-    skipped = list(dict.fromkeys(skipped))
-    skipped.append(Skipped("vanity and PII", "inference", "this version of queryveil does not recognize personal data"))
-    return Findings(release.manifest.method, tuple(findings), tuple(skipped))
+    return Findings(release.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)))
 
 
 def _planted(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from queryveil.attacks.finding import Finding, InapplicableError, share
-from queryveil.attacks.view import lists, view
+from queryveil.attacks.view import NO_QUERY, lists, view
 from queryveil.log import QueryLog
 from queryveil.release import Release
 
@@ -13,20 +13,31 @@ PAIRS = 10_000
 def unique_queries(release: Release, log: QueryLog) -> Finding:
     """The share of the distinct released queries that only one user issued.
 
+    Such a query singles out its user where it stands in his record and in no other.
+
     Args:
         release: A release of queries.
         log: Its log.
     """
     seen = view(release, log)
     if not len(seen.queries):
-        raise InapplicableError("the release has no query of the log")
+        raise InapplicableError(NO_QUERY)
     users = seen.log.users_per_query[seen.queries]
     unique = seen.queries[users == 1]
-    control, why = None, "not known: queries whose only user is not in the release"
-    if seen.owner is not None:
-        issuer = seen.issued.record[seen.issued.post[unique]]
-        control = share(int((seen.owner[issuer] < 0).sum()), len(users))
-        why = "queries whose only user is not in the release"
+    astray = None
+    control, why = None, "none: users are not told apart, so that a query stands in nobody's record"
+    if seen.records:
+        own = None if seen.owner is None else seen.owner[seen.issued.record[seen.issued.post[unique]]]
+        held, there = seen.holding.count(*lists(unique), own)
+        astray = held != 1 if own is None else (held != 1) | ~there
+        by_chance = 0.0
+        if own is not None:
+            by_chance = float((np.diff(seen.start)[own[own >= 0]] / len(seen.item)).sum())
+        control = share(min(float(astray.sum()) + by_chance, len(unique)), len(users))
+        why = (
+            "those of them that stand in the records of several people or of another than who issued them, and as many"
+            " of the others as would stand right if queries were dealt to records by lot"
+        )
     return Finding(
         attack="unique queries",
         question="singling out",
@@ -39,7 +50,7 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         control=control,
         controlled=why,
         trials=len(users),
-        details={"queries": len(unique)},
+        details={"queries": len(unique)} | ({} if astray is None else {"astray": float(astray.sum() / len(users))}),
     )
 
 

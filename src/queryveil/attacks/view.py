@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.attacks.finding import InapplicableError
@@ -23,6 +24,7 @@ from queryveil.release import Release, loaded
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
+NO_QUERY = "the release has no query of the log"
 _KEY = b"records compared"
 _CHUNK = 2_000
 
@@ -82,6 +84,7 @@ class View:
             users are not told apart.
         item: Queries of the log by their ids, or nodes. A released text that is no query of the log is left out.
         times: How often the record has each.
+        rest: A digest of the texts of each record that are no queries of the log, 0 if there are none.
         people: How many users stand behind each record.
         owner: The record of every user of the log, -1 for one who is left out; None if that is not known.
         queries: The released queries of the log, each once, ascending.
@@ -92,6 +95,7 @@ class View:
     start: Longs
     item: Ints
     times: Longs
+    rest: NDArray[np.uint64]
     people: Longs
     owner: Ints | None
     queries: Ints
@@ -110,6 +114,7 @@ class View:
             rows = here.engine.table(_entries(texts, users))
             who = here.engine.table(_records(users, bool(release.manifest.parameters.get("compact"))))
             queries = np.empty(0, np.int32)
+            other = here.engine.table(_OTHER) if texts and users else None
             if texts:
                 queries = here.engine.table(
                     "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
@@ -117,12 +122,17 @@ class View:
                 )["query_id"].to_numpy()
         ids = who["record"].to_numpy()
         record = np.searchsorted(ids, rows["record"].to_numpy())
+        rest = np.zeros(len(ids), np.uint64)
+        if other is not None:
+            text = pc.dictionary_encode(other["query"].combine_chunks()).indices.to_numpy()
+            np.add.at(rest, np.searchsorted(ids, other["record"].to_numpy()), _mixed(text, other["n"].to_numpy()))
         return cls(
             log=here,
             texts=texts,
             start=np.searchsorted(record, np.arange(len(ids) + 1)),
             item=rows["item"].to_numpy().astype(np.int32),
             times=rows["n"].to_numpy(),
+            rest=rest,
             people=who["people"].to_numpy().astype(np.int64),
             owner=_owners(release, here, ids) if users else None,
             queries=queries,
@@ -151,9 +161,9 @@ class View:
     @cached_property
     def kind(self) -> Longs:
         """Records that hold the same, as often, are of one kind; nobody can tell them apart."""
-        mixed = keyed(_KEY, (self.item.astype(np.uint64) << np.uint64(32)) | self.times.astype(np.uint64))
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.unique(total[self.start[1:]] - total[self.start[:-1]], return_inverse=True)[1].astype(np.int64)
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(self.item, self.times), dtype=np.uint64)])
+        whole = (total[self.start[1:]] - total[self.start[:-1]]) ^ keyed(_KEY, self.rest)
+        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def crowd(self) -> Longs:
@@ -170,6 +180,8 @@ class View:
         """
         if not self.records or not self.texts:
             raise InapplicableError(f"{attack} is for releases of queries that tell users apart")
+        if not len(self.queries):
+            raise InapplicableError(NO_QUERY)
 
     def owners(self, attack: str) -> Ints:
         """The record of every user of the log.
@@ -199,6 +211,17 @@ def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
     """Lists of as many items each, from columns of items: where each starts, and the items."""
     item = np.stack(columns, axis=1).astype(np.int32)
     return offsets(np.full(len(item), item.shape[1])), item.reshape(-1)
+
+
+def _mixed(item: NDArray[np.integer], times: Longs) -> NDArray[np.uint64]:
+    """A digest of each item and how often it is there."""
+    return keyed(_KEY, (item.astype(np.uint64) << np.uint64(32)) | times.astype(np.uint64))
+
+
+_OTHER = (
+    'SELECT r."user" AS record, r.query AS query, count(*) AS n FROM released r LEFT JOIN queries q'
+    ' ON q.query = r.query WHERE q.query_id IS NULL GROUP BY r."user", r.query'
+)
 
 
 def _entries(texts: bool, users: bool) -> str:

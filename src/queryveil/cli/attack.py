@@ -32,6 +32,15 @@ def attack(
             show_default=False,
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            metavar="LOG",
+            help="A log of the same kind that he has, to read hashed words.",
+            show_default="half of the users' log",
+        ),
+    ] = None,
     knowledge: options.KnowledgeOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
     as_json: options.Json = False,
@@ -64,6 +73,7 @@ def attack(
             known=way,
             seed=seed,
             other=compared,
+            reference=None if reference is None else reader(reference),
             read=read_log,
             knowledge=knowledge,
             progress=step,
@@ -106,6 +116,7 @@ def _tables(found: "Findings") -> list[Any]:
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
     parts += [f"{_name(finding)}: {finding.beside}" for finding in found.findings if finding.beside]
+    parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]
     parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
     return parts
 

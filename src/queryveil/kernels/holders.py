@@ -100,6 +100,33 @@ def overlaps(start: Longs, item: Ints, value: Longs, one: Longs, other: Longs) -
 
 
 @kernel
+def gaps(start: Longs, item: Ints, one: Longs, other: Longs) -> Longs:
+    """How far apart the nearest items of two lists are.
+
+    Args:
+        start: List l is item[start[l]:start[l + 1]], ascending.
+        item: Items.
+        one: The first list of each pair.
+        other: The second.
+
+    Returns:
+        For each pair the least difference of an item of the one and an item of the other; -1 if a list is empty.
+    """
+    found = np.full(len(one), -1, np.int64)
+    for p in range(len(one)):
+        i, j = start[one[p]], start[other[p]]
+        while i < start[one[p] + 1] and j < start[other[p] + 1]:
+            apart = np.int64(item[i]) - np.int64(item[j])
+            if found[p] < 0 or abs(apart) < found[p]:
+                found[p] = abs(apart)
+            if apart < 0:
+                i += 1
+            else:
+                j += 1
+    return found
+
+
+@kernel
 def trigrams(data: NDArray[np.uint8], starts: Longs, ends: Longs) -> tuple[Longs, Ints]:
     """The distinct runs of three bytes of every text, ascending; a text has a blank before and after it.
 

@@ -2,6 +2,7 @@
 
 from queryveil.measures.distribution import Distribution, distribution
 from queryveil.measures.generalization import generalization_loss, ncp, transaction_density
+from queryveil.measures.labelled import FBeta, f_beta
 from queryveil.measures.linkage import record_linkage
 from queryveil.measures.loss import UserClusters, information_loss, user_clusters
 from queryveil.measures.own import own_queries
@@ -11,12 +12,14 @@ from queryveil.measures.tasks import Task, tasks
 
 __all__ = [
     "Distribution",
+    "FBeta",
     "Kept",
     "Retention",
     "Srp",
     "Task",
     "UserClusters",
     "distribution",
+    "f_beta",
     "generalization_loss",
     "information_loss",
     "ncp",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
-from queryveil.measures.records import original
+from queryveil.measures.records import events, original
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
 
@@ -41,7 +41,7 @@ def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.flo
     log = original(release, "RL")
     with loaded(release, log):
         rows = log.engine.table(
-            'SELECT r."user" AS record, q.query_id AS query_id, count(*) AS n FROM released r'
+            f'SELECT r."user" AS record, q.query_id AS query_id, {events(release)} AS n FROM released r'
             ' JOIN queries q ON q.query = r.query GROUP BY r."user", q.query_id ORDER BY r."user", q.query_id'
         )
     truth = log.engine.table(f'SELECT "user" AS record, user_id FROM "{release.fresh_users}" ORDER BY record, user_id')

@@ -18,6 +18,11 @@ def original(release: Release, measure: str) -> LocalLog:
     return local(release.log, measure)
 
 
+def events(release: Release) -> str:
+    """SQL that counts released events, of which one with several clicks has several rows; the table is r."""
+    return "count(DISTINCT r.event)" if {"event", "url"} <= set(release.schema.names) else "count(*)"
+
+
 def records(release: Release, measure: str) -> tuple[LocalLog, Searches]:
     """The log, and the released queries of each of its users; none for a user who was left out.
 
@@ -28,7 +33,7 @@ def records(release: Release, measure: str) -> tuple[LocalLog, Searches]:
     log = original(release, measure)
     with loaded(release, log):
         rows = log.engine.table(
-            "SELECT f.user_id AS user_id, q.query_id AS query_id, count(*) AS n FROM released r"
+            f"SELECT f.user_id AS user_id, q.query_id AS query_id, {events(release)} AS n FROM released r"
             f' JOIN "{release.fresh_users}" f ON f."user" = r."user" JOIN queries q ON q.query = r.query'
             " GROUP BY f.user_id, q.query_id ORDER BY f.user_id, q.query_id"
         )

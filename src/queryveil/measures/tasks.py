@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.knowledge.index import ranges
@@ -132,29 +133,32 @@ def _next_places(issued: Pairs, now: Longs, then: Longs, queries: int) -> Longs:
 def _completion(release: Release, log: LocalLog, tests: int, rng: np.random.Generator) -> list[Task]:
     counts = log.events_per_query
     chosen = rng.choice(log.n_queries, min(tests, log.facts.events), p=counts / counts.sum())
-    texts = log.query_text.to_pylist()
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    ordered, by_text = [texts[i] for i in order], np.array(order)
+    by_text = pc.sort_indices(log.query_text).to_numpy()
+    ordered, wanted = log.query_text.take(pa.array(by_text)), log.query_text.take(pa.array(chosen)).to_pylist()
     places = {
-        name: _completed(known[by_text], ordered, [texts[i] for i in chosen])
+        name: _completed(known[by_text], ordered, wanted)
         for name, known in (("original", counts), ("released", released_counts(release, log)))
     }
     released = _reciprocal(places["released"]) if "query" in release.schema.names else None
     return [Task("completion", "MRR", released, _reciprocal(places["original"]), len(chosen))]
 
 
-def _completed(counts: Longs, texts: list[str], wanted: list[str]) -> Longs:
-    """The place of each query among the most frequent that begin like its first half."""
+def _completed(counts: Longs, texts: pa.Array, wanted: list[str]) -> Longs:
+    """The place of each query among the most frequent that begin like its first half; texts ascend."""
     found = np.zeros(len(wanted), np.int64)
     for i, text in enumerate(wanted):
         begins = text[: (len(text) + 1) // 2]
-        low, high = bisect_left(texts, begins), bisect_left(texts, begins + chr(0x10FFFF))
+        low, high = (bisect_left(texts, end, key=_text) for end in (begins, begins + chr(0x10FFFF)))
         some = counts[low:high]
-        at = bisect_left(texts, text) - low
+        at = bisect_left(texts, text, key=_text) - low
         if some[at] > 0:
             place = int((some > some[at]).sum() + (some[:at] == some[at]).sum()) + 1
             found[i] = place if place <= TOP else 0
     return found
+
+
+def _text(scalar: pa.Scalar) -> str:
+    return str(scalar.as_py())
 
 
 def _clicks(release: Release, log: LocalLog, tests: int, rng: np.random.Generator) -> list[Task]:

@@ -1,0 +1,89 @@
+"""Vanity and PII: names, addresses and numbers of people that are left in released queries."""
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.view import NO_QUERY, view
+from queryveil.log import LocalLog, QueryLog
+from queryveil.release import Release, loaded
+from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
+from queryveil.scrubbing.texts import Masked, mask_rare
+
+WIDESPREAD = 3
+"""What so many users typed is hardly anybody's own."""
+EXAMPLES = 5
+
+
+def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """How many of the distinct released queries hold something personal.
+
+    What is looked for is what `queryveil.scrubbing` finds. A name without a place is counted apart, because most such
+    queries are about people whom everybody knows.
+
+    Args:
+        release: A release of queries.
+        log: Its log, for comparison.
+        seed: Decides which examples are drawn.
+    """
+    seen = view(release, log)
+    if not seen.texts:
+        raise InapplicableError("personal data is looked for in releases of queries")
+    if release.manifest.method == "hash":
+        raise InapplicableError(
+            "tokens stand for the words, so that there is nothing to recognize before they are read"
+        )
+    with loaded(release, seen.log):
+        told = seen.log.engine.table("SELECT query FROM released WHERE query IS NOT NULL GROUP BY query ORDER BY query")
+    if not len(told):
+        raise InapplicableError(NO_QUERY)
+    found = mask(told["query"].combine_chunks(), KINDS)
+    hit = found.hits & _DEFAULT != 0
+    before = mask(seen.log.query_text, KINDS).hits
+    shared = before[seen.log.users_per_query >= WIDESPREAD] & _DEFAULT != 0
+    details: dict[str, float | int | str] = {}
+    for bit, kind in enumerate(KINDS):
+        count = int((found.hits >> bit & 1).sum())
+        if count:
+            details[kind] = 100_000 * count / len(hit)
+            details[f"{kind}_queries"] = count
+    original = float((before & _DEFAULT != 0).mean())
+    listed = ", ".join(f"{kind} {details[kind]:,.0f}" for kind in KINDS if kind in details)
+    return Finding(
+        attack="vanity and PII",
+        question="inference",
+        setting="",
+        number="released queries that hold something personal",
+        unit="rate",
+        estimate=share(int(hit.sum()), len(hit)),
+        baseline=0.0,
+        guessing="a release without anything personal has none",
+        control=share(int(shared.sum()), len(shared)) if len(shared) else None,
+        controlled=f"the same in queries of the log of at least {WIDESPREAD} users, which are hardly anybody's own"
+        if len(shared)
+        else f"none: no query of the log has {WIDESPREAD} users",
+        trials=len(hit),
+        beside=f"in the log {shown(original, 'rate')}" + (f"; by kind: {listed}" if listed else ""),
+        examples=_examples(seen.log, found, hit, seed),
+        details=details | {"log": 100_000 * original},
+    )
+
+
+_DEFAULT = sum(1 << KINDS.index(kind) for kind in DEFAULT_KINDS)
+
+
+def _examples(
+    log: LocalLog, found: Masked, hit: np.ndarray[tuple[int], np.dtype[np.bool_]], seed: int
+) -> tuple[str, ...]:
+    """A few of what was found, with all masked that is personal, and every word that few users typed."""
+    some = np.flatnonzero(hit)
+    if len(some) > EXAMPLES:
+        some = np.sort(np.random.default_rng(seed).choice(some, EXAMPLES, replace=False))
+    log.need("word_users")
+    common = log.engine.table(
+        f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"
+    )["word"]
+    shown = mask_rare(
+        Masked(found.texts.take(pa.array(some)), found.hits[some]), common.combine_chunks().cast(pa.string())
+    )
+    return tuple(sorted(set(shown.texts.to_pylist())))
