@@ -3,10 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.claims import RecordUsers
+from queryveil.draws import keyed
 from queryveil.log import LocalLog
 from queryveil.release import Release, loaded
 
 Longs = NDArray[np.int64]
+
+_KEY = b"records, counted"
 
 
 def released_counts(release: Release, log: LocalLog) -> Longs:
@@ -33,3 +37,31 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
         )
     found[rows["query_id"].to_numpy()] = rows["n"].to_numpy()
     return found
+
+
+def shares_records(release: Release) -> bool:
+    """Whether several users have the same record, so that what one of them did stands there several times."""
+    return any(isinstance(claim, RecordUsers) for claim in release.manifest.claims)
+
+
+def records_once(release: Release, log: LocalLog) -> tuple[Longs, Longs, Longs]:
+    """Records of a release, the queries of the log in them, and how often; a record that users share is there once.
+
+    Args:
+        release: A release of queries that tells users apart.
+        log: Its log.
+    """
+    with loaded(release, log):
+        rows = log.engine.table(
+            'SELECT r."user" AS record, q.query_id AS query_id, count(*) AS n FROM released r'
+            ' JOIN queries q ON q.query = r.query GROUP BY r."user", q.query_id ORDER BY record, query_id'
+        )
+    record, query, n = (rows[name].to_numpy().astype(np.int64) for name in ("record", "query_id", "n"))
+    if not shares_records(release) or len(record) == 0:
+        return record, query, n
+    first = np.flatnonzero(np.diff(record, prepend=record[0] - 1))
+    mixed = np.add.reduceat(keyed(_KEY, (query << 20) + n), first)
+    once = np.zeros(len(first), np.bool_)
+    once[np.unique(mixed, return_index=True)[1]] = True
+    here = np.repeat(once, np.diff(np.append(first, len(record))))
+    return record[here], query[here], n[here]

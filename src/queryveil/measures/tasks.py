@@ -2,7 +2,8 @@
 
 Each model is the plainest that the task has, so that scores speak of the data: suggestions are what the same users
 issued, completions the most frequent queries that begin so, clicks the most clicked addresses, trends the counts
-themselves. All learn from the release, or from the log for comparison, and are tried on events of the log.
+themselves. All learn from the release, or from the log for comparison, and are tried on events of the log, one at a
+time, each of which is held out: what stands in the release or the log because of that event does not count.
 """
 
 from bisect import bisect_left
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.measures.counts import released_counts
+from queryveil.measures.counts import records_once, released_counts, shares_records
 from queryveil.release import Release, loaded
+from queryveil.sharing import shared
+from queryveil.summary import is_private
 
 Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
@@ -58,17 +61,40 @@ def tasks(release: Release, log: QueryLog, *, tests: int = TESTS, seed: int = 0)
         seed: Decides which.
     """
     here = local(log, "the tasks")
-    rng = np.random.default_rng(seed)
     return [
-        *_suggestion(release, here, tests, rng),
-        *_completion(release, here, tests, rng),
-        *_clicks(release, here, tests, rng),
+        *_suggestion(release, here, tests, seed),
+        *_completion(release, here, tests, seed),
+        *_clicks(release, here, tests, seed),
         *_trends(release, here),
     ]
 
 
-def _drawn(rng: np.random.Generator, n: int, tests: int) -> Longs:
-    return np.sort(rng.choice(n, min(tests, n), replace=False))
+def _drawn(seed: int, n: int, tests: int) -> Longs:
+    return np.sort(np.random.default_rng(seed).choice(n, min(tests, n), replace=False))
+
+
+def _own(release: Release) -> int:
+    """How much of a count an event may be behind: nothing where noise hides it."""
+    return 0 if is_private(release.manifest) else 1
+
+
+def _place(counts: Longs, at: int, own: int) -> int:
+    """The place of the answer that an event has, by the counts without that event; of equals the first is the better.
+
+    Args:
+        counts: How much speaks for every answer.
+        at: The answer that is right.
+        own: How much of its count comes from the event itself.
+
+    Returns:
+        The place, from 1; 0 if nothing else speaks for it, or it is not among the first.
+    """
+    left = int(counts[at]) - own
+    if left <= 0:
+        return 0
+    better = int((counts > left).sum()) - (own > 0)
+    place = better + int((counts[:at] == left).sum()) + 1
+    return place if place <= TOP else 0
 
 
 def _reciprocal(places: Longs) -> float:
@@ -80,7 +106,22 @@ def _hits(places: Longs, most: int) -> float:
     return float(((places > 0) & (places <= most)).mean()) if len(places) else 0.0
 
 
-def _suggestion(release: Release, log: LocalLog, tests: int, rng: np.random.Generator) -> list[Task]:
+def _suggestion(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
+    now, then, original = shared(log, ("suggestion", tests, seed), lambda: _log_suggestion(log, tests, seed))
+    released = None
+    if {"user", "query"} <= set(release.schema.names):
+        record, query, _ = records_once(release, log)
+        released = _next_places((record, query), now, then, log.n_queries)
+    return [
+        Task(
+            "suggestion", "hit@10", None if released is None else _hits(released, TOP), _hits(original, TOP), len(now)
+        ),
+        Task("suggestion", "MRR", None if released is None else _reciprocal(released), _reciprocal(original), len(now)),
+    ]
+
+
+def _log_suggestion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs, Longs]:
+    """Queries, what follows them in a session, and the place that the log itself gives that."""
     events = log.engine.table("SELECT user_id, query_id, time FROM events ORDER BY user_id, time, event_id")
     user, query = events["user_id"].to_numpy(), events["query_id"].to_numpy()
     follows = (user[1:] == user[:-1]) & (query[1:] != query[:-1])
@@ -88,26 +129,11 @@ def _suggestion(release: Release, log: LocalLog, tests: int, rng: np.random.Gene
         time = events["time"].cast(pa.int64()).fill_null(0).to_numpy()
         follows &= np.diff(time) <= SESSION * 1_000_000
     some = np.flatnonzero(follows)
-    some = some[_drawn(rng, len(some), tests)]
+    some = some[_drawn(seed, len(some), tests)]
     now, then = query[some], query[some + 1]
-    log.need("searchers")
-    mine = log.engine.table("SELECT user_id, query_id FROM searchers")
-    theirs: Pairs | None = None
-    if {"user", "query"} <= set(release.schema.names):
-        with loaded(release, log):
-            rows = log.engine.table(
-                'SELECT r."user" AS user_id, q.query_id AS query_id FROM released r JOIN queries q ON q.query = r.query'
-                ' GROUP BY r."user", q.query_id'
-            )
-        theirs = rows["user_id"].to_numpy(), rows["query_id"].to_numpy()
-    original = _next_places((mine["user_id"].to_numpy(), mine["query_id"].to_numpy()), now, then, log.n_queries)
-    released = None if theirs is None else _next_places(theirs, now, then, log.n_queries)
-    return [
-        Task(
-            "suggestion", "hit@10", None if released is None else _hits(released, TOP), _hits(original, TOP), len(now)
-        ),
-        Task("suggestion", "MRR", None if released is None else _reciprocal(released), _reciprocal(original), len(now)),
-    ]
+    mine = log.searchers
+    places = _next_places((mine["user_id"].to_numpy(), mine["query_id"].to_numpy()), now, then, log.n_queries)
+    return now, then, places
 
 
 def _next_places(issued: Pairs, now: Longs, then: Longs, queries: int) -> Longs:
@@ -124,50 +150,66 @@ def _next_places(issued: Pairs, now: Longs, then: Longs, queries: int) -> Longs:
         who = np.searchsorted(users, by_query[first[query] : first[query + 1]])
         others = by_user[ranges(start[who], np.diff(start)[who])]
         also, times = np.unique(others[others != query], return_counts=True)
-        best = also[np.lexsort((also, -times))[:TOP]].tolist()
         for i in np.flatnonzero(now == query).tolist():
-            found[i] = best.index(int(then[i])) + 1 if int(then[i]) in best else 0
+            at = int(np.searchsorted(also, then[i]))
+            # The user who went from the one query to the other is one of those who issued both.
+            found[i] = _place(times, at, 1) if at < len(also) and also[at] == then[i] else 0
     return found
 
 
-def _completion(release: Release, log: LocalLog, tests: int, rng: np.random.Generator) -> list[Task]:
+def _completion(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
+    by_text, spans, original = shared(log, ("completion", tests, seed), lambda: _log_completion(log, tests, seed))
+    released = None
+    if "query" in release.schema.names:
+        released = _reciprocal(_completed(_counts_once(release, log)[by_text], spans, _own(release)))
+    return [Task("completion", "MRR", released, _reciprocal(original), len(original))]
+
+
+def _counts_once(release: Release, log: LocalLog) -> Longs:
+    """How often a release has every query of the log, what several users share taken once."""
+    if not shares_records(release):
+        return released_counts(release, log)
+    _, query, n = records_once(release, log)
+    return np.bincount(query, n, log.n_queries).astype(np.int64)
+
+
+def _log_completion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, "Spans", Longs]:
+    """The order of the queries as texts, some of them, and the place that the log itself gives each."""
     counts = log.events_per_query
+    rng = np.random.default_rng(seed)
     chosen = rng.choice(log.n_queries, min(tests, log.facts.events), p=counts / counts.sum())
     by_text = pc.sort_indices(log.query_text).to_numpy()
     ordered, wanted = log.query_text.take(pa.array(by_text)), log.query_text.take(pa.array(chosen)).to_pylist()
-    places = {
-        name: _completed(known[by_text], ordered, wanted)
-        for name, known in (("original", counts), ("released", released_counts(release, log)))
-    }
-    released = _reciprocal(places["released"]) if "query" in release.schema.names else None
-    return [Task("completion", "MRR", released, _reciprocal(places["original"]), len(chosen))]
+    spans = _spans(ordered, wanted)
+    return by_text, spans, _completed(counts[by_text], spans, 1)
 
 
-def _completed(counts: Longs, texts: pa.Array, wanted: list[str]) -> Longs:
-    """The place of each query among the most frequent that begin like its first half; texts ascend."""
-    found = np.zeros(len(wanted), np.int64)
-    for i, text in enumerate(wanted):
+Spans = list[tuple[int, int, int]]
+
+
+def _spans(texts: pa.Array, wanted: list[str]) -> Spans:
+    """Where those queries are that begin like the first half of each, and where it is itself; texts ascend."""
+    found = []
+    for text in wanted:
         begins = text[: (len(text) + 1) // 2]
-        low, high = (bisect_left(texts, end, key=_text) for end in (begins, begins + chr(0x10FFFF)))
-        some = counts[low:high]
-        at = bisect_left(texts, text, key=_text) - low
-        if some[at] > 0:
-            place = int((some > some[at]).sum() + (some[:at] == some[at]).sum()) + 1
-            found[i] = place if place <= TOP else 0
+        low, high, at = (bisect_left(texts, end, key=_text) for end in (begins, begins + chr(0x10FFFF), text))
+        found.append((low, high, at))
     return found
+
+
+def _completed(counts: Longs, spans: Spans, own: int) -> Longs:
+    """The place of each query among the most frequent that begin like its first half."""
+    return np.array([_place(counts[low:high], at - low, own) for low, high, at in spans], np.int64)
 
 
 def _text(scalar: pa.Scalar) -> str:
     return str(scalar.as_py())
 
 
-def _clicks(release: Release, log: LocalLog, tests: int, rng: np.random.Generator) -> list[Task]:
+def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
     if not log.has_clicks:
         return []
-    clicks = log.engine.table("SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL ORDER BY event_id, url_id")
-    query, url = clicks["query_id"].to_numpy(), clicks["url_id"].to_numpy()
-    some = _drawn(rng, len(query), tests)
-    original = _click_places((query, url), query[some], url[some])
+    query, url, original = shared(log, ("click prediction", tests, seed), lambda: _log_clicks(log, tests, seed))
     released = None
     if "url" in release.schema.names:
         with loaded(release, log):
@@ -175,29 +217,38 @@ def _clicks(release: Release, log: LocalLog, tests: int, rng: np.random.Generato
                 "SELECT q.query_id AS query_id, u.url_id AS url_id FROM released r JOIN queries q ON q.query = r.query"
                 " JOIN urls u ON u.url = r.url"
             )
-        released = _click_places((rows["query_id"].to_numpy(), rows["url_id"].to_numpy()), query[some], url[some])
+        known = rows["query_id"].to_numpy(), rows["url_id"].to_numpy()
+        released = _click_places(known, query, url, _own(release))
     return [
         Task(
             "click prediction",
             f"hit@{most}",
             None if released is None else _hits(released, most),
             _hits(original, most),
-            len(some),
+            len(original),
         )
         for most in (1, TOP)
     ]
 
 
-def _click_places(known: Pairs, query: Longs, url: Longs) -> Longs:
+def _log_clicks(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs, Longs]:
+    """The queries and addresses of some clicks, and the place that the log itself gives each."""
+    clicks = log.engine.table("SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL ORDER BY event_id, url_id")
+    query, url = clicks["query_id"].to_numpy(), clicks["url_id"].to_numpy()
+    some = _drawn(seed, len(query), tests)
+    return query[some], url[some], _click_places((query, url), query[some], url[some], 1)
+
+
+def _click_places(known: Pairs, query: Longs, url: Longs, own: int) -> Longs:
     """The place of each address among those most clicked for its query."""
     pairs, times = np.unique(known[0].astype(np.int64) << 32 | known[1], return_counts=True)
-    order = np.lexsort((pairs & 0xFFFFFFFF, -times, pairs >> 32))
-    of, address = (pairs >> 32)[order], (pairs & 0xFFFFFFFF)[order]
+    query = query.astype(np.int64)
+    wanted = query << 32 | url
+    first, end = np.searchsorted(pairs, query << 32), np.searchsorted(pairs, (query + 1) << 32)
+    at = np.searchsorted(pairs, wanted)
     found = np.zeros(len(query), np.int64)
-    for i in range(len(query)):
-        low, high = np.searchsorted(of, [query[i], query[i] + 1])
-        hit = np.flatnonzero(address[low : min(high, low + TOP)] == url[i])
-        found[i] = hit[0] + 1 if len(hit) else 0
+    for i in np.flatnonzero(np.isin(wanted, pairs)).tolist():
+        found[i] = _place(times[first[i] : end[i]], int(at[i] - first[i]), own)
     return found
 
 
