@@ -6,6 +6,8 @@ from pathlib import Path
 from benchmarks.harness import DATA, Cost, log_file, run, timed
 
 EPSILON, DELTA, TAIL = 1.0, 1e-6, 100
+BANDS = (2, 5, 10, 30, 100, 300, 1000)
+"""The least users of each band of queries."""
 HERE = "benchmarks.dp"
 SMALL = 20_000
 METHODS = {
@@ -46,6 +48,29 @@ def released(path: str, depths: str) -> None:
             texts = [query for batch in release.batches() for query in batch["query"].to_pylist()]
             at = pc.index_in(pa.array(texts, pa.large_string()), log.query_text).to_numpy()
             found[f"{label}|{d}"] = (len(texts), int((log.users_per_query[at] < TAIL).sum()))
+    print(json.dumps(found))
+
+
+def by_band(path: str, epsilon: str, depths: str, runs: str) -> None:
+    """For every method and d: how many distinct queries of each band of users each run releases."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    import queryveil as qv
+
+    log = qv.read_log(path)
+    edges = [*BANDS, np.iinfo(np.int64).max]
+    found = {"log": np.histogram(log.users_per_query, edges)[0].tolist()}
+    for d in map(int, depths.split(",")):
+        for label, (name, more) in METHODS.items():
+            method = getattr(qv, name)(d=d, epsilon=float(epsilon), delta=DELTA, **more)
+            told = []
+            for _ in range(int(runs)):
+                texts = [query for batch in method.anonymize(log).batches() for query in batch["query"].to_pylist()]
+                at = pc.index_in(pa.array(texts, pa.large_string()), log.query_text).to_numpy()
+                told.append(np.histogram(log.users_per_query[at], edges)[0].tolist())
+            found[f"{label}|{d}"] = told
     print(json.dumps(found))
 
 
