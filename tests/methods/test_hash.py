@@ -2,10 +2,12 @@
 
 import hmac
 import json
+import os
 import re
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, pairwise, permutations
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -160,10 +162,34 @@ def test_words_that_would_be_mixed_up_are_refused(key_file, monkeypatch):
 def test_bad_key_files(tmp_path):
     log = qv.read_log(TABLE)
     (tmp_path / "short").write_bytes(b"123")
-    with pytest.raises(QueryveilError, match=r"short has 3 bytes, and needs 16 or more; make one with: head -c 32"):
+    with pytest.raises(
+        QueryveilError, match=r"short has 3 bytes, and needs 16 or more; make one with: \(umask 077; head"
+    ):
         qv.Hash(key_file=tmp_path / "short").anonymize(log)
     with pytest.raises(QueryveilError, match="cannot be read: No such file"):
         qv.Hash(key_file=tmp_path / "none").anonymize(log)
+    with pytest.raises(QueryveilError, match=r"cannot be read: Is a directory|is not a file"):
+        qv.Hash(key_file=tmp_path).anonymize(log)
+    (tmp_path / "long").write_bytes(bytes(module.MOST_KEY + 1))
+    with pytest.raises(QueryveilError, match=r"long has more than 4,096 bytes; that is not a key\."):
+        qv.Hash(key_file=tmp_path / "long").anonymize(log)
+    (tmp_path / "most").write_bytes(bytes(module.MOST_KEY))
+    assert qv.Hash(key_file=tmp_path / "most").anonymize(log).manifest.counts.events
+    os.mkfifo(tmp_path / "pipe")  # nobody writes into it
+    for endless in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(QueryveilError, match=r"is not a file but a pipe or a device; name a file\."):
+            qv.Hash(key_file=endless).anonymize(log)
+
+
+def test_a_key_that_others_can_read_is_warned_of(tmp_path):
+    log = qv.read_log(TABLE)
+    (tmp_path / "key").write_bytes(KEY)
+    method = qv.Hash(key_file=tmp_path / "key")
+    for mode, warned in ((0o600, 0), (0o640, 1), (0o604, 1)):
+        (tmp_path / "key").chmod(mode)
+        assert len(method.warnings(log)) == warned
+    assert "others on this machine can read the key file" in method.warnings(log)[0]
+    assert qv.Hash().warnings(log) == qv.Hash(key_file=tmp_path / "none").warnings(log) == []
 
 
 def forged(release, change):
