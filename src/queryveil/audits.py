@@ -120,7 +120,7 @@ def _levels(method: Zealous | DpSet) -> tuple[int, ...]:
     steps = {step.of: step for step in method.claim.steps}
     levels = []
     for step in (steps[of] for of in ("n-grams", "queries") if of in steps):
-        each = 1 if step.noise == "laplace" else math.isqrt(step.unit**2 // step.d)
+        each = step.gives(step.d)
         threshold = step.threshold or 0
         far = [0, 0.5, 2, *([-3] if "counts" in steps else [])]
         sums = [step.first, *(threshold - scales * step.scale for scales in far)]

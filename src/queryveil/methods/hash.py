@@ -19,6 +19,7 @@ from pydantic import Field
 
 from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
@@ -46,14 +47,7 @@ class Hash(Method):
     """
 
     name: ClassVar[str] = "hash"
-    limits: ClassVar[tuple[str, ...]] = (
-        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"
-        " beside what tells which word it is to whoever has a log like this one.",
-        "Whoever knows some queries of a person finds his other queries, and learns the tokens of all their words.",
-        "Whoever gets the key, or can have words hashed with it, reads everything. Without the key nobody can check"
-        " that a token stands for one word; the check compares how often tokens and words occur, and beside what.",
-        "Rare queries stay: a token of one user is that of a word which one user typed.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["hash"]
 
     users: Literal["fresh", "drop"] = Field(
         "fresh", description="keep users apart under fresh random ids, or drop them"
