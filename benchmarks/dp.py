@@ -1,11 +1,16 @@
 """Differentially private methods: time against equality, what is released at equal promises, and PipelineDP."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
+from statistics import mean
 
 from benchmarks.harness import DATA, Cost, log_file, run, timed
 
 EPSILON, DELTA, TAIL = 1.0, 1e-6, 100
+BANDS = (2, 5, 10, 30, 100, 300, 1000)
+"""The least users of each band of queries."""
+BAND_EPSILONS, RUNS = (1, 4), 5
 HERE = "benchmarks.dp"
 SMALL = 20_000
 METHODS = {
@@ -49,6 +54,29 @@ def released(path: str, depths: str) -> None:
     print(json.dumps(found))
 
 
+def by_band(path: str, epsilon: str, depths: str, runs: str) -> None:
+    """For every method and d: how many distinct queries of each band of users each run releases."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    import queryveil as qv
+
+    log = qv.read_log(path)
+    edges = [*BANDS, np.iinfo(np.int64).max]
+    found = {"log": np.histogram(log.users_per_query, edges)[0].tolist()}
+    for d in map(int, depths.split(",")):
+        for label, (name, more) in METHODS.items():
+            method = getattr(qv, name)(d=d, epsilon=float(epsilon), delta=DELTA, **more)
+            told = []
+            for _ in range(int(runs)):
+                texts = [query for batch in method.anonymize(log).batches() for query in batch["query"].to_pylist()]
+                at = pc.index_in(pa.array(texts, pa.large_string()), log.query_text).to_numpy()
+                told.append(np.histogram(log.users_per_query[at], edges)[0].tolist())
+            found[f"{label}|{d}"] = told
+    print(json.dumps(found))
+
+
 def pipeline_dp(path: str, d: str) -> None:
     """The same private set in PipelineDP: users and queries as integers, Laplace thresholding."""
     import pipeline_dp
@@ -88,6 +116,9 @@ def report(users: list[int], times: int) -> list[str]:
         for label in METHODS:
             cells = [f"{n:,} ({few:,})" for n, few in (found[f"{label}|{d}"] for d in depths)]
             lines.append(f"| {size:,} users | {label} | {' | '.join(cells)} |")
+    for size, epsilon in ((size, epsilon) for size in users for epsilon in BAND_EPSILONS):
+        told = run(f"{HERE}:by_band", log_file(size), epsilon, "2,20", RUNS).told
+        lines += ["", f"{size:,} users, epsilon {epsilon}, mean (least to most) of {RUNS} runs:", "", *_bands(told)]
     lines += ["", "| log | d | what | time | distinct queries |", "|---|---|---|---|---|"]
     path = log_file(SMALL)
     for d in (1, 5):
@@ -97,6 +128,22 @@ def report(users: list[int], times: int) -> list[str]:
         theirs = run(f"{HERE}:pipeline_dp", path, d, times=times)
         for label, cost in (("zealous, by lot, without a first threshold", ours), ("PipelineDP", theirs)):
             lines.append(f"| {SMALL:,} users | {d} | {label} | {cost.seconds:.1f} s | {cost.told} |")
+    return lines
+
+
+def _bands(told: str) -> list[str]:
+    """What each method releases of each band of users, as a Markdown table."""
+    found = json.loads(told)
+    names = [f"{low:,} to {high - 1:,}" for low, high in pairwise(BANDS)] + [f"{BANDS[-1]:,} and more"]
+    lines = [f"| users of a query | | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
+    lines.append(f"| in the log | | {' | '.join(f'{n:,}' for n in found.pop('log'))} |")
+    for key, runs in found.items():
+        label, d = key.split("|")
+        cells = [
+            f"{mean(each):,.0f}" + (f" ({min(each):,} to {max(each):,})" if min(each) < max(each) else "")
+            for each in zip(*runs, strict=True)
+        ]
+        lines.append(f"| {label} | d = {d} | {' | '.join(cells)} |")
     return lines
 
 

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
+from queryveil import reproductions
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import open_knowledge
 from queryveil.knowledge.directory import build_directory
@@ -102,6 +103,24 @@ def test_batet2013(world):
     assert users == sorted(users, reverse=True)
     assert users[0] > 0 < found[0] <= found[-1] <= 1
     assert by_sites.rows[0]["RL"] > 0
+    by_noise = {figure.name: figure for figure in removal}["figure-2-korolova"]
+    assert [row["d"] for row in by_noise.rows] == [1, 2, 5, 10, 15, 20]
+    assert "not private themselves" in by_noise.title
+    # So few users count for any query that with d = 20 none reaches the threshold.
+    assert by_noise.rows[-1]["kept"] <= by_noise.rows[0]["kept"] < 0.5
+    assert all(0 <= row["RL"] <= row["users"] / world[0].n_users for row in by_noise.rows)
+    assert all(0 <= row["L"] <= 1 for row in by_noise.rows)
+
+
+def test_logs_are_cut_to_the_released_queries_with_all_repetitions():
+    rows = [(f"u{u}", query) for u in range(60) for query in ("tea", "tea", f"own {u}")]
+    times = [f"2006-03-01 10:00:{i % 60:02}" for i in range(len(rows))]
+    log = qv.read_log(pa.table({"user": [r[0] for r in rows], "query": [r[1] for r in rows], "time": times}))
+    release = reproductions._cut_to_released(log, 1, 0)
+    found = pa.Table.from_batches(release.batches(), release.schema)
+    # Sixty users count for it, ten times the threshold; each has it twice, though he counts once.
+    assert set(found["query"].to_pylist()) == {"tea"}
+    assert (len(found), release.manifest.counts.users) == (120, 60)
 
 
 def test_batet2013_needs_users_with_a_category(world):

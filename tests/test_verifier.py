@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
+from queryveil.limits import LIMITS
+from queryveil.methods import METHODS
 
 LOG = pa.table(
     {
@@ -108,9 +111,26 @@ def test_a_method_that_nobody_knows(tmp_path, log):
 
 
 def test_limits_that_were_struck_out_of_the_manifest(tmp_path, log):
-    assert edited(tmp_path, log, limits=[]) == [
-        "The report says what the manifest and the checks say. report.md reads otherwise"
-    ]
+    found = edited(tmp_path, log, limits=[])
+    assert found[0].startswith(
+        "The manifest says all that its method does not promise. it does not say: k-anonymity of"
+    )
+    assert found[1:] == ["The report says what the manifest and the checks say. report.md reads otherwise"]
+
+
+def test_a_limit_that_was_struck_out_of_manifest_and_report(tmp_path, log):
+    """Whoever forges a manifest can write the report anew."""
+    release = qv.Equality(k=3).anonymize(log, seed=1)
+    forged = replace(release, manifest=release.manifest.model_copy(update={"limits": release.manifest.limits[:-1]}))
+    forged.save(tmp_path / "r")
+    (wrong,) = [verdict for verdict in qv.verify(tmp_path / "r", log).verdicts if not verdict.holds]
+    assert wrong.counterexample == f"it does not say: {release.manifest.limits[-1]}"
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=str)
+def test_the_verifier_knows_the_limits_of_every_method(method):
+    assert LIMITS[method.name] == method.limits
+    assert method.limits
 
 
 def test_an_input_that_is_counted_otherwise(tmp_path, log):

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from pydantic import ValidationError
 
 from queryveil.bands import Band, bands
-from queryveil.claims import Claim, Verdict
+from queryveil.claims import Claim, DifferentialPrivacy, Verdict
 from queryveil.draws import drawn
 from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError
@@ -358,8 +358,7 @@ class Release:
         check_target(place, format, overwrite)
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
-                "The release would be empty: no query of the log passes; loosen the parameters, or write it all "
-                "the same with --allow-empty."
+                f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
             )
         stage = None
         try:
@@ -411,6 +410,16 @@ class Release:
                     writer.write_batch(batch.cast(schema))
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
+
+
+def _why_empty(manifest: Manifest) -> str:
+    """What no query did, and what to change."""
+    private = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
+    if private is None:
+        return "no query of the log passes; loosen the parameters"
+    return (
+        f"with its noise no query reached {private.needed}; take a log of more users, a larger epsilon or a smaller d"
+    )
 
 
 def _draws(log: QueryLog, said: Said) -> Callable[[str], bytes]:

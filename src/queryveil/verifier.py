@@ -33,6 +33,7 @@ from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
+from queryveil.limits import LIMITS
 from queryveil.log import QueryLog
 from queryveil.manifest import NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
@@ -61,9 +62,9 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
 
     Returns:
         The verdicts: files unchanged, made from this log, scrubbed as the manifest says if at all, claims that fit the
-        method and its parameters, no further column, numbers right, each claim of the manifest, and the report. Where
-        the files, the log or its scrubbing are not the right ones, the rest means nothing and is not looked at. All
-        else is checked against the scrubbed log.
+        method and its parameters, limits that fit the method, no further column, numbers right, each claim of the
+        manifest, and the report. Where the files, the log or its scrubbing are not the right ones, the rest means
+        nothing and is not looked at. All else is checked against the scrubbed log.
 
     Raises:
         QueryveilError: If there is no release to be checked.
@@ -91,6 +92,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     told = [] if release.folder is None else [_report_right(release, release.folder, claims)]
     return (
         _promises_kept(release, log),
+        _limits_told(release),
         _columns_allowed(release, log),
         _counts_right(release, log),
         *claims,
@@ -157,6 +159,14 @@ def _promises_kept(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, False, f"the parameters are not those of the method '{release.manifest.method}'")
     missing = next((wanted for wanted in required if wanted not in release.manifest.claims), None)
     return Verdict(claim, missing is None, f"it does not claim: {missing.statement}" if missing is not None else None)
+
+
+def _limits_told(release: Release) -> Verdict:
+    claim = "The manifest says all that its method does not promise."
+    missing = next(
+        (said for said in LIMITS.get(release.manifest.method, ()) if said not in release.manifest.limits), None
+    )
+    return Verdict(claim, missing is None, missing and f"it does not say: {missing}")
 
 
 def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:

@@ -2,10 +2,12 @@
 
 import hmac
 import json
+import os
 import re
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise, permutations
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.methods import hash as module
+from queryveil.release import loaded
 from tests.both import on_both_engines
 from tests.oracles import log as oracle
 from tests.oracles.text import words
@@ -159,10 +162,34 @@ def test_words_that_would_be_mixed_up_are_refused(key_file, monkeypatch):
 def test_bad_key_files(tmp_path):
     log = qv.read_log(TABLE)
     (tmp_path / "short").write_bytes(b"123")
-    with pytest.raises(QueryveilError, match=r"short has 3 bytes, and needs 16 or more; make one with: head -c 32"):
+    with pytest.raises(
+        QueryveilError, match=r"short has 3 bytes, and needs 16 or more; make one with: \(umask 077; head"
+    ):
         qv.Hash(key_file=tmp_path / "short").anonymize(log)
     with pytest.raises(QueryveilError, match="cannot be read: No such file"):
         qv.Hash(key_file=tmp_path / "none").anonymize(log)
+    with pytest.raises(QueryveilError, match=r"cannot be read: Is a directory|is not a file"):
+        qv.Hash(key_file=tmp_path).anonymize(log)
+    (tmp_path / "long").write_bytes(bytes(module.MOST_KEY + 1))
+    with pytest.raises(QueryveilError, match=r"long has more than 4,096 bytes; that is not a key\."):
+        qv.Hash(key_file=tmp_path / "long").anonymize(log)
+    (tmp_path / "most").write_bytes(bytes(module.MOST_KEY))
+    assert qv.Hash(key_file=tmp_path / "most").anonymize(log).manifest.counts.events
+    os.mkfifo(tmp_path / "pipe")  # nobody writes into it
+    for endless in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(QueryveilError, match=r"is not a file but a pipe or a device; name a file\."):
+            qv.Hash(key_file=endless).anonymize(log)
+
+
+def test_a_key_that_others_can_read_is_warned_of(tmp_path):
+    log = qv.read_log(TABLE)
+    (tmp_path / "key").write_bytes(KEY)
+    method = qv.Hash(key_file=tmp_path / "key")
+    for mode, warned in ((0o600, 0), (0o640, 1), (0o604, 1)):
+        (tmp_path / "key").chmod(mode)
+        assert len(method.warnings(log)) == warned
+    assert "others on this machine can read the key file" in method.warnings(log)[0]
+    assert qv.Hash().warnings(log) == qv.Hash(key_file=tmp_path / "none").warnings(log) == []
 
 
 def forged(release, change):
@@ -188,6 +215,75 @@ def test_what_is_not_hashed_word_by_word_is_refuted(key_file, change, why):
     release = qv.Hash(key_file=key_file).anonymize(log)
     verdicts = qv.verify(forged(release, change), log).verdicts
     assert [v for v in verdicts if not v.holds and re.search(why, v.counterexample)], verdicts
+
+
+def swapped(text, one, other):
+    """A text with two tokens exchanged."""
+    names = {one: other, other: one}
+    return " ".join(names.get(part, part) for part in text.split())
+
+
+SHUFFLED = pa.table({"user": ["a"] * 6, "query": ["red tea", "red cup", "blue tea", "green cup", "tea", "blue"]})
+
+
+def refuted(log, release, rows):
+    """What the claim finds in the release with other rows."""
+    made = pa.Table.from_pylist(rows, release.schema)
+    (claim,) = release.manifest.claims
+    with loaded(replace(release, batches=lambda: iter(made.to_batches())), log):
+        return claim.check(log, tuple(release.schema.names))
+
+
+@on_both_engines
+def test_tokens_that_were_shuffled_between_queries_are_refuted(read, key_file):
+    """All that is counted alone stays: lengths, how often tokens occur, events of users."""
+    log = read(SHUFFLED)
+    release = qv.Hash(key_file=key_file).anonymize(log)
+    blue, green, tea, cup = map(token, ["blue", "green", "tea", "cup"])
+    moved = {f"{blue} {tea}": f"{blue} {cup}", f"{green} {cup}": f"{green} {tea}"}
+    rows = [row | {"query": moved.get(row["query"], row["query"])} for row in rows_of(release)]
+    assert re.search("no query of the log has words, events and users where", refuted(log, release, rows))
+
+
+@pytest.mark.parametrize("users", ["fresh", "drop"])
+def test_an_exchange_of_two_tokens_in_one_query_is_refuted_unless_it_is_a_renaming(key_file, users):
+    log = qv.read_log(EXCHANGED)
+    release = qv.Hash(key_file=key_file, users=users).anonymize(log)
+    rows = rows_of(release)
+    tokens = sorted({part for row in rows for part in row["query"].split()})
+    seen = set()
+    for one, other in combinations(tokens, 2):
+        at = next(i for i, row in enumerate(rows) if one in row["query"].split())
+        changed = [row | {"query": swapped(row["query"], one, other)} if i == at else row for i, row in enumerate(rows)]
+        same = renamed(rows, changed)
+        assert (refuted(log, release, changed) is None) == same, (one, other)
+        seen.add(same)
+    assert False in seen
+
+
+EXCHANGED = pa.table(
+    {
+        "user": [*"aabbbcc"],
+        "query": ["red tea", "blue mug", "red cup", "blue tea", "mug", "cup-red", "cup red"],
+    }
+)
+
+
+def renamed(rows, others):
+    """Whether some renaming of tokens and users makes one release the other, by trying them all."""
+    mine, theirs = (sorted({part for row in side for part in row["query"].split()}) for side in (rows, others))
+    people = sorted({row.get("user", 0) for row in rows})
+    wanted = Counter((row.get("user", 0), row["query"]) for row in others)
+    if len(mine) != len(theirs):
+        return False
+    for order in permutations(theirs):
+        name = dict(zip(mine, order, strict=True))
+        made = [(row.get("user", 0), " ".join(name[part] for part in row["query"].split())) for row in rows]
+        for who in permutations(people):
+            fresh = dict(zip(people, who, strict=True))
+            if Counter((fresh[user], query) for user, query in made) == wanted:
+                return True
+    return False
 
 
 def test_a_word_that_looks_like_a_token_and_was_not_hashed_is_refuted(key_file):

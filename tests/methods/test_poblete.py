@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.errors import QueryveilError
+from queryveil.release import loaded
+from tests.both import on_both_engines
 from tests.oracles import removal as oracle
 
 ADDRESSES = {
@@ -172,6 +174,28 @@ def test_a_saved_release_is_verified(tmp_path, format):
     log = read(SOUP)
     qv.Poblete(k=2, sites=2).anonymize(log).save(tmp_path / "r", format=format)
     assert qv.verify(tmp_path / "r", log).holds
+
+
+SOUP_TABLE = pa.table(
+    {name: pa.array([row[i] for row in SOUP], pa.string()) for i, name in enumerate(("user", "query", "url"))}
+)
+
+
+@on_both_engines
+def test_a_release_made_here_is_verified_on_both_engines(read, tmp_path):
+    release = qv.Poblete(k=2, sites=2).anonymize(qv.read_log(SOUP_TABLE))
+    release.save(tmp_path / "r")
+    log = read(SOUP_TABLE)
+    verification = qv.verify(tmp_path / "r", log)
+    assert verification.holds, verification
+    claims = {type(claim).__name__: claim for claim in release.manifest.claims}
+    wrong = ["soup", "tomato soup", "coca cola"]
+    more = [{"user": 1, "event": 90 + i, "query": query} for i, query in enumerate(wrong)]
+    made = pa.Table.from_pylist(more, release.schema)
+    with loaded(replace(release, batches=lambda: iter(made.to_batches())), log):
+        columns = tuple(release.schema.names)
+        assert "share a clicked address" in claims["DisjointClicks"].check(log, columns)
+        assert "the query 'coca cola' names a site" in claims["ClickedSites"].check(log, columns)
 
 
 def test_a_log_without_clicks():

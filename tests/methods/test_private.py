@@ -159,10 +159,10 @@ def test_the_threshold_of_gaussian_noise_covers_the_worst_number_of_queries(d, f
         for n in range(1, d + 1)
     )
     assert 0.95 * delta < worst <= delta
-    step = NoisyStep(of="queries", noise="gaussian", d=d, scale=scale, unit=100, first=first, threshold=threshold)
+    step = NoisyStep(of="queries", noise="gaussian", d=d, scale=scale, weight=100, first=first, threshold=threshold)
     rho = 100**2 / (2 * scale**2)
     assert spent((step,), 1.0)[1] - spent(
-        (step.model_copy(update={"of": "counts", "threshold": None, "d": 100**2}),), 1.0
+        (step.model_copy(update={"of": "counts", "threshold": None, "d": 100**2, "weight": None}),), 1.0
     )[1] == pytest.approx(worst, rel=0.05)
     assert rho == pytest.approx(0.08)
 
@@ -411,9 +411,42 @@ def test_a_promise_that_the_table_gives_the_lie_is_refuted(shared):
 
 
 def test_numbers_out_of_all_bounds_are_refused():
-    for wrong in ({"unit": 10**400}, {"scale": 1e-300}, {"d": 10**12}, {"threshold": 0}):
+    for wrong in ({"weight": 10**400}, {"scale": 1e-300}, {"d": 10**12}, {"threshold": 0}):
         with pytest.raises(ValueError, match="validation error"):
             NoisyStep.model_validate({"of": "queries", "noise": "gaussian", "d": 1, "scale": 1.0, **wrong})
+
+
+@pytest.mark.parametrize("posed", [{"of": "counts"}, {"noise": "laplace"}], ids=str)
+def test_a_weight_where_things_are_counted_is_refused(posed):
+    """A user gives 1 to each; a smaller weight would make the noise look better than it is."""
+    with pytest.raises(ValueError, match="counts and Laplace noise have no weight"):
+        NoisyStep.model_validate({"of": "queries", "noise": "gaussian", "d": 9, "scale": 1.0, "weight": 1, **posed})
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        (qv.Zealous(), "reached the threshold of 325 users, of whom each counts for at most 20 queries;"),
+        (
+            qv.DpSet(d=4),
+            "reached the threshold, which is the weight of 27 users of one query or 53 users of 4 queries;",
+        ),
+    ],
+    ids=["zealous", "dp-set"],
+)
+def test_an_empty_release_says_which_threshold_was_not_reached(method, sentence, tmp_path):
+    few = qv.read_log(table(rows_of_users([["cat"]] * 4)))
+    with pytest.raises(QueryveilError) as error:
+        method.anonymize(few).save(tmp_path / "r")
+    assert "The release would be empty: with its noise no query " + sentence in str(error.value)
+    assert "take a log of more users, a larger epsilon or a smaller d, or write" in str(error.value)
+
+
+def test_the_steps_are_computed_once():
+    method = qv.DpSet(d=3)
+    assert method.steps is method.steps
+    assert method == qv.DpSet(d=3)
+    assert method.parameters() == qv.DpSet(d=3).parameters()
 
 
 @given(st.floats(1e-8, 100), st.integers(1, 300), st.floats(1e-9, 0.1))

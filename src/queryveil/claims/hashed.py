@@ -1,16 +1,37 @@
-"""Claims about releases of hashed words, as far as they can be checked without the key."""
+"""Claims about releases of hashed words, as far as they can be checked without the key.
 
+Whether tokens stand for words is whether two structures are the same but for names: which words follow each other in
+which texts, and which users have how many events of them. Names are refined, round by round (Boris Weisfeiler and
+Andrei Leman 1968): a text is told by the words at its places and by the users who have it, a user by his texts, and a
+word by the places where it stands. Where both sides have the same number of texts of every kind, and every word is of a
+kind of its own, the token of every word is known, and the release is what it should be.
+"""
+
+import secrets
+from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.claims.base import Claim, Columns, first
+from queryveil.kernels.digest import digests
 from queryveil.log import QueryLog
+from queryveil.text.arrays import byte_spans
 
 _FORM = "^[0-9a-f]{16}( [0-9a-f]{16})*$"
 _RUNS = pa.schema([("length", pa.int64()), ("n", pa.int64()), ("query", pa.string())])
 _TOKENS = pa.schema([("token", pa.string()), ("n", pa.int64())])
+_TEXTS = pa.schema([("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
+_SEQUENCES = pa.schema([("query_id", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
+_PLACES = pa.schema([("text", pa.int64()), ("position", pa.int64()), ("word", pa.int64())])
+_ROUNDS = 8
+"""Rounds of refinement, at most: words that so many steps do not tell apart are as good as the same."""
+_PART = 2_000_000
+"""About so many words are looked at at once."""
+_BITS = 36
+"""Bits of what is summed up, so that 2^27 of them fit into a whole number of the engine."""
 
 
 class HashedWords(Claim):
@@ -23,11 +44,12 @@ class HashedWords(Claim):
         """The promise in one sentence."""
         return (
             "Every event whose query has a word is released with as many tokens as there are words and nothing else; as"
-            " many distinct tokens as words occur, equally often, and no word of the log is among them."
+            " many distinct tokens as words occur, equally often, in the same places of equally many texts of the same"
+            " users, as far as words and users can be told apart by that; and no word of the log is among them."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Compare what can be counted without the key: events, lengths, users, tokens."""
+        """Compare what can be counted without the key: events, lengths, users, tokens; then what stands beside what."""
         engine = log.engine
         if "url" in columns and engine.row("SELECT count(url) + count(rank) AS n FROM released")[0]:
             return "a click is released"
@@ -36,6 +58,9 @@ class HashedWords(Claim):
         engine.map(grouped, _cut, _TOKENS, "cut")
         found = self._refuted(log, columns)
         engine.drop("runs", "cut")
+        if found is None:
+            found = _told_apart(log, columns)
+            engine.drop("places", "held", "hues", "shapes", "people", "crowds", "texts", "sequences")
         return found
 
     def _refuted(self, log: QueryLog, columns: Columns) -> str | None:
@@ -105,3 +130,166 @@ def _cut(batch: pa.RecordBatch) -> pa.RecordBatch:
     parts = pc.split_pattern(pc.fill_null(batch["query"].cast(pa.string()), ""), " ")
     n = batch["n"].cast(pa.int64()).take(pc.list_parent_indices(parts))
     return pa.RecordBatch.from_arrays([pc.list_flatten(parts), n], schema=_TOKENS)
+
+
+def _told_apart(log: QueryLog, columns: Columns) -> str | None:
+    """Refine what words, texts and users are, round by round, until log and release differ or nothing is refined."""
+    _lay_out(log, columns)
+    key = secrets.token_bytes(16)  # so that nobody can make a release for which the sums happen to be equal
+    log.engine.materialize("SELECT side, word, CAST(0 AS BIGINT) AS hue FROM places GROUP BY side, word", "hues")
+    kinds = 0
+    for _ in range(_ROUNDS):
+        _summed(
+            log,
+            "SELECT p.side AS side, p.text AS id, h.hue AS hue, p.position AS place FROM places p JOIN hues h"
+            " ON h.side = p.side AND h.word = p.word",
+            ("hue", "place"),
+            key,
+            "shapes",
+        )
+        _summed(
+            log,
+            'SELECT h.side AS side, h."user" AS id, s.hue AS hue, h.n AS n FROM held h JOIN shapes s'
+            " ON s.side = h.side AND s.id = h.text",
+            ("hue", "n"),
+            key,
+            "people",
+        )
+        _summed(
+            log,
+            "SELECT h.side AS side, h.text AS id, p.hue AS hue, h.n AS n FROM held h JOIN people p"
+            ' ON p.side = h.side AND p.id = h."user"',
+            ("hue", "n"),
+            key,
+            "crowds",
+        )
+        found, now = _differing(log)
+        if found is not None or now == kinds:
+            return found
+        kinds = now
+        _summed(
+            log,
+            "SELECT p.side AS side, p.word AS id, s.hue AS shape, c.hue AS crowd, p.position AS place FROM places p"
+            " JOIN shapes s ON s.side = p.side AND s.id = p.text JOIN crowds c ON c.side = p.side AND c.id = p.text",
+            ("shape", "crowd", "place"),
+            key,
+            "hues",
+            "word",
+        )
+    return None
+
+
+def _lay_out(log: QueryLog, columns: Columns) -> None:
+    """Make the tables that are compared, side 0 of the log and side 1 of the release.
+
+    `places` has the word at each position of each text, `held` how many events each user has of it; without users all
+    events are of one. Queries that differ in punctuation alone are one text, as they are in the release.
+    """
+    engine = log.engine
+    engine.map("SELECT query FROM released GROUP BY query", _digested, _TEXTS, "digested")
+    engine.number("SELECT query, low, high FROM digested", ("low", "high"), "texts", "text")
+    engine.map("SELECT query, text FROM texts", _placed, _PLACES, "released places")
+    (words,) = engine.row("SELECT count(*) AS n FROM tok")
+    engine.map_groups(
+        f"SELECT query_id % {words // _PART + 1} AS part, query_id, position, word_id FROM tok",
+        "part",
+        _sequences,
+        _SEQUENCES,
+        "digested",
+    )
+    engine.number("SELECT query_id, low, high FROM digested", ("low", "high"), "sequences", "text")
+    engine.materialize(
+        "SELECT 0 AS side, o.text AS text, CAST(t.position AS BIGINT) AS position, CAST(t.word_id AS BIGINT) AS word"
+        " FROM tok t JOIN (SELECT text, min(query_id) AS query_id FROM sequences GROUP BY text) AS o"
+        ' ON o.query_id = t.query_id UNION ALL SELECT 1 AS side, text, position, word FROM "released places"',
+        "places",
+    )
+    mine, theirs = ('r."user"', "e.user_id") if "user" in columns else ("0", "0")
+    engine.materialize(
+        'SELECT side, text, "user", count(*) AS n FROM'
+        f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e JOIN sequences s'
+        f' ON s.query_id = e.query_id UNION ALL SELECT 1 AS side, t.text AS text, CAST({mine} AS BIGINT) AS "user"'
+        ' FROM released r JOIN texts t ON t.query = r.query) AS sides GROUP BY side, text, "user"',
+        "held",
+    )
+    engine.drop("digested", "released places")
+
+
+def _summed(log: QueryLog, rows: str, of: tuple[str, ...], key: bytes, name: str, kind: str = "id") -> None:
+    """Keep side, id and hue: the sum of keyed digests of some columns, which tells a set of them from another."""
+    schema = pa.schema([("side", pa.int32()), ("id", pa.int64()), ("digest", pa.int64())])
+    log.engine.map(rows, _keyed(key, of, schema), schema, "digests")
+    log.engine.materialize(
+        f"SELECT side, id AS {kind}, CAST(sum(digest) AS BIGINT) AS hue FROM digests GROUP BY side, id", name
+    )
+    log.engine.drop("digests")
+
+
+def _keyed(key: bytes, of: tuple[str, ...], schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    def run(batch: pa.RecordBatch) -> pa.RecordBatch:
+        words = np.empty((len(batch), 2 + len(of)), np.int64)
+        words[:, :2] = np.frombuffer(key, np.int64)
+        for at, name in enumerate(of, 2):
+            words[:, at] = batch[name].to_numpy()
+        starts = np.arange(len(batch), dtype=np.int64) * (8 * words.shape[1])
+        low, _ = digests(words.reshape(-1).view(np.uint8), starts, starts + 8 * words.shape[1])
+        digest = (low >> np.uint64(64 - _BITS)).view(np.int64)
+        columns = [batch["side"].cast(pa.int32()), batch["id"].cast(pa.int64()), pa.array(digest)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return run
+
+
+def _differing(log: QueryLog) -> tuple[str | None, int]:
+    """A text of which the release has more or fewer than the log, in words, and how many kinds of texts there are."""
+    kinds = (
+        "SELECT s.hue AS shape, c.hue AS crowd, CAST(sum(CASE WHEN s.side = 0 THEN 1 ELSE 0 END) AS BIGINT) AS mine,"
+        " CAST(sum(CASE WHEN s.side = 1 THEN 1 ELSE 0 END) AS BIGINT) AS theirs FROM shapes s JOIN crowds c"
+        " ON c.side = s.side AND c.id = s.id GROUP BY s.hue, c.hue"
+    )
+    count, wrong = log.engine.row(
+        "SELECT count(*) AS n, CAST(coalesce(sum(CASE WHEN mine <> theirs THEN 1 ELSE 0 END), 0) AS BIGINT) AS wrong"
+        f" FROM ({kinds}) AS k"
+    )
+    if not wrong:
+        return None, count
+    row = first(
+        log,
+        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN shapes s ON s.hue = k.shape JOIN crowds c ON c.hue = k.crowd"
+        " AND c.side = s.side AND c.id = s.id JOIN texts t ON t.text = s.id WHERE s.side = 1 AND k.mine < k.theirs"
+        " ORDER BY t.query LIMIT 1",
+    )
+    if row is None:
+        return "the release lacks a text of the log", count
+    return f"no query of the log has words, events and users where '{row[0]}' has tokens, events and users", count
+
+
+def _digested(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A digest of each released text."""
+    query = batch["query"].cast(pa.string())
+    low, high = (half.view(np.int64) for half in digests(*byte_spans(query)))
+    return pa.RecordBatch.from_arrays([query, pa.array(low), pa.array(high)], schema=_TEXTS)
+
+
+def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The token at each position of each text, as a number."""
+    parts = pc.split_pattern(batch["query"].cast(pa.string()), " ")
+    parent = pc.list_parent_indices(parts).to_numpy()
+    start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
+    digits = "".join(pc.list_flatten(parts).to_pylist())
+    token = np.frombuffer(bytes.fromhex(digits), ">i8").astype(np.int64)
+    position = np.arange(len(parent)) - start[parent]
+    text = batch["text"].cast(pa.int64()).take(pa.array(parent))
+    return pa.RecordBatch.from_arrays([text, pa.array(position), pa.array(token)], schema=_PLACES)
+
+
+def _sequences(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A digest of the words of each query, in their order."""
+    query, position = batch["query_id"].to_numpy(), batch["position"].to_numpy()
+    order = np.lexsort([position, query])
+    query = query[order].astype(np.int64)
+    word = batch["word_id"].to_numpy()[order].astype(np.int64)
+    start = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
+    end = np.append(start[1:], len(query))
+    low, high = (half.view(np.int64) for half in digests(word.view(np.uint8), 8 * start, 8 * end))
+    return pa.RecordBatch.from_arrays([pa.array(query[start]), pa.array(low), pa.array(high)], schema=_SEQUENCES)

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from queryveil.claims.base import Claim, Columns, first
 from queryveil.log import QueryLog
@@ -25,8 +25,8 @@ class NoisyStep(BaseModel):
         noise: Discrete Laplace or discrete Gaussian noise.
         d: At most so many things a user.
         scale: The parameter b of Laplace, sigma of Gaussian noise.
-        unit: What a user gives: 1 to each of his things with Laplace noise; with Gaussian noise, as queries or n-grams,
-            a vector of length `unit` spread evenly over his things. Noisy counts have Gaussian noise and unit 1.
+        weight: What a user spreads evenly over his things, as a vector of this length, where weights are summed up
+            under Gaussian noise; None where things are counted, and he gives 1 to each.
         first: Sums below it are dropped before there is any noise.
         threshold: The least noisy sum that is released; None where it was public before what is counted.
     """
@@ -36,9 +36,19 @@ class NoisyStep(BaseModel):
     noise: Literal["laplace", "gaussian"]
     d: int = Field(ge=1, le=MOST)
     scale: float = Field(ge=1e-6, le=1e18)
-    unit: int = Field(1, ge=1, le=1 << 40)
+    weight: int | None = Field(None, ge=1, le=1 << 40)
     first: int = Field(1, ge=1, le=1 << 60)
     threshold: int | None = Field(None, ge=1, le=1 << 62)
+
+    @model_validator(mode="after")
+    def _counted_or_weighed(self) -> "NoisyStep":
+        if self.weight is not None and (self.noise == "laplace" or self.of == "counts"):
+            raise ValueError("counts and Laplace noise have no weight")
+        return self
+
+    def gives(self, n: int) -> int:
+        """What a user of n things gives each of them, at most."""
+        return 1 if self.weight is None else math.isqrt(self.weight**2 // n)
 
 
 class DifferentialPrivacy(Claim):
@@ -64,6 +74,16 @@ class DifferentialPrivacy(Claim):
             f"The table is ({self.epsilon:g}, {self.delta:g})-differentially private; the unit of privacy is"
             f" {self.unit}, added or removed."
         )
+
+    @property
+    def needed(self) -> str:
+        """The lowest threshold that a query can be released by, in users, in words."""
+        step = min((step for step in self.steps if step.of == "queries"), key=lambda step: step.threshold or 0)
+        threshold = step.threshold or 0
+        if step.weight is None:
+            return f"the threshold of {threshold} users, of whom each counts for at most {step.d} queries"
+        least, most = (math.ceil(threshold / step.gives(n)) for n in (1, step.d))
+        return f"the threshold, which is the weight of {least} users of one query or {most} users of {step.d} queries"
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Recompute epsilon and delta from the steps, and look for what the steps cannot have released."""
@@ -125,7 +145,7 @@ class DifferentialPrivacy(Claim):
         possible = np.zeros(len(users), np.bool_)
         for step in self.steps:
             if step.of == "queries" and step.threshold is not None:
-                most = users * step.unit  # whoever issued it gave it all that he may
+                most = users * step.gives(1)  # whoever issued it gave it all that he may
                 possible |= (most >= step.first) & (step.threshold - most <= _MIRACLE[step.noise] * step.scale)
         if len(users) and not possible.all():
             at = int(np.argmin(possible))
@@ -154,7 +174,7 @@ def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
     Returns:
         Epsilon, which is the given one where there is Gaussian noise, and delta.
     """
-    if any(not (step.scale > 0 and step.d >= 1 and step.unit >= 1 and step.first >= 1) for step in steps):
+    if any(not (step.scale > 0 and step.d >= 1 and step.first >= 1) for step in steps):
         return math.inf, 1.0
     plain = sum(step.d / step.scale for step in steps if step.noise == "laplace")
     delta = sum(_crossed(step) for step in steps)
@@ -166,7 +186,7 @@ def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
 
 def _length(step: NoisyStep) -> float:
     """How far, in Euclid's distance, one user moves the sums."""
-    return math.sqrt(step.d) if step.of == "counts" else float(step.unit)
+    return math.sqrt(step.d) if step.weight is None else float(step.weight)
 
 
 def _crossed(step: NoisyStep) -> float:
@@ -186,7 +206,7 @@ def _crossed(step: NoisyStep) -> float:
 
 def _lifted(step: NoisyStep, threshold: int, n: int) -> float:
     """The same if he lifts n sums, each by an even part of what he has."""
-    above = threshold - (step.first - 1) - math.isqrt(step.unit**2 // n)
+    above = threshold - (step.first - 1) - step.gives(n)
     # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
     return _any(1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2, n)
 

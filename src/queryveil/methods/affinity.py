@@ -19,6 +19,7 @@ from queryveil.concepts import default_min_users, mine_concepts, query_vectors
 from queryveil.errors import QueryveilError
 from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.graph_tables import Wanted, find_affine
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
@@ -38,15 +39,7 @@ class Affinity(Method):
     """
 
     name: ClassVar[str] = "affinity"
-    limits: ClassVar[tuple[str, ...]] = (
-        "k-theta-affinity is not differential privacy, and it is weaker than k-anonymity of queries: a released query "
-        "may have been issued by one user alone, protected by similar queries of others. Whoever saw it typed finds it "
-        "again.",
-        "The set of queries of one fresh user id can still be that of one person. Where that matters, drop the users "
-        "(`--users drop`).",
-        "Accounts controlled by one person count as several users, and can be planted to protect a query.",
-        "In a large release the users behind a query are counted anew for a sample alone, drawn by lot at each check.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["affinity"]
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query and those affine to it")
     theta: float = Field(0.9, gt=0, le=1, description="least cosine of the concepts of two affine queries")

@@ -7,17 +7,19 @@ Gulhane, Janardhan Kulkarni, Judy Hanwen Shen, Milad Shokouhi, Sergey Yekhanin, 
 """
 
 import math
+from functools import cached_property
 from typing import ClassVar
 
 from pydantic import Field
 
 from queryveil.claims import DifferentialPrivacy, IssuedQueries
 from queryveil.claims.private import NoisyStep
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish, weighed
 from queryveil.methods.noise import WHOLE, gaussian_threshold, opendp, rho_of
-from queryveil.methods.private import LIMITS, UNSEEDED, check_scrub, meaningless
+from queryveil.methods.private import UNSEEDED, meaningless, refuse_rare_terms
 from queryveil.release import Release
 
 GROWTH = 20
@@ -37,7 +39,7 @@ class DpSet(Method):
     """
 
     name: ClassVar[str] = "dp-set"
-    limits: ClassVar[tuple[str, ...]] = LIMITS
+    limits: ClassVar[tuple[str, ...]] = LIMITS["dp-set"]
 
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
@@ -52,7 +54,7 @@ class DpSet(Method):
     )
     counts: bool = Field(False, description="release noisy counts of users too, for a part of the budget")
 
-    @property
+    @cached_property
     def steps(self) -> tuple[NoisyStep, ...]:
         """How the budget is spent: one half of delta for the noise, the other for thresholds, evenly."""
         rho = rho_of(self.epsilon, self.delta / 2)
@@ -65,7 +67,9 @@ class DpSet(Method):
             first = max(math.isqrt(WHOLE**2 // self.d) + 1, round(FIRST * scale))
             threshold = gaussian_threshold(self.d, scale, self.delta / 2 / len(shares), first)
             of = "n-grams" if self.ngrams and i == 0 else "queries"
-            steps.append(NoisyStep.model_validate({"of": of, "unit": WHOLE, **_gauss(self.d, scale, first, threshold)}))
+            steps.append(
+                NoisyStep.model_validate({"of": of, "weight": WHOLE, **_gauss(self.d, scale, first, threshold)})
+            )
         if self.counts:
             scale = math.sqrt(self.d / (2 * rho * COUNTS))
             steps.append(NoisyStep.model_validate({"of": "counts", **_gauss(self.d, scale, 1, None)}))
@@ -79,7 +83,7 @@ class DpSet(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release queries round after round; the noise is not seeded."""
         opendp()
-        check_scrub(log)
+        refuse_rare_terms(log)
         engine, key = log.engine, ["query_id"]
         engine.materialize(PAIRS, "things")
         engine.materialize("SELECT query_id FROM things WHERE query_id IS NULL", "public queries")

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, release_queries
@@ -24,13 +25,7 @@ class Equality(Method):
     """
 
     name: ClassVar[str] = "equality"
-    limits: ClassVar[tuple[str, ...]] = (
-        "k-anonymity of queries is not differential privacy: it says nothing about what an attacker can learn who knows"
-        " part of the log.",
-        "Each query is shared by k users, but the set of queries of one fresh user id can still be that of one person. "
-        "Where that matters, drop the users (`--users drop`).",
-        "Accounts controlled by one person count as several users.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query, and behind a released click")
     users: Literal["fresh", "drop"] = Field(

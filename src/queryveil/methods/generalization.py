@@ -12,6 +12,7 @@ from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, Links, knowledge_name, link, open_knowledge, recall_knowledge
 from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.limits import ITEMS
 from queryveil.log import LocalLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.interests import interests_of
@@ -66,13 +67,7 @@ class Bags:
 class Generalization(Method):
     """Publish nodes of a tree of topics, each of which stands for nouns of at least k users."""
 
-    limits: ClassVar[tuple[str, ...]] = (
-        "k-anonymity is not differential privacy: it says nothing about what an attacker can learn who knows part of"
-        " the log.",
-        "Words that are not in the tree, the order of words, clicks and times are lost.",
-        "A noun is taken for its first sense, so that an item may stand for what nobody meant.",
-        "Accounts controlled by one person count as several users.",
-    )
+    limits: ClassVar[tuple[str, ...]] = ITEMS
 
     fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")

@@ -5,7 +5,9 @@ show how tokens are read again.
 """
 
 import hashlib
+import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,6 +19,7 @@ from pydantic import Field
 
 from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
@@ -26,6 +29,8 @@ BYTES = 8
 """Of an HMAC-SHA256 so many bytes are kept; a token is twice as many hex digits."""
 LEAST_KEY = 16
 """Fewest bytes of a key of one's own."""
+MOST_KEY = 4096
+"""Most bytes of it: a longer file is something else, named by mistake."""
 _PART = 2_000_000
 """About so many words are put together at once."""
 _BLOCK = 64
@@ -42,20 +47,13 @@ class Hash(Method):
     """
 
     name: ClassVar[str] = "hash"
-    limits: ClassVar[tuple[str, ...]] = (
-        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"
-        " beside what tells which word it is to whoever has a log like this one.",
-        "Whoever knows some queries of a person finds his other queries, and learns the tokens of all their words.",
-        "Whoever gets the key, or can have words hashed with it, reads everything. Without the key nobody can check"
-        " that a token stands for one word; the check compares how often tokens and words occur.",
-        "Rare queries stay: a token of one user is that of a word which one user typed.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["hash"]
 
     users: Literal["fresh", "drop"] = Field(
         "fresh", description="keep users apart under fresh random ids, or drop them"
     )
     key_file: Path | None = Field(
-        None, description="file with a secret key of at least 16 bytes; by default one is drawn, used and forgotten"
+        None, description="file with a secret key of 16 to 4096 bytes; by default one is drawn, used and forgotten"
     )
 
     def parameters(self) -> dict[str, Any]:
@@ -124,16 +122,41 @@ class Hash(Method):
     def _key(self) -> bytes:
         if self.key_file is None:
             return secrets.token_bytes(32)
-        try:
-            key = self.key_file.read_bytes()
-        except OSError as error:
-            raise QueryveilError(f"The key file {self.key_file} cannot be read: {error.strerror}.") from None
+        key = _read_key(self.key_file)
         if len(key) < LEAST_KEY:
             raise QueryveilError(
                 f"The key in {self.key_file} has {len(key)} bytes, and needs {LEAST_KEY} or more; make one with: "
-                f"head -c 32 /dev/urandom > {self.key_file}"
+                f"(umask 077; head -c 32 /dev/urandom > {self.key_file})"
             )
         return key
+
+    def warnings(self, log: QueryLog) -> list[str]:
+        """That others can read the key, where they can."""
+        try:
+            mode = 0 if self.key_file is None else self.key_file.stat().st_mode
+        except OSError:
+            return []  # told when it is read
+        if not mode & (stat.S_IRGRP | stat.S_IROTH):
+            return []
+        return [
+            f"Warning: others on this machine can read the key file {self.key_file}, and with it every word of the"
+            f" release; keep it to yourself with: chmod 600 {self.key_file}"
+        ]
+
+
+def _read_key(path: Path) -> bytes:
+    """What a key file holds; nothing that is not a file, and nothing that is too long."""
+    try:
+        # Without waiting: a named pipe would wait for whoever writes into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise QueryveilError(f"The key file {path} is not a file but a pipe or a device; name a file.")
+            key = file.read(MOST_KEY + 1)
+    except OSError as error:
+        raise QueryveilError(f"The key file {path} cannot be read: {error.strerror}.") from None
+    if len(key) > MOST_KEY:
+        raise QueryveilError(f"The key file {path} has more than {MOST_KEY:,} bytes; that is not a key.")
+    return key
 
 
 def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:

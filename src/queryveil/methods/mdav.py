@@ -17,6 +17,7 @@ from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, knowledge_name, link
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import mdav_tables
 from queryveil.methods.base import Method, Reason
@@ -71,15 +72,7 @@ class Mdav(Method):
     """
 
     name: ClassVar[str] = "mdav"
-    limits: ClassVar[tuple[str, ...]] = (
-        "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
-        " part of the log.",
-        "Every query of a record was typed by somebody, and is published as it is, also if it names somebody.",
-        "With the distance semantic, the queries of a record may be those of users outside of the group, so counts of"
-        " queries are not true counts. With the others, a record mixes the queries of its users; who splits it by topic"
-        " may find what belonged to one of them.",
-        "Accounts controlled by one person count as several users.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["mdav"]
 
     k: int = Field(5, ge=2, description="least users who share a record")
     distance: Literal["semantic", "strings", "features"] = Field(

@@ -23,6 +23,7 @@ from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, knowledge_name, open_knowledge
 from queryveil.knowledge.index import offsets, ranges
+from queryveil.limits import RECORDS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods import record_tables
 from queryveil.methods.base import Method, Reason
@@ -198,13 +199,7 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
 class Microaggregation(Method):
     """Give users with similar interests one record, made of the queries of all of them."""
 
-    limits: ClassVar[tuple[str, ...]] = (
-        "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
-        " part of the log.",
-        "Every query of a record was typed by one of its users, and is published as it is, also if it names somebody.",
-        "A record mixes the queries of its users; who splits it by topic may find what belonged to one of them.",
-        "Accounts controlled by one person count as several users.",
-    )
+    limits: ClassVar[tuple[str, ...]] = RECORDS
 
     linkage: ClassVar[int]
     """How a group draws the next user, see `kernels.groups`."""

@@ -18,6 +18,7 @@ from queryveil.errors import QueryveilError
 from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
@@ -60,15 +61,7 @@ class Poblete(Method):
     """
 
     name: ClassVar[str] = "poblete"
-    limits: ClassVar[tuple[str, ...]] = (
-        "It protects web sites, not users: a query that one person typed is released if that person clicked enough, and"
-        " users are counted nowhere.",
-        "What a query leads to is told by the clicks of the log alone. Who asks a search engine for the released"
-        " queries may find that two of them have an answer in common.",
-        "A site that a query describes without naming it is not noticed, nor are misspelt names.",
-        "The set of queries of one fresh user id can be that of one person. Where that matters, drop the users"
-        " (`--users drop`).",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["poblete"]
 
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
@@ -121,7 +114,7 @@ class Poblete(Method):
         text = pc.utf8_trim(pc.replace_substring_regex(log.query_text, _OTHER, " "), " ")
         for name in names:
             named[query[spelled(*byte_spans(text), *byte_spans(name), query, url)]] = True
-        passed = (documents >= max(self.k, 1)) & ~named & (sites >= self.sites)
+        passed = (documents >= self.k) & ~named & (sites >= self.sites)
         before = classes_of(*_compact(query, url, documents > 0))
         notes = [f"The query graph of the log: {_density(before, degrees(before))}."]
         left = classes_of(*_compact(query, url, passed))

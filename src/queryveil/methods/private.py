@@ -3,20 +3,10 @@
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 
-LIMITS = (
-    "The promise is about the table. The manifest beside it holds a fingerprint of the log, by which whoever guesses"
-    " the whole log can see that the guess is right; where that matters, publish the table without the manifest.",
-    "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
-    " and deltas add up.",
-    "A verifier can check the arithmetic and what the table holds, but not that the noise was drawn as stated: a single"
-    " table does not show it. `queryveil.audits` tests the method itself.",
-    "Accounts controlled by one person count as several users, and are protected apart.",
-)
-
 UNSEEDED = "The noise comes from OpenDP's secure randomness and is not seeded: another run gives another release."
 
 
-def check_scrub(log: QueryLog) -> None:
+def refuse_rare_terms(log: QueryLog) -> None:
     """Refuse a log from which rare words were taken: which these are depends on all users together."""
     if log.facts.scrub is not None and log.facts.scrub.rare_term_users is not None:
         raise QueryveilError(

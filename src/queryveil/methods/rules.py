@@ -30,6 +30,7 @@ from queryveil.claims import (
     TimesRounded,
 )
 from queryveil.errors import QueryveilError
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.queries import check_k, click_claims, clicks_of
@@ -77,14 +78,7 @@ class Rules(Method):
     """Release what passes every rule that is set; without a rule nothing is released."""
 
     name: ClassVar[str] = "rules"
-    limits: ClassVar[tuple[str, ...]] = (
-        "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None "
-        "of them is differential privacy.",
-        "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
-        " personal, and miss what does not look like it.",
-        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
-        "Accounts controlled by one person count as several users.",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["rules"]
 
     min_query_users: Least | None = Field(None, description="least distinct users behind a released query")
     min_row_users: Least | None = Field(

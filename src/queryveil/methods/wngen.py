@@ -13,6 +13,7 @@ from pydantic import Field
 from queryveil.claims import ConceptUsers
 from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Knowledge, Links
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.generalization import Generalization, Ints, release_items
 from queryveil.methods.microaggregation import plural
@@ -27,11 +28,7 @@ class Wngen(Generalization):
     """
 
     name: ClassVar[str] = "wngen"
-    limits: ClassVar[tuple[str, ...]] = (
-        *Generalization.limits,
-        "Each concept is shared by k users, but the set of concepts of one fresh user id can still be that of one"
-        " person. Where that matters, drop the users (`--users drop`).",
-    )
+    limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
 
     users: Literal["fresh", "drop"] = Field(
         "fresh", description="keep users apart under fresh random ids, or drop them"

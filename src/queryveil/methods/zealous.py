@@ -12,11 +12,12 @@ from pydantic import Field, model_validator
 from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
 from queryveil.claims.private import NoisyStep
 from queryveil.errors import QueryveilError
+from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish
 from queryveil.methods.noise import laplace_delta, laplace_threshold, opendp
-from queryveil.methods.private import LIMITS, UNSEEDED, check_scrub, meaningless
+from queryveil.methods.private import UNSEEDED, meaningless, refuse_rare_terms
 from queryveil.release import Release
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -40,7 +41,7 @@ class Zealous(Method):
     """
 
     name: ClassVar[str] = "zealous"
-    limits: ClassVar[tuple[str, ...]] = LIMITS
+    limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]
 
     d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user (d)")
     which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
@@ -102,7 +103,7 @@ class Zealous(Method):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
         opendp()
-        check_scrub(log)
+        refuse_rare_terms(log)
         if self.clicks and not log.has_clicks:
             raise QueryveilError("The 'clicks' parameter of Zealous is on, but the log has no clicks; leave it off.")
         made = self.budget
