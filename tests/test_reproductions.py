@@ -35,6 +35,13 @@ def test_erola2011(world):
     assert told[-1] == "level 2, k 5"
 
 
+def test_erola2011_where_a_term_has_one_category(world):
+    # WordNet takes a word for its first sense, so that five categories are the same as one.
+    _, kept, cost = reproduce("erola2011", world[0], "wordnet")
+    assert {row["groups"] for row in kept.rows} == {"first category", "by lot"}
+    assert {row["groups"] for row in cost.rows} == {"first category"}
+
+
 def test_erola2012(world):
     everyone, best = reproduce("erola2012", *world)
     srp = {(row["level"], row["k"], row["method"]): row["SRP"] for row in everyone.rows}
