@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 .PHONY: help demo test lint typecheck bench docs clean
 
 help:
-	@echo "make demo       make a synthetic log, anonymize it, verify the release (in demo/)"
+	@echo "make demo       make a synthetic log, a verified release, and a comparison of all methods (in demo/)"
 	@echo "make test       run the whole test suite"
 	@echo "make lint       check style and the imports between layers"
 	@echo "make typecheck  check types"
@@ -19,9 +19,9 @@ help:
 	@echo "make docs       build the documentation site (in site/)"
 	@echo "make clean      remove what the other targets made, but not $(VENV)"
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-attack,dp
 	mkdir -p demo
-	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --overwrite
+	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --truth demo/truth --overwrite
 	$(QUERYVEIL) profile demo/log.tsv.gz
 	$(QUERYVEIL) anonymize demo/log.tsv.gz --method equality -k 5 -o demo/release --overwrite
 	$(QUERYVEIL) verify demo/release --original demo/log.tsv.gz
@@ -30,6 +30,11 @@ demo: $(VENV)/.installed
 	@echo "The release is in demo/release:"
 	@ls -l demo/release
 	@echo "Read demo/release/report.md for what it promises and what it does not."
+	@echo
+	$(QUERYVEIL) directory build demo/truth/structure.rdf.u8 demo/truth/content.rdf.u8 -o demo/sites.qvd --overwrite
+	$(QUERYVEIL) compare demo/log.tsv.gz --methods all --k 2,5,10,20 --directory demo/sites.qvd -o demo/comparison --overwrite
+	@echo
+	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
@@ -53,10 +58,6 @@ clean:
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of dependencies, so that a second call installs nothing.
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
-	touch $@
-
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$*]'
 	touch $@
