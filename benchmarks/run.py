@@ -7,6 +7,7 @@ import platform
 from benchmarks import (
     affinity,
     clump,
+    comparison,
     dp,
     evaluation,
     foundations,
@@ -21,6 +22,7 @@ from benchmarks import (
 
 REPORTS = {
     "clump": clump.report,
+    "comparison": comparison.report,
     "dp": dp.report,
     "evaluation": evaluation.report,
     "generalization": generalization.report,

@@ -9,6 +9,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release, loaded
 from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
 from queryveil.scrubbing.texts import Masked, mask_rare
+from queryveil.sharing import shared
 
 WIDESPREAD = 3
 """What so many users typed is hardly anybody's own."""
@@ -39,8 +40,8 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         raise InapplicableError(NO_QUERY)
     found = mask(told["query"].combine_chunks(), KINDS)
     hit = found.hits & _DEFAULT != 0
-    before = mask(seen.log.query_text, KINDS).hits
-    shared = before[seen.log.users_per_query >= WIDESPREAD] & _DEFAULT != 0
+    before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
+    widespread = before[seen.log.users_per_query >= WIDESPREAD] & _DEFAULT != 0
     details: dict[str, float | int | str] = {}
     for bit, kind in enumerate(KINDS):
         count = int((found.hits >> bit & 1).sum())
@@ -58,9 +59,9 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         estimate=share(int(hit.sum()), len(hit)),
         baseline=0.0,
         guessing="a release without anything personal has none",
-        control=share(int(shared.sum()), len(shared)) if len(shared) else None,
+        control=share(int(widespread.sum()), len(widespread)) if len(widespread) else None,
         controlled=f"the same in queries of the log of at least {WIDESPREAD} users, which are hardly anybody's own"
-        if len(shared)
+        if len(widespread)
         else f"none: no query of the log has {WIDESPREAD} users",
         trials=len(hit),
         beside=f"in the log {shown(original, 'rate')}" + (f"; by kind: {listed}" if listed else ""),
