@@ -74,3 +74,29 @@ def test_another_log_is_refused(run, released, tmp_path):
     code, _, err = run("attack", release, "--original", tmp_path / "other.tsv.gz")
     assert code == 2
     assert "made from another log" in err
+
+
+def test_hashed_words_are_read_with_a_log_of_ones_own_and_personal_data_is_shown_masked(run, tmp_path):
+    log, other, release, plain = (tmp_path / name for name in ("log.tsv", "other.tsv", "hashed", "plain"))
+    run("synth", "--users", 150, "--seed", 1, "-o", log)
+    run("synth", "--users", 300, "--seed", 2, "-o", other)
+    assert run("anonymize", log, "--method", "hash", "-o", release)[0] == 0
+    code, out, _ = run("attack", release, "--original", log, "--reference", other, "-m", 1)
+    assert code == 0
+    assert "token hashing, with another log" in out
+    assert run("anonymize", log, "--method", "rules", "--max-characters", 1000, "-o", plain)[0] == 0
+    out = run("attack", plain, "--original", log, "-m", 1)[1]
+    assert "vanity and PII, masked: <" in out
+    assert "@" not in out
+
+
+def test_labelled_queries_are_evaluated(run, released, tmp_path):
+    log, release, _ = released
+    labels = tmp_path / "labels.csv"
+    labels.write_text("query,sensitive\ngoogle,\nyahoo,\nebay,vanity\n")
+    code, out, err = run("evaluate", release, "--original", log, "--sensitive", labels, "--tests", 20)
+    assert (code, err) == (0, "")
+    assert "F of beta 0.1" in out
+    code, _, err = run("evaluate", release, "--original", log, "--sensitive", tmp_path / "none.csv")
+    assert code != 0
+    assert "none.csv cannot be read" in err

@@ -47,8 +47,8 @@ def attack(
 ) -> None:
     """Attack a release: can people be singled out, linked, or learnt about?
 
-    Every attack stands beside guessing and a control, with an interval. It names no query and no user, but it is about
-    the log, so it is for those who may see that.
+    Every attack stands beside guessing and a control, with an interval. It names no user, and shows queries masked
+    only, but it is about the log, so it is for those who may see that.
     """
     from queryveil.attacks import attack as run
     from queryveil.attacks.known import check_known
@@ -73,7 +73,7 @@ def attack(
             known=way,
             seed=seed,
             other=compared,
-            reference=None if reference is None else reader(reference),
+            reference=None if reference is None else reader([reference]),
             read=read_log,
             knowledge=knowledge,
             progress=step,
