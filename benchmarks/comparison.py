@@ -52,8 +52,6 @@ def _single(log: str, cell: str, place: Path) -> tuple[float, float]:
     release, known = str(place / "release"), str(place / "map.csv")
     place.mkdir()
     told = [] if "users-drop" in given else ["--user-map", known]
-    if not any(p.startswith("users") for p in given) and method == "clump":
-        told = []
     costs = [_call("anonymize", log, "--method", method, *parameters, "-o", release, *told, "--allow-empty")]
     costs += [_call("evaluate", release, "--original", log, *told)]
     costs += [_call("attack", release, "--original", log, *told, "-m", "1,3,5")]
