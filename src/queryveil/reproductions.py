@@ -17,6 +17,7 @@ from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_k
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures import (
     UserClusters,
+    f_beta,
     information_loss,
     ncp,
     record_linkage,
@@ -40,6 +41,7 @@ FARD_KS = (5, 7, 10, 15)
 FARD_SIZES = (1_000, 10_000, 53_058)
 FARD_RS = (5, 10, 30, 50, 100)
 CARPINETO_KS = (2, 5, 10, 20, 50, 100, 200)
+CARPINETO_BETAS = (1.0, 0.1)
 LEVELS = 5
 
 Tell = Callable[[str], None]
@@ -107,6 +109,7 @@ class Run:
     base: Knowledge
     resolver: Resolver
     clusters: int | None
+    labels: pa.Table | None
     seed: int
     tell: Tell
 
@@ -118,6 +121,7 @@ def reproduce(
     *,
     resolver: Resolver | None = None,
     clusters: int | None = 80,
+    labels: pa.Table | None = None,
     seed: int = 0,
     tell: Tell | None = None,
 ) -> list[Figure]:
@@ -130,6 +134,7 @@ def reproduce(
         resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
         clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
             Calinski and Harabasz choose.
+        labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
         seed: Decides all that is random.
         tell: Called with what is being done.
     """
@@ -140,7 +145,7 @@ def reproduce(
     if here.n_users < most:
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    run = Run(here, base, resolver or Clicks(), clusters, seed, tell or (lambda what: None))
+    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell or (lambda what: None))
     return PAPERS[paper](run)
 
 
@@ -408,21 +413,37 @@ def _grouped(some: Transactions, *methods: Clump | Partition) -> Iterator[tuple[
 
 
 def _carpineto2015(run: Run) -> list[Figure]:
-    """Figure 7: NCP against k for equality, affinity and WNGEN."""
+    """Figure 5a, released queries; figure 6, F-beta, where there are labels; figure 7, NCP; all against k."""
     log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
     links = link(log, base, "terms")
     _needs_links(links, base)
-    rows = []
+    shares: list[dict[str, Any]] = []
+    labelled: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for k in (k for k in CARPINETO_KS if k <= log.n_users):
-        methods: dict[str, Method] = {"EQ": Equality(k=k), "AFF": Affinity(k=k, theta=0.9)}
+        methods: dict[str, Method] = {
+            "EQ": Equality(k=k),
+            "AFF θ = 0.9": Affinity(k=k, theta=0.9),
+            "AFF θ = 0.8": Affinity(k=k, theta=0.8),
+        }
         for name, method in methods.items():
             tell(f"k {k}, {name}")
-            rows.append({"k": k, "method": name, "NCP": ncp(method.anonymize(log, seed=seed), log, links)})
+            release = method.anonymize(log, seed=seed)
+            at = {"k": k, "method": name}
+            shares.append(at | {"released queries": release.manifest.counts.queries / log.n_queries})
+            rows.append(at | {"NCP": ncp(release, log, links)})
+            for beta in CARPINETO_BETAS if run.labels is not None and release.manifest.counts.queries else ():
+                labelled.append(at | {"beta": beta, "F": f_beta(release, log, run.labels, beta).value})
         tell(f"k {k}, WNGEN")
         release = Wngen(k=k, knowledge=base.name).release(log, base, links, seed=seed)
         rows.append({"k": k, "method": "WNGEN", "NCP": ncp(release, log, links)})
-    return [Figure("figure-7", "Normalized certainty penalty (NCP)", tuple(rows), "k", "NCP", "method")]
+    figures = [Figure("figure-5a", "Released queries", tuple(shares), "k", "released queries", "method")]
+    if labelled:
+        title = "Harmless queries released, and only these (F-beta)"
+        figures.append(Figure("figure-6", title, tuple(labelled), "k", "F", "method", "beta", share=False))
+    figures.append(Figure("figure-7", "Normalized certainty penalty (NCP)", tuple(rows), "k", "NCP", "method"))
+    return figures
 
 
 def _needs_links(links: Links, base: Knowledge) -> None:

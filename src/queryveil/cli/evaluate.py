@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from queryveil.evaluation import Measured
 
 
@@ -27,15 +24,7 @@ def evaluate(
     tests: Annotated[
         int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
     ] = 2_000,
-    sensitive: Annotated[
-        str | None,
-        typer.Option(
-            "--sensitive",
-            metavar="FILE",
-            help="Parquet or CSV of queries with a label: query, sensitive (empty if not).",
-            show_default=False,
-        ),
-    ] = None,
+    sensitive: options.Sensitive = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -46,7 +35,7 @@ def evaluate(
 
     made = Release.load(release)
     base = open_knowledge(knowledge)
-    labels = None if sensitive is None else _labels(sensitive)
+    labels = None if sensitive is None else options.labels(sensitive)
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
@@ -62,18 +51,6 @@ def evaluate(
         parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
         parts += [f"Not measured: {one.measure}: {one.why}" for one in some if one.value is None and one.why]
     options.tables(*parts)
-
-
-def _labels(path: str) -> "pa.Table":
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
-
-    options = pacsv.ConvertOptions(column_types={"query": pa.string()})
-    try:
-        return pq.read_table(path) if path.endswith(".parquet") else pacsv.read_csv(path, convert_options=options)
-    except (OSError, pa.ArrowException) as error:
-        raise QueryveilError(f"The labels in {path} cannot be read: {error}") from None
 
 
 def _shown(one: "Measured", value: float | None) -> str:

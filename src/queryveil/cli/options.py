@@ -13,6 +13,8 @@ import typer
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from queryveil.log import LocalLog, QueryLog
 
 Logs = Annotated[
@@ -64,6 +66,16 @@ UserMap = Annotated[
         "--user-map",
         metavar="FILE",
         help="Who is who in the release, as 'anonymize --user-map' wrote it; much cannot be told without it.",
+        show_default=False,
+    ),
+]
+
+Sensitive = Annotated[
+    str | None,
+    typer.Option(
+        "--sensitive",
+        metavar="FILE",
+        help="Parquet or CSV of queries with a label: query, sensitive (empty if not).",
         show_default=False,
     ),
 ]
@@ -242,6 +254,19 @@ def _reread(paths: Sequence[str], *, columns: str | None, **given: Any) -> "Loca
 
 def _mapped(columns: str | None) -> dict[str, str]:
     return _mapping("--columns", columns.split(",") if columns else [], _PAIRS)
+
+
+def labels(path: str) -> "pa.Table":
+    """Queries with labels."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    texts = pacsv.ConvertOptions(column_types={"query": pa.string()})
+    try:
+        return pq.read_table(path) if path.endswith(".parquet") else pacsv.read_csv(path, convert_options=texts)
+    except (OSError, pa.ArrowException):
+        raise QueryveilError(f"The labels in {path} cannot be read; give Parquet, or CSV with a header.") from None
 
 
 def numbers(option: str, given: str, kind: type[N]) -> list[N]:

@@ -33,6 +33,7 @@ def reproduce(
     clusters: Annotated[
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0: as many as fit best.", min=0)
     ] = 80,
+    sensitive: options.Sensitive = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts.", show_default=False),
@@ -54,6 +55,9 @@ def reproduce(
         raise QueryveilError(f"{folder} exists already; choose another name.")
     if folder is not None and not folder.parent.is_dir():
         raise QueryveilError(f"The folder {folder.parent} does not exist; make it first.")
+    if sensitive is not None and paper != "carpineto2015":
+        raise QueryveilError("--sensitive is for carpineto2015.")
+    labels = None if sensitive is None else options.labels(sensitive)
     base = open_knowledge(knowledge)
     read = reader(log)
     with options.steps("Reproducing") as tell:
@@ -63,6 +67,7 @@ def reproduce(
             base,
             resolver=Sites(base) if resolver == "sites" else Clicks(),
             clusters=clusters or None,
+            labels=labels,
             seed=seed,
             tell=tell,
         )
