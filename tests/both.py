@@ -27,7 +27,14 @@ def spark() -> Iterator[object]:
     from queryveil.engines.spark import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.sql.adaptive.coalescePartitions.enabled": "false", "spark.driver.memory": "2g"}
+    settings = {
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.driver.memory": "2g",
+        # Queries on a few rows cost less than compiling them; the cluster of test_cluster.py runs as it comes.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
     session = start("local[2]", settings)
     yield session
     session.stop()

@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+from dataclasses import replace
 from functools import partial
 
 import pyarrow.parquet as pq
@@ -12,11 +13,12 @@ import queryveil as qv
 from queryveil import comparison
 from queryveil.bands import Band
 from queryveil.comparison import Cell, Comparison, Row, compare, grid
+from queryveil.knowledge.directory import build_directory
 from queryveil.manifest import Counts
 from queryveil.methods import METHODS
 from queryveil.sharing import shared, sharing
 
-SOME = {"methods": ["equality", "hash", "clump"], "ks": [2, 5], "tests": 50}
+SOME = {"methods": ["equality", "wngen", "clump"], "ks": [2, 5], "tests": 50}
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +106,8 @@ def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
     assert found.cells == whole.cells
     assert found.rows == whole.rows
     assert stored(tmp_path / "c") == stored(tmp_path / "whole")
+    narrower = compare(log, tmp_path / "c", **(SOME | {"ks": [5]}))
+    assert narrower == found
     further = compare(log, tmp_path / "c", **(SOME | {"ks": [2, 5, 7]}))
     assert [row for row in further.rows if "7" not in row.cell] == list(found.rows)
 
@@ -130,7 +134,7 @@ def test_a_second_process_that_dies_costs_nothing(log, tmp_path):
 
 def test_another_log_needs_another_folder(log, tmp_path):
     compare(log, tmp_path / "c", methods=["hash"], tests=10)
-    with pytest.raises(qv.QueryveilError, match="another log, seed or version"):
+    with pytest.raises(qv.QueryveilError, match="another log, or with another seed, version or setting"):
         compare(log, tmp_path / "c", methods=["hash"], tests=10, seed=1)
     found = compare(log, tmp_path / "c", methods=["hash"], tests=10, seed=1, overwrite=True)
     assert found.seed == 1
@@ -154,7 +158,7 @@ def test_what_cannot_be_made_is_told(log, tmp_path):
     ("given", "sentence"),
     [
         ({"methods": ["magic"]}, "There is no method 'magic'"),
-        ({"ks": []}, "at least one epsilon, and one k"),
+        ({"ks": [], "methods": ["odp"]}, "Nothing is to be compared"),
         ({"ks": [1]}, "must be an integer of at least 2"),
         ({"epsilons": [0]}, "epsilon"),
         ({"knowledge": "nowhere"}, "There is no knowledge base 'nowhere'"),
@@ -171,7 +175,7 @@ def made_up(points, method="equality", parameters=None):
     cells, rows = [], []
     for i, (tail, interests, risk) in enumerate(points):
         name = f"cell {i}"
-        cells.append(Cell(name, method, 2, parameters or {"k": 2}, holds=True))
+        cells.append(Cell(name, method, 2, parameters or {"k": 2}, holds=True, guards=True))
         rows += [
             Row(name, "utility", "retention", "distinct queries", "", tail),
             Row(name, "utility", "retention", "distinct queries of 1 user", "", tail),
@@ -180,7 +184,7 @@ def made_up(points, method="equality", parameters=None):
         ]
     counts = Counts(rows=9, events=9, users=3, queries=9, clicks=0)
     bands = (Band(least=1, most=1, queries=9, events=9), Band(least=2, most=4, queries=0, events=0))
-    return Comparison("f", 0, counts, bands, tuple(cells), tuple(rows))
+    return Comparison("f", 0, 9, counts, bands, tuple(cells), tuple(rows))
 
 
 UNIT = st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -221,6 +225,7 @@ def test_the_strictest_guarantee_has_the_smallest_epsilon():
     both = Comparison(
         "f",
         0,
+        9,
         weak.counts,
         weak.bands,
         (weak.cells[0], Cell("strict", "zealous", None, {"epsilon": 0.5, "delta": 1e-6}, holds=True)),
@@ -230,12 +235,12 @@ def test_the_strictest_guarantee_has_the_smallest_epsilon():
     assert "e^0.5" in both.recommendations[1].reason
     assert "guarantee is weak" in weak.recommendations[1].reason
     refuted = Comparison(
-        "f", 0, weak.counts, weak.bands, (Cell("cell 0", "dp-set", None, {"epsilon": 8.0}),), weak.rows
+        "f", 0, 9, weak.counts, weak.bands, (Cell("cell 0", "dp-set", None, {"epsilon": 8.0}),), weak.rows
     )
     assert refuted.recommendations[1].cell is None
 
 
-def test_risk_is_that_of_groups_where_nothing_can_be_linked_and_none_without_users():
+def test_risk_is_that_of_groups_where_nothing_can_be_linked_and_there_is_none_without_records():
     cells = tuple(Cell(name, "clump", 2, {}, holds=True) for name in ("groups", "words", "nobody"))
     rows = (
         Row("groups", "risk", "singling out", "classic risks", "", 0.25),
@@ -244,8 +249,8 @@ def test_risk_is_that_of_groups_where_nothing_can_be_linked_and_none_without_use
         Row("words", "risk", "inference", "token hashing", "", 0.6),
         Row("nobody", "utility", "retention", "distinct queries", "", 0.5),
     )
-    made = Comparison("f", 0, Counts(rows=1, events=1, users=1, queries=1, clicks=0), (), cells, rows)
-    assert [made.risk(cell.name) for cell in cells] == [0.25, 0.6, 0.0]
+    made = Comparison("f", 0, 9, Counts(rows=1, events=1, users=1, queries=1, clicks=0), (), cells, rows)
+    assert [made.risk(cell.name) for cell in cells] == [0.25, 0.6, None]
 
 
 def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
@@ -262,3 +267,85 @@ def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
         shared(other, "a", lambda: made.append("other"))
     shared(log, "a", lambda: made.append("after"))
     assert made == ["alone", "alone", "once", "other", "after"]
+
+
+def test_a_release_without_records_says_so_and_one_that_counts_no_people_is_not_recommended():
+    made = made_up([(0.3, 0.2, 0.05)])
+    open_to_all = replace(made, cells=(replace(made.cells[0], guards=False),))
+    assert [one.cell for one in open_to_all.recommendations] == [None, None, None]
+    assert "promises something about people" in open_to_all.recommendations[0].reason
+    nobody = replace(made, rows=tuple(row for row in made.rows if row.kind == "utility"))
+    assert nobody.recommendations[0].cell == "cell 0"
+    assert "no record to be linked" in nobody.recommendations[0].reason
+    assert "chance" not in nobody.recommendations[0].reason
+
+
+def test_why_there_is_no_strict_guarantee_is_told_as_it_is():
+    made = made_up([(0.3, 0.2, 0.05)])
+    assert made.recommendations[1].reason == "No differentially private method was tried."
+    missing = Cell("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
+    assert "OpenDP is not installed." in replace(made, cells=(missing,)).recommendations[1].reason
+
+
+def test_refuted_releases_are_on_no_frontier():
+    made = made_up([(0.3, 0.2, 0.05), (0.2, 0.1, 0.5)])
+    wrong = replace(made, cells=(replace(made.cells[0], holds=False), made.cells[1]))
+    assert wrong.frontiers[0].cells == ("cell 1",)
+    assert {one.cell for one in wrong.recommendations} == {None}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda cell: cell.update(status="bogus"),
+        lambda cell: cell.update(name="equality, k = 5"),
+        lambda cell: cell.pop("method"),
+    ],
+)
+def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
+    given = {"methods": ["equality"], "ks": [2], "tests": 10}
+    found = compare(log, tmp_path / "c", **given)
+    file = tmp_path / "c" / "cells" / "equality_k-2.json"
+    good = file.read_bytes()
+    bad = json.loads(good)
+    damage(bad["cell"])
+    file.write_text(json.dumps(bad))
+    assert compare(log, tmp_path / "c", **given) == found
+    assert file.read_bytes() == good
+    for one in (tmp_path / "c" / "cells").iterdir():
+        one.unlink()
+    (tmp_path / "c" / "cells").rmdir()
+    assert compare(log, tmp_path / "c", **given) == found
+
+
+def test_a_package_that_was_missing_is_asked_for_again(log, tmp_path, monkeypatch):
+    given = {"methods": ["hash"], "tests": 10}
+    made = comparison.Job._made
+    lacking = Row("hash", "risk", "linkability", "same user", "", None, why="needs it: pip install 'queryveil[attack]'")
+    monkeypatch.setattr(comparison.Job, "_made", lambda *given: (made(*given)[0], [lacking]))
+    assert compare(log, tmp_path / "c", **given).rows == (lacking,)
+    monkeypatch.undo()
+    assert len(compare(log, tmp_path / "c", **given).rows) > 10
+
+
+def test_another_directory_of_the_same_name_is_another_comparison(tmp_path, log):
+    for place, name in (("a", "Arts"), ("b", "Science")):
+        (tmp_path / place).mkdir()
+        dump = tmp_path / place / "dump.tsv"
+        dump.write_text(f"Top/{name}/Music\thttp://a.com/\n")
+        build_directory([dump], tmp_path / place / "d.qvd")
+    given = {"methods": ["hash"], "tests": 10}
+    compare(log, tmp_path / "c", knowledge=str(tmp_path / "a" / "d.qvd"), **given)
+    with pytest.raises(qv.QueryveilError, match="or setting"):
+        compare(log, tmp_path / "c", knowledge=str(tmp_path / "b" / "d.qvd"), **given)
+
+
+def test_values_given_twice_count_once():
+    assert grid(["equality", "zealous"], ks=[5, 2, 5], epsilons=[2, 2]) == grid(
+        ["equality", "zealous"], ks=[2, 5], epsilons=[2]
+    )
+
+
+def test_the_folder_is_for_its_owner(log, tmp_path):
+    compare(log, tmp_path / "c", methods=["hash"], tests=10)
+    assert (tmp_path / "c").stat().st_mode & 0o077 == 0

@@ -1,6 +1,7 @@
 """All methods on one log: what each keeps, what each gives away, and which of them serves an aim best."""
 
 import csv
+import hashlib
 import io
 import json
 import multiprocessing as mp
@@ -17,14 +18,17 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from queryveil import __version__
 from queryveil.attacks import Finding, attack
 from queryveil.bands import Band, bands
+from queryveil.claims import Claim, DifferentialPrivacy
+from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.evaluation import Measured, evaluate
 from queryveil.files import write_whole
-from queryveil.knowledge import knowledge_name, open_knowledge
+from queryveil.knowledge import Knowledge, knowledge_name, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.manifest import Counts
 from queryveil.methods import METHODS
@@ -64,8 +68,9 @@ class Cell:
         parameters: What differs from the method's defaults.
         status: What became of it.
         why: Why nothing was released.
-        promises: What the release promises, as far as the verifier found it to hold.
+        promises: What the release promises.
         holds: Whether the verifier found everything to hold.
+        guards: Whether any of it is a promise about people: so many of them behind something, or differential privacy.
     """
 
     name: str
@@ -76,6 +81,7 @@ class Cell:
     why: str = ""
     promises: tuple[str, ...] = ()
     holds: bool = False
+    guards: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,6 +160,7 @@ class Comparison:
     Attributes:
         fingerprint: That of the log.
         seed: Decided all that is random but the noise of differential privacy.
+        tests: On how many events of the log a task was tried.
         counts: What the log holds.
         bands: Its queries, by how many users issued them.
         cells: The releases.
@@ -162,6 +169,7 @@ class Comparison:
 
     fingerprint: str
     seed: int
+    tests: int
     counts: Counts
     bands: tuple[Band, ...]
     cells: tuple[Cell, ...]
@@ -200,30 +208,29 @@ class Comparison:
         return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
 
     def risk(self, cell: str) -> float | None:
-        """How likely a person is found in a release; None for a cell without one.
+        """How likely a person is found in a release; None where there is no record to be found.
 
         The chance that a record is linked to its person by someone who has the log (RL). Where records hold items
         instead of queries, the chance of a person in his group. Of hashed words, the share that is found out if that
-        is more. Where users are not told apart there is no record to be found, and it is 0.
+        is more. A release that does not tell users apart has no records.
         """
-        if self._cell(cell).status != "done":
-            return None
         linked = self.value(cell, "linkability", "record linkage")
         found = linked if linked is not None else self.value(cell, "singling out", "classic risks")
         words = self.value(cell, "inference", "token hashing")
-        return max(found or 0.0, words or 0.0)
+        both = [one for one in (found, words) if one is not None]
+        return max(both) if both else None
 
     @property
     def frontiers(self) -> tuple[Frontier, ...]:
-        """Risk against three kinds of utility; each method is on those that apply to it."""
+        """Risk against three kinds of utility; each release is on those that apply to it."""
         return tuple(self._frontier(name, utility) for name, utility in UTILITIES.items())
 
     def _frontier(self, name: str, utility: str) -> Frontier:
         points = {}
         for cell in self.cells:
-            kept, risk = self.kept(cell.name)[name], self.risk(cell.name)
-            if kept is not None and risk is not None:
-                points[cell.name] = (kept, risk)
+            kept = self.kept(cell.name)[name]
+            if kept is not None and cell.holds:
+                points[cell.name] = (kept, self.risk(cell.name) or 0.0)
         best: list[str] = []
         most = 0.0  # who keeps nothing has nothing to compare
         for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
@@ -243,17 +250,25 @@ class Comparison:
 
     def _most(self, aim: str, name: str, of: str) -> Recommendation:
         rule = (
-            f"Of the releases with a risk of at most {MOST_RISK:g}, the one that keeps the most {of}; none of tokens."
+            f"Of the releases that promise something about people, have a risk of at most {MOST_RISK:g} or no records, "
+            f"and are not of tokens, the one that keeps the most {of}."
         )
-        found = []
-        for cell in self.cells:
-            kept, risk = self.kept(cell.name)[name], self.risk(cell.name)
-            if kept and risk is not None and risk <= MOST_RISK and cell.holds and cell.method != "hash":
-                found.append((kept, -risk, cell))
+        able = [cell for cell in self.cells if cell.holds and cell.guards and self.kept(cell.name)[name]]
+        found = [
+            (self.kept(cell.name)[name] or 0.0, -(self.risk(cell.name) or 0.0), cell)
+            for cell in able
+            if (self.risk(cell.name) or 0.0) <= MOST_RISK
+        ]
         if not found:
-            return Recommendation(aim, rule, None, f"No release of so little risk keeps anything {of}.")
-        kept, less, cell = max(found, key=lambda one: one[:2])
-        told = f"It keeps {_share(kept)} {of}. A record is linked to its person with a chance of {_share(-less)}."
+            why = "is of so little risk" if able else "promises something about people"
+            return Recommendation(aim, rule, None, f"No release that keeps anything {of} {why}.")
+        kept, _, cell = max(found, key=lambda one: one[:2])
+        risk = self.risk(cell.name)
+        told = f"It keeps {_share(kept)} {of}. " + (
+            "Users are not told apart, so that there is no record to be linked to a person."
+            if risk is None
+            else f"A record is linked to its person with a chance of {_share(risk)}."
+        )
         if alone := self.value(cell.name, "singling out", "unique queries"):
             told += f" Of the released queries, {_share(alone)} were issued by one person alone."
         return Recommendation(aim, rule, cell.name, told)
@@ -261,17 +276,21 @@ class Comparison:
     def _strictest(self) -> Recommendation:
         aim = "A strict guarantee"
         rule = (
-            "Of the differentially private cells that release anything, the one of the smallest epsilon, and of equals "
-            "the one with the most distinct queries."
+            "Of the differentially private releases, the one of the smallest epsilon, and of equals the one with the "
+            "most distinct queries."
         )
+        tried = [cell for cell in self.cells if "epsilon" in cell.parameters]
         found = [
             (-cell.parameters["epsilon"], self.value(cell.name, "retention", "distinct queries") or 0.0, cell)
-            for cell in self.cells
-            if cell.status == "done" and cell.holds and "epsilon" in cell.parameters
+            for cell in tried
+            if cell.holds
         ]
+        if not tried:
+            return Recommendation(aim, rule, None, "No differentially private method was tried.")
         if not found:
+            why = " ".join(dict.fromkeys(cell.why for cell in tried))
             return Recommendation(
-                aim, rule, None, "No differentially private cell released anything: the log has too few users."
+                aim, rule, None, f"None of {len(tried)} differentially private releases came about. {why}"
             )
         less, kept, cell = max(found, key=lambda one: one[:2])
         told = (
@@ -284,9 +303,6 @@ class Comparison:
                 f" An epsilon of {-less:g} is large: the guarantee is weak, and a larger log would allow a smaller one."
             )
         return Recommendation(aim, rule, cell.name, told)
-
-    def _cell(self, name: str) -> Cell:
-        return next(cell for cell in self.cells if cell.name == name)
 
     def table(self) -> pa.Table:
         """Every number in a row of its own, with all that is needed to make it again."""
@@ -362,9 +378,11 @@ def grid(
         fields = METHODS[name].model_fields
         settings: list[tuple[str, int | None, dict[str, Any]]] = [("", None, {})]
         if "k" in fields:
-            settings = [(f"k = {k}", k, {"k": k}) for k in ks]
+            settings = [(f"k = {k}", k, {"k": k}) for k in sorted(set(ks))]
         elif "epsilon" in fields:
-            settings = [(f"ε = {epsilon:g}", None, {"epsilon": epsilon, "delta": DELTA}) for epsilon in epsilons]
+            settings = [
+                (f"ε = {epsilon:g}", None, {"epsilon": epsilon, "delta": DELTA}) for epsilon in sorted(set(epsilons))
+            ]
         elif name == "rules":
             settings = [(recipe, None, load_recipe(recipe).parameters) for recipe in shipped()]
         for label, k, parameters in settings:
@@ -428,21 +446,21 @@ def compare(
         watch: Called once with the board before the first cell is made.
     """
     here = local(log, "compare")
-    for name in (knowledge, directory):
-        if name is not None:
-            open_knowledge(name)
+    bases = {
+        "knowledge": _digest(open_knowledge(knowledge)),
+        "directory": None if directory is None else _digest(open_knowledge(directory)),
+    }
     some = [k for k in ks if k <= here.n_users]
-    if not some or not epsilons:
-        raise QueryveilError("A comparison needs at least one epsilon, and one k of at most the users of the log.")
     cells = grid(methods, ks=some, epsilons=epsilons, knowledge=knowledge, directory=directory)
+    if not cells:
+        raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")
     for cell in cells:  # a wrong value must not wait for its turn
         METHODS[cell.method](**cell.parameters)
     place = Path(folder)
     settings = {
         "software": f"queryveil {__version__}",
         "fingerprint": here.fingerprint,
-        "knowledge": knowledge_name(knowledge),
-        "directory": None if directory is None else knowledge_name(directory),
+        **bases,
         "tests": tests,
         "seed": seed,
         "planting": read is not None,
@@ -455,6 +473,12 @@ def compare(
     return comparison
 
 
+def _digest(base: Knowledge) -> str:
+    """A digest of a knowledge base: of its tree and, if it was built, of what is known of its files."""
+    about = b"" if base.folder is None else (base.folder / "about.json").read_bytes()
+    return hashlib.sha256(tree_digest(base).encode() + about).hexdigest()
+
+
 def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
     """Make the folder, or find the one that the same comparison was begun in."""
     known = place / _SETTINGS
@@ -462,11 +486,12 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
         raise QueryveilError(f"{place} is a file; name a folder for the comparison.")
     if known.is_file():
         if known.read_bytes() == _json(settings):
+            (place / _CELLS).mkdir(exist_ok=True)
             return
         if not overwrite:
             raise QueryveilError(
-                f"{place} holds a comparison of another log, seed or version; name another folder, or replace it with "
-                "--overwrite."
+                f"{place} holds a comparison of another log, or with another seed, version or setting; name another "
+                "folder, or replace it with --overwrite."
             )
         for old in (*(place / _CELLS).glob("*.json"), *(place / name for name in (*_TABLES, REPORT))):
             old.unlink(missing_ok=True)
@@ -474,12 +499,13 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
         raise QueryveilError(f"{place} exists already and is no comparison; name another folder.")
     if not place.parent.is_dir():
         raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
-    (place / _CELLS).mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, exist_ok=True)  # what is found of a log is for those who may see it
+    (place / _CELLS).mkdir(exist_ok=True)
     write_whole(known, _json(settings))
 
 
 def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode()
+    return (json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
 @dataclass(frozen=True)
@@ -503,19 +529,21 @@ class Job:
             "_".join("".join(c if c.isalnum() or c in ".-" else "-" for c in p) for p in parts) + ".json"
         )
 
-    def stored(self, cell: Cell) -> tuple[Cell, list[Row]] | None:
-        """A cell that is finished."""
-        try:
-            found = json.loads(self.file(cell).read_bytes())
-            found["cell"]["promises"] = tuple(found["cell"]["promises"])
-            return Cell(**found["cell"]), [Row(**row) for row in found["rows"]]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+    def stored(self, cell: Cell) -> "Stored | None":
+        """A cell that is finished; None if it is not, or cannot be read."""
+        found = _stored(self.file(cell))
+        return found if found is not None and found.cell.name == cell.name else None
+
+    def others(self, cells: Sequence[Cell]) -> "list[Stored]":
+        """What earlier runs stored in the same folder beside some cells."""
+        mine = {self.file(cell) for cell in cells}
+        found = [_stored(file) for file in sorted(self.folder.glob("*.json")) if file not in mine]
+        return [one for one in found if one is not None and one.cell.method in METHODS]
 
     def do(self, cell: Cell, log: LocalLog) -> Cell:
         """Make a cell, and store it."""
         made, rows = self._made(cell, log)
-        write_whole(self.file(cell), _json({"cell": asdict(made), "rows": [asdict(row) for row in rows]}))
+        write_whole(self.file(cell), _json(asdict(Stored(made, tuple(rows)))))
         return made
 
     def _made(self, cell: Cell, log: LocalLog) -> tuple[Cell, list[Row]]:
@@ -534,6 +562,7 @@ class Job:
             cell,
             promises=tuple(claim.statement for claim in release.manifest.claims),
             holds=checked.holds,
+            guards=any(_guards(claim) for claim in release.manifest.claims),
             why="" if checked.holds else "The verifier refutes it.",
         )
         kept = evaluate(release, log, knowledge=self.knowledge, tests=self.tests, seed=self.seed)
@@ -552,6 +581,30 @@ class Job:
             for skipped in found.skipped
         ]
         return made, rows
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A cell with its numbers, as it is stored."""
+
+    cell: Cell
+    rows: tuple[Row, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing to be gained by making it again: nothing failed, and no package was missing."""
+        return self.cell.status != "failed" and not any("pip install" in row.why for row in self.rows)
+
+
+def _stored(file: Path) -> Stored | None:
+    try:
+        return TypeAdapter(Stored).validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _guards(claim: Claim) -> bool:
+    return isinstance(claim, DifferentialPrivacy) or getattr(claim, "users", 0) >= 2
 
 
 def _kept(cell: Cell, measured: Measured) -> Row:
@@ -599,10 +652,10 @@ def _run(
     todo = []
     for place, cell in enumerate(cells):
         done = job.stored(cell)
-        if done is None or done[0].status == "failed":  # what stood in its way may be gone
+        if done is None or not done.finished:
             todo.append(place)
         else:
-            board.states[place] = _STATES.index(done[0].status)
+            board.states[place] = _STATES.index(done.cell.status)
     if watch is not None:
         watch(board)
     families = [list(family) for _, family in groupby(todo, key=lambda place: cells[place].method)]
@@ -617,7 +670,7 @@ def _run(
     if second.exitcode:
         # It stored what it finished; what it left is made here, where an error can be told.
         for place in todo:
-            if job.stored(cells[place]) is None:
+            if (done := job.stored(cells[place])) is None or not done.finished:
                 job.do(cells[place], log)
 
 
@@ -661,14 +714,17 @@ def _work(job: Job, families: list[list[int]], board: Board, turn: Any, log: Loc
 
 
 def _gathered(job: Job, log: LocalLog, cells: Sequence[Cell]) -> Comparison:
-    made: list[Cell] = []
-    rows: list[Row] = []
-    for cell in cells:
-        found = job.stored(cell)
-        assert found is not None  # noqa: S101  # all are made by now
-        made.append(found[0])
-        rows += found[1]
-    return Comparison(log.fingerprint, job.seed, counts_of(log), bands(log.frequencies()), tuple(made), tuple(rows))
+    found = [*(job.stored(cell) for cell in cells), *job.others(cells)]
+    whole = sorted((one for one in found if one is not None), key=lambda one: _order(one.cell))
+    made = [one.cell for one in whole]
+    rows = [row for one in whole for row in one.rows]
+    return Comparison(
+        log.fingerprint, job.seed, job.tests, counts_of(log), bands(log.frequencies()), tuple(made), tuple(rows)
+    )
+
+
+def _order(cell: Cell) -> tuple[int, float, str]:
+    return list(METHODS).index(cell.method), cell.k or cell.parameters.get("epsilon", 0), cell.name
 
 
 def _write_tables(place: Path, comparison: Comparison) -> None:

@@ -30,8 +30,10 @@ def made_up(text=""):
         for k in (2, 5, 10, 20):
             for users in ("", ", no users") if method in ("equality", "affinity", "poblete") else ("",):
                 parameters = {"k": k} | ({"users": "drop"} if users else {})
-                cells.append(Cell(f"{method}, k = {k}{users}{text}", method, k, parameters, holds=True))
-    cells.append(Cell(f"zealous, ε = 10{text}", "zealous", None, {"epsilon": 10.0, "delta": 1e-6}, holds=True))
+                cells.append(Cell(f"{method}, k = {k}{users}{text}", method, k, parameters, holds=True, guards=True))
+    cells.append(
+        Cell(f"zealous, ε = 10{text}", "zealous", None, {"epsilon": 10.0, "delta": 1e-6}, holds=True, guards=True)
+    )
     cells.append(Cell("zealous, ε = 1", "zealous", None, {"epsilon": 1.0, "delta": 1e-6}, "empty", f"Nothing.{text}"))
     cells.append(Cell("search, k = 50", "search", 50, {"k": 50}, "failed", f"The log has only 40 users.{text}"))
     for cell in cells:
@@ -68,4 +70,4 @@ def made_up(text=""):
         )
         rows.append(Row(cell.name, "risk", "inference", "disambiguation", "", None, why=f"it does not apply{text}"))
     counts = Counts(rows=60_000, events=51_450, users=1_000, queries=25_901, clicks=35_438)
-    return Comparison("f" * 64, 3, counts, BANDS, tuple(cells), tuple(rows))
+    return Comparison("f" * 64, 3, 2_000, counts, BANDS, tuple(cells), tuple(rows))

@@ -74,8 +74,8 @@ def compare(
         if place is not None:
             open_knowledge(place)
     grid(named, ks=ks, epsilons=epsilons)
-    if min(ks) < 2:
-        raise QueryveilError(f"-k takes whole numbers of at least 2. Got '{k}' instead.")
+    if min(ks) < 2 or min(epsilons) <= 0:
+        raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
     read = reader(log)
     with _live() as watch:
         found = run(
@@ -156,7 +156,7 @@ def _parts(found: "Comparison") -> list[Any]:
             (
                 cell.name + (" *" if cell.name in on else ""),
                 *(_share(kept[name]) for name in ("distinct queries", "tail", "interests", "terms")),
-                _share(risk),
+                "no records" if risk is None else _share(risk),
             )
         )
     parts: list[Any] = [options.table("What is kept, and how likely a person is found", _COLUMNS, rows)]
@@ -164,7 +164,7 @@ def _parts(found: "Comparison") -> list[Any]:
         "queries: distinct ones that are kept; tail: the same of those of fewer than 5 users; interests: what is left"
         " of users' (SRP, level 1); terms: what is left of their certainty (1 - NCP); risk: the chance that a record is"
         " linked to its person.",
-        "* no other release keeps more at no more risk, in distinct queries, interests or terms.\n",
+        "* on a frontier: no other release keeps as much at less risk, or more at as much.\n",
     ]
     wrong = [cell for cell in found.cells if cell.status != "done" or not cell.holds]
     for why in dict.fromkeys(cell.why for cell in wrong):

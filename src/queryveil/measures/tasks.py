@@ -126,8 +126,9 @@ def _log_suggestion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs,
     user, query = events["user_id"].to_numpy(), events["query_id"].to_numpy()
     follows = (user[1:] == user[:-1]) & (query[1:] != query[:-1])
     if log.has_times:
-        time = events["time"].cast(pa.int64()).fill_null(0).to_numpy()
-        follows &= np.diff(time) <= SESSION * 1_000_000
+        time = events["time"].cast(pa.int64())
+        known = time.is_valid().to_numpy()
+        follows &= known[1:] & known[:-1] & (np.diff(time.fill_null(0).to_numpy()) <= SESSION * 1_000_000)
     some = np.flatnonzero(follows)
     some = some[_drawn(seed, len(some), tests)]
     now, then = query[some], query[some + 1]
@@ -265,6 +266,8 @@ def _trends(release: Release, log: LocalLog) -> list[Task]:
     place = np.full(log.n_queries, -1)
     place[top] = np.arange(len(top))
     truth = _by_week(rows["query_id"].to_numpy(), at, rows["n"].to_numpy(), place, len(weeks))
+    if not truth.any():
+        return []
     if "time" in release.schema.names:
         with loaded(release, log):
             found = log.engine.table(
