@@ -14,7 +14,7 @@ from queryveil.evaluation import evaluate
 from queryveil.measures import distribution, record_linkage, retention, tasks
 from queryveil.measures.distribution import jensen_shannon
 from queryveil.measures.records import records
-from queryveil.measures.tasks import _click_places, _completed, _next_places, _spans
+from queryveil.measures.tasks import TRENDS, _click_places, _completed, _next_places, _spans
 from tests.attacks.helpers import as_it_is, together
 
 QUERY = st.sampled_from(["red tea", "red", "green tea", "tea pot", "ham", "hamlet", "red team"])
@@ -222,3 +222,21 @@ def test_an_evaluation_says_what_does_not_apply(tmp_path):
     other = read([(u, "dog", u, None) for u in range(4)])
     with pytest.raises(qv.QueryveilError, match="made from another log"):
         evaluate(release, other)
+
+
+def test_an_event_without_a_time_follows_nothing():
+    rows = [
+        {"user": f"u{u}", "query": q, "time": t}
+        for u in range(3)
+        for q, t in (("red", "2006-03-01 00:00:00"), ("ham", None))
+    ]
+    log = qv.read_log(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]])))
+    found = {task.task: task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+    assert found["suggestion"].tests == 0
+
+
+def test_there_are_no_trends_where_frequent_queries_have_no_time():
+    rows = [{"user": f"u{u}", "query": f"red {n}", "time": None} for u in range(2) for n in range(TRENDS)]
+    rows.append({"user": "u9", "query": "ham", "time": "2006-03-01 00:00:00"})
+    log = qv.read_log(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]])))
+    assert "trend counts" not in {task.task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
