@@ -10,6 +10,9 @@ from tests.both import needs_spark
 from tests.cluster import Cluster
 from tests.test_engines import some_rows
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Machines that live for a minute compile too much."""
+
 
 def rows_of(release: qv.Release) -> pa.Table:
     return pa.Table.from_batches(list(release.batches()), release.schema)
@@ -32,7 +35,7 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
         words = ["anonymize", log, "--method", "affinity", "-k", "3", "--theta", "0.8", "--seed", "5", "-o",
                  tmp_path / "release", "--engine", "spark", "--master", cluster.master, "--work-dir", work]  # fmt: skip
         settings = ["driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "executor.memory=600m", "ui.enabled=false",
-                    "executor.cores=1"]  # fmt: skip
+                    "executor.cores=1", f"driver.extraJavaOptions={QUICK}", f"executor.extraJavaOptions={QUICK}"]  # fmt: skip
         words += [word for setting in settings for word in ("--conf", f"spark.{setting}")]
         run = subprocess.Popen(
             [sys.executable, "-c", "from queryveil.cli import main; main()", *map(str, words)],

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from queryveil.knowledge import known_as, open_knowledge, recall_knowledge
 from queryveil.knowledge.wordnet import table, wordnet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,3 +87,8 @@ def test_the_table_is_what_the_script_makes(tmp_path):
     import pyarrow.parquet as pq
 
     assert pq.read_table(made).equals(pq.read_table(str(shipped)))
+
+
+def test_nothing_takes_the_place_of_what_is_built_in(tmp_path):
+    known_as("wordnet", tmp_path)
+    assert recall_knowledge("wordnet") is open_knowledge("wordnet")

@@ -70,8 +70,12 @@ def knowledge_name(name: str | Path) -> str:
 
 
 def known_as(name: str, place: str | Path) -> None:
-    """Let the knowledge base that manifests call so be the one at some place; a claim knows it by its digest."""
-    _opened[name] = Path(place)
+    """Let the knowledge base that manifests call so be the one at some place; a claim knows it by its digest.
+
+    What is built in stays what it is.
+    """
+    if name != "wordnet":
+        _opened[name] = Path(place)
 
 
 _opened: dict[str, Path] = {}
