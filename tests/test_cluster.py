@@ -35,7 +35,8 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
         words = ["anonymize", log, "--method", "affinity", "-k", "3", "--theta", "0.8", "--seed", "5", "-o",
                  tmp_path / "release", "--engine", "spark", "--master", cluster.master, "--work-dir", work]  # fmt: skip
         settings = ["driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "executor.memory=600m", "ui.enabled=false",
-                    "executor.cores=1", f"driver.extraJavaOptions={QUICK}", f"executor.extraJavaOptions={QUICK}"]  # fmt: skip
+                    "executor.cores=1", f"driver.extraJavaOptions={QUICK}",
+                    f"executor.extraJavaOptions={QUICK}"]  # fmt: skip
         words += [word for setting in settings for word in ("--conf", f"spark.{setting}")]
         run = subprocess.Popen(
             [sys.executable, "-c", "from queryveil.cli import main; main()", *map(str, words)],
