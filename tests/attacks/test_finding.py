@@ -1,9 +1,11 @@
 """Intervals hold the truth as often as they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from queryveil.attacks.finding import Estimate, Finding, estimated, f1, mean, share
+from queryveil.attacks.finding import Estimate, Finding, estimated, f1, least_gain, mean, share
 
 TRIES = 1_000
 
@@ -72,14 +74,67 @@ def test_rates_are_shown_in_100_000():
 def found(unit="share", value=0.5, low=0.4, high=0.6, baseline=0.1, control=0.1):
     return Finding(
         "a", "inference", "", "n", unit, Estimate(value, low, high), baseline, "g",
-        None if control is None else Estimate(control, control, control), "c", 10,
+        control if control is None or isinstance(control, Estimate) else Estimate(control, control, control), "c", 10,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("truth", [0.005, 0.05, 0.3, 0.7])
+def test_a_share_that_is_that_of_the_control_is_rarely_called_a_success(n, truth):
+    """At most 2.5 times in 100, and two standard deviations of the simulation."""
+    rng = np.random.default_rng(n)
+    pairs = rng.binomial(n, truth, (TRIES, 2)).tolist()
+    assert np.mean([least_gain(share(a, n), share(b, n)) > 0 for a, b in pairs]) <= 0.025 + 0.01
+
+
+@pytest.mark.parametrize("truth", [0.05, 0.2, 0.4])
+def test_so_is_one_of_people_who_are_either_in_it_or_in_the_control(truth):
+    n = 300
+    drawn = np.random.default_rng(3).multinomial(n, [truth, truth, 1 - 2 * truth], 2 * TRIES).tolist()
+
+    def alarm(a, b):
+        together = -a * b / np.sqrt(a * (n - a) * b * (n - b))
+        return least_gain(share(a, n), share(b, n), together) > 0
+
+    assert np.mean([alarm(a, b) for a, b, _ in drawn]) <= 0.025 + 0.007
+    if truth == 0.4:  # as if they were others
+        assert np.mean([least_gain(share(a, n), share(b, n)) > 0 for a, b, _ in drawn]) > 0.035
+
+
+def test_a_mean_that_is_that_of_the_control_is_rarely_called_a_success():
+    """About 3 times in 100: the bootstrap of a mean is a little narrow."""
+    rng = np.random.default_rng(5)
+    tried = [
+        least_gain(mean(one, seed, -1, 1), mean(other, seed, -1, 1)) > 0
+        for seed, (one, other) in enumerate(rng.normal(0, 0.2, (TRIES, 2, 40)))
+    ]
+    assert np.mean(tried) <= 0.031 + 0.011
+
+
+def test_intervals_may_overlap_where_the_difference_is_sure():
+    """13 against 3 of 617 is no chance (Fisher's exact test: 1 in 100), although the intervals overlap."""
+    one, other = share(13, 617), share(3, 617)
+    assert one.low < other.high
+    assert least_gain(one, other) > 0 > least_gain(share(9, 617), other)
+    assert found(value=one.value, low=one.low, high=one.high, baseline=0, control=other).succeeds
+
+
+def test_the_worst_correlation_asks_for_intervals_apart():
+    one, other = share(40, 100), share(20, 100)
+    assert least_gain(one, other, -1) == pytest.approx(one.low - other.high)
+    assert least_gain(one, other, -1) < least_gain(one, other) < least_gain(one, other, 1)
+
+
+def test_the_example_of_newcombe_within_a_hundredth():
+    """56 of 70 against 48 of 80: from 0.0524 by the intervals of Wilson; those of Clopper and Pearson are wider."""
+    assert 0.0524 - 0.01 < least_gain(share(56, 70), share(48, 80)) < 0.0524
 
 
 def test_success_is_to_beat_guessing_and_the_control_by_more_than_chance():
     assert found().succeeds
     assert not found(baseline=0.45).succeeds
     assert not found(control=0.45).succeeds
+    assert not replace(found(), gave_up=True).succeeds
     assert not found(value=0, low=0).succeeds
     assert found(control=None).succeeds
     assert found(unit="accounts", value=1, low=1, high=1, baseline=5, control=None).succeeds

@@ -1,15 +1,20 @@
 """Hashed words are read again by whoever has a log of the same kind."""
 
+from collections import Counter, defaultdict
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.attacks import InapplicableError, attack, token_frequency_attack, token_hashing
-from queryveil.attacks.hashing import _released, _truth, _typed
+from queryveil.attacks import InapplicableError, attack, record_linkage, token_frequency_attack, token_hashing
+from queryveil.attacks.hashing import _released, _truth, _typed, linked_by_words, token_matching
 from queryveil.errors import QueryveilError
+from queryveil.release import with_user_map
+from tests.attacks.helpers import owners, read, records
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +100,98 @@ def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
     assert found.succeeds
     assert found.setting == "with the log of other users"
     assert found.control.value < 0.02
-    assert found.details["with_the_log"] > 0.5
     release.save(tmp_path / "r")
     easier = token_hashing(qv.Release.load(tmp_path / "r"), synthetic)
     assert easier.setting == "with half of the log"
     assert easier.estimate.value > 0.5 > found.estimate.value
     tried = attack(release, synthetic, m=(1,))
-    assert {"token hashing", "classic risks"} == {f.attack for f in tried.findings if f.succeeds}
-    assert "Inference (can something be learnt about a person): yes" in tried.summary
+    assert {"token hashing", "classic risks", "record linkage"} == {f.attack for f in tried.findings if f.succeeds}
+    assert [f.setting for f in tried.findings if f.attack == "token hashing"] == [
+        "with the log of other users", "with the log itself",
+    ]  # fmt: skip
+    assert "Inference (can something be learnt about a person): yes, by 2 of 2. Tokens whose words" in tried.summary
+    assert "Linkability (can records or queries of one person be brought together): yes" in tried.summary
+
+
+def test_few_tokens_that_are_read_are_a_success_too(tmp_path):
+    """Of a small log, one who has another half reads 5 of 300, where less than one is right by lot."""
+    qv.generate(tmp_path / "log.tsv", users=200, seed=1)
+    log = qv.read_log(tmp_path / "log.tsv")
+    (tmp_path / "key").write_bytes(bytes(32))
+    found = token_hashing(qv.Hash(key_file=tmp_path / "key").anonymize(log), log)
+    assert (found.trials, found.estimate.value) == (300, pytest.approx(5 / 300))
+    assert 0 < found.control.low == found.control.high <= 1 / 300
+    assert found.succeeds
+
+
+def test_who_has_the_log_reads_what_its_company_tells_apart(hashed):
+    log, release, truth = hashed
+    found = token_matching(release, log)
+    read = _truth(_released(release), _typed(log, log.events_per_query)).to_pylist()
+    assert all(truth[row["token"]] == row["word"] for row in read)
+    assert (found.trials, found.estimate.value) == (log.facts.words, pytest.approx(len(read) / log.facts.words))
+    assert found.control.value < 0.1 < 0.5 < found.estimate.value
+    assert found.succeeds
+    assert 0.5 < found.details["of_text"] <= 1
+    with pytest.raises(InapplicableError, match="no hashed words"):
+        token_matching(qv.Equality(k=2).anonymize(log), log)
+
+
+PAIRS = st.lists(
+    st.tuples(st.integers(0, 5), st.sampled_from(["tea", "mug", "red tea", "my cat", "red mug", "x y tea"])),
+    min_size=4,
+    max_size=30,
+)
+
+
+@settings(max_examples=25)
+@given(PAIRS)
+def test_records_are_linked_by_the_words_that_are_read(pairs):
+    """Against the literal comparison of the words of every record with those of every user."""
+    log = read(pairs)
+    release = qv.Hash().anonymize(log)
+    known = {
+        row["token"]: row["word"] for row in _truth(_released(release), _typed(log, log.events_per_query)).to_pylist()
+    }
+    typed, told = defaultdict(Counter), {}
+    for u, query in pairs:
+        typed[f"u{u}"].update(word for word in query.split() if word in known.values())
+    for record, bag in records(release)[0].items():
+        told[record] = Counter(known[t] for query in bag.elements() for t in query.split() if t in known)
+    expected = []
+    for user, record in sorted(owners(release).items(), key=lambda pair: pair[1]):
+        common = {other: (told[record] & typed[other]).total() for other in {f"u{u}" for u, _ in pairs}}
+        best = [other for other, n in common.items() if n == max(common.values())]
+        expected.append(1 / len(best) if user in best else 0)
+    assert linked_by_words(release, log)[0].tolist() == pytest.approx(expected)
+
+
+def test_whoever_has_the_log_links_hashed_records(hashed, tmp_path):
+    log, release, _ = hashed
+    found = record_linkage(release, log)
+    assert found.succeeds
+    assert found.estimate.value > 0.9
+    assert found.control.value < 0.02
+    assert len(linked_by_words(release, log, people=50)[0]) == 50
+    release.save(tmp_path / "r")
+    with pytest.raises(InapplicableError, match="needs the user map"):
+        record_linkage(qv.Release.load(tmp_path / "r"), log)
+
+
+def test_users_are_known_by_name_where_scrubbing_left_some_out(tmp_path):
+    """Those of the log and of what was hashed are numbered differently."""
+    pairs = [(u, "jane@example.com") for u in range(0, 40, 2)]
+    pairs += [(u, f"w{(u * i) % 13} w{i}") for u in range(1, 40, 2) for i in range(8)]
+    log = read(pairs)
+    made = qv.Hash().anonymize(qv.scrub(log, "remove"))
+    made.save(tmp_path / "r")
+    made.save_user_map(tmp_path / "map.csv")
+    release = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
+    same = qv.Hash().anonymize(read([pair for pair in pairs if "@" not in pair[1]]))
+    expected = dict(zip(sorted(owners(same), key=owners(same).get), linked_by_words(same, same.log)[0], strict=True))
+    found = dict(zip(sorted(owners(release), key=owners(release).get), linked_by_words(release, log)[0], strict=True))
+    assert found == pytest.approx(expected)
+    assert sum(found.values()) > 5
 
 
 def test_what_is_told_right_is_right(hashed):
@@ -131,13 +220,14 @@ def test_tokens_that_stand_for_nothing_are_not_read(synthetic):
     nothing = replace(release, batches=batches)
     found = token_hashing(nothing, synthetic)
     assert (found.estimate.value, found.succeeds) == (0, False)
+    assert not token_matching(nothing, synthetic).succeeds
 
 
 def test_a_scrubbed_log_is_read_as_it_was_hashed(synthetic):
     release = qv.Hash().anonymize(qv.scrub(synthetic, "mask"))
     found = token_hashing(release, synthetic)
     assert found.succeeds
-    assert found.details["with_the_log"] > 0.5
+    assert token_matching(release, synthetic).estimate.value > 0.5
 
 
 def test_other_releases_have_no_tokens(hashed):

@@ -155,6 +155,14 @@ def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
     assert "do not bring" in found.number
 
 
+@pytest.mark.parametrize(("accounts", "value"), [(4, 4), (8, 8)])
+def test_to_give_up_is_no_success(accounts, value):
+    log = by_lot(users=40, words=6)
+    found = planting(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=accounts)
+    assert (found.estimate.value, found.baseline, found.succeeds) == (value, 8, False)
+    assert found.gave_up == (accounts < 8)
+
+
 def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     log = by_lot(users=40, words=6)
     (tmp_path / "list").write_text("w1 w1\n")

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
-from queryveil.attacks import InapplicableError, personal_data
+from queryveil.attacks import InapplicableError, attack, personal_data
 from queryveil.scrubbing import DEFAULT_KINDS
 from tests.attacks.helpers import identity, read, together
 
@@ -29,7 +29,7 @@ def test_what_was_planted_is_counted_by_kind_and_shown_masked():
         assert found.details[f"{kind}_queries"] == 1
         assert found.details[kind] == pytest.approx(100_000 / log.n_queries)
     assert found.details["log"] == pytest.approx(100_000 * len(PLANTED) / log.n_queries)
-    assert found.control.value == 0
+    assert found.control is None
     assert found.examples == ("<email>", "<name_place>", "<rare> <phone>", "<rare> <rare> <card>")
     text = json.dumps(found.as_dict())
     assert not [word for word in ("jane", "roe", "555", "4111", "springfield", "pizza") if word in text]
@@ -41,11 +41,29 @@ def test_words_that_many_typed_stay_in_examples():
 
 
 def test_what_many_share_is_no_ones_own():
-    """The control: a number that many users typed is found as well, and is nobody's."""
+    """A number that many users typed is told beside, and is nobody's."""
     log = read([(u, "212-555-0123") for u in range(30)] + [(u, "red tea") for u in range(30)])
     found = personal_data(identity(log), log)
-    assert found.estimate.value == found.control.value == 0.5
-    assert not found.succeeds
+    assert (found.estimate.value, found.succeeds, found.examples) == (0, False, ())
+    assert (found.details["widespread"], found.details["log"]) == (50_000, 0)
+    assert "not counted, of 3 or more users: 50,000" in found.beside
+
+
+def test_what_two_users_typed_is_their_own():
+    log = read([(u, "212-555-0123") for u in range(2)] + [(u, "red tea") for u in range(30)])
+    found = personal_data(identity(log), log)
+    assert (found.estimate.value, found.succeeds, found.details["widespread"]) == (0.5, True, 0)
+
+
+def test_what_is_published_is_published_however_few_others_there_are_to_compare_with(tmp_path):
+    """Of the few queries that many users typed, nothing can be said with any certainty."""
+    qv.generate(tmp_path / "log.tsv", users=200, seed=1)
+    log = qv.read_log(tmp_path / "log.tsv")
+    found = attack(identity(log), log, m=(1,))
+    (personal,) = [one for one in found.findings if one.attack == "vanity and PII"]
+    assert personal.succeeds
+    assert "Inference (can something be learnt about a person): yes" in found.summary
+    assert "hold something personal" in found.summary
 
 
 def test_it_succeeds_on_a_log_as_it_is_and_in_whatever_groups_but_not_where_it_was_scrubbed(synthetic_truth):

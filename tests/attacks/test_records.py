@@ -187,6 +187,18 @@ def test_equal_records_hide_people_and_the_log_as_it_is_does_not():
     assert not nothing.succeeds
 
 
+@pytest.mark.parametrize("kind", ["hash", "mask"])
+def test_nobody_of_the_log_fits_a_record_with_a_text_that_is_not_in_it(kind):
+    """All issued `red tea`, but one alone what was masked; of tokens, nobody issued any."""
+    pairs = [*((u, "red tea") for u in range(10)), (0, "jane@example.com")]
+    log = read(pairs)
+    release = qv.Hash().anonymize(log) if kind == "hash" else identity(qv.scrub(log, "mask"))
+    issued = {f"u{u}": {query for v, query in pairs if v == u} for u, _ in pairs}
+    bags, people = records(release)
+    found = classic_risks(release, log)
+    assert found.details["journalist"] == float(oracle.journalist(bags, people, issued)) == 1
+
+
 def test_pairs_are_unique_in_the_log_as_it_is_and_as_rare_as_across_records_among_equals():
     log = own_words()
     found = unique_pairs(identity(log), log)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.measures import record_linkage
+from queryveil.measures.linkage import linkage_chances
+from queryveil.release import with_user_map
 from tests.methods.test_mdav import EVENT
 from tests.methods.test_microaggregation import WORDS, knowledge, read
 
@@ -64,6 +66,21 @@ def test_it_is_the_literal_comparison(knowledge, events, kind, k):
 def test_the_log_as_it_is_links_everybody_who_differs():
     log = read([(u, f"{WORDS[u % 4]} {u}", 0) for u in range(8)])
     assert record_linkage(qv.Rules(max_characters=1000, users="fresh").anonymize(log)) == 100
+
+
+def test_a_record_without_a_query_of_the_log_fits_all(tmp_path):
+    rows = [(u, f"u{u}@example.com", 0) for u in range(10)] + [(u, "alpha", 0) for u in range(10, 20)]
+    log = read(rows)
+    made = qv.Rules(max_characters=1000, users="fresh").anonymize(qv.scrub(log, "mask"))
+    made.save(tmp_path / "r")
+    made.save_user_map(tmp_path / "map.csv")
+    release = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
+    # Ten fit all twenty, and ten fit one another.
+    assert record_linkage(release) == pytest.approx(literal(log, release)) == pytest.approx(7.5)
+    for seed in range(3):
+        dealt = linkage_chances(release, seed)
+        assert (dealt == 1 / 20).sum() == 10
+        assert set(dealt.tolist()) <= {0, 1 / 20, 1 / 10}
 
 
 def test_without_users_there_is_nothing_to_link():

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -57,16 +58,26 @@ class Finding:
     examples: tuple[str, ...] = ()
     """What it looks like, masked."""
     details: Mapping[str, float | int | str] = field(default_factory=dict)
+    correlation: float = 0.0
+    """How the trials of the estimate and of the control go together, where they are the same people; from -1 to 1."""
+    gave_up: bool = False
+    """Whether it ended before it found anything, which is no success whatever the number."""
 
     @property
     def succeeds(self) -> bool:
         """Whether it beats guessing and the control by more than chance.
 
-        For a number of accounts: whether fewer do than the release promises.
+        Guessing is a known number, so that the interval must lie above it. A control is an estimate like the attack, so
+        that the interval of their difference must lie above 0. For a number of accounts: whether fewer do than the
+        release promises.
         """
+        if self.gave_up:
+            return False
         if self.unit == "accounts":
             return self.estimate.value < self.baseline
-        return self.estimate.low > max(self.baseline, 0.0 if self.control is None else self.control.high)
+        if self.estimate.low <= self.baseline:
+            return False
+        return self.control is None or least_gain(self.estimate, self.control, self.correlation) > 0
 
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain values, for JSON."""
@@ -115,6 +126,24 @@ def share(hits: float, trials: int) -> Estimate:
     low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
     return Estimate(hits / trials, low, high)
+
+
+def least_gain(found: Estimate, control: Estimate, correlation: float = 0.0) -> float:
+    """The low end of the interval of a difference, from the intervals of both sides.
+
+    The distances to the ends that matter are squared and added, as in Robert G. Newcombe, Interval estimation for the
+    difference between independent proportions, Statistics in Medicine 17 (1998), method 10; for the same people in
+    both, as in his method for paired data in the same volume. Where there is no difference, it is above 0 in
+    at most 2.5 of 100 cases for shares, and in about 3 for means, whose bootstrap is a little narrow. To ask for two
+    intervals apart would be much stricter than that.
+
+    Args:
+        found: What the attack found.
+        control: What the control found.
+        correlation: How the two go together, from -1 to 1.
+    """
+    below, above = found.value - found.low, control.high - control.value
+    return found.value - control.value - sqrt(max(below**2 + above**2 - 2 * correlation * below * above, 0.0))
 
 
 def mean(values: NDArray[np.float64], seed: int, least: float, most: float) -> Estimate:

@@ -15,6 +15,8 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     The marketer wants as many right names as possible: the mean of 1 / |group|, the headline. The prosecutor looks for
     one person who is known to be in the release: the largest 1 / |group|. The journalist looks for anybody, and cannot
     know who is in it: the largest 1 / |group| where all users of the log count who issued every query of the record.
+    Nobody issued a text that is not in the log, such as a token or a masked query, so that of a record with such a text
+    only the group itself counts.
 
     Args:
         release: A release with users.
@@ -32,6 +34,7 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         some = np.unique(seen.kind, return_index=True)[1]
         size = np.diff(seen.start)[some]
         fitting = seen.issued.count(offsets(size), seen.item[ranges(seen.start[some], size)])[0]
+        fitting[seen.rest[some] != 0] = 0
         details["journalist"] = 1 / int(np.maximum(fitting, seen.crowd).min())
     beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
     details |= {"groups": kinds, "alone": int((seen.crowd == 1).sum())}

@@ -5,6 +5,7 @@ attacker has a public log of the same kind. The more often a token occurs the hi
 in the public log is the first guess; the tokens that stand beside it correct the guess.
 """
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError, share, shown
+from queryveil.attacks.known import PEOPLE
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
+from queryveil.kernels.linkage import chances
+from queryveil.kernels.postings import postings
+from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release
 from queryveil.scrubbing import repeat_scrub
 
 Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Digests = NDArray[np.uint64]
 
@@ -114,36 +121,34 @@ def token_hashing(
         seed: Decides who that is.
         most: How many tokens are attacked, at most.
     """
-    if release.manifest.method != "hash":
-        raise InapplicableError("the release has no hashed words")
-    whole = log if release.manifest.scrub is None else repeat_scrub(log, release.manifest.scrub)
-    here = local(whole, "token_hashing")
+    read = _reading(release, log)
+    here = read.hashed
     rng = np.random.default_rng(seed)
     others = None
     if reference is None:
-        half = rng.permutation(here.n_users)[: (here.n_users + 1) // 2]
+        half = rng.permutation(read.log.n_users)[: (read.log.n_users + 1) // 2]
         events = here.engine.table("SELECT user_id, query_id FROM events")
-        theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), half)]
+        theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), read.numbers(half))]
         known = _typed(here, np.bincount(theirs, minlength=here.n_queries))
         setting = "with half of the log"
         if release.fresh_users is not None and release.log is log:
-            who = local(log, "token_hashing").engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
+            who = read.log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
             others = who["user"].combine_chunks().filter(pa.array(~np.isin(who["user_id"].to_numpy(), half)))
             setting = "with the log of other users"
     else:
         other = local(reference, "token_hashing")
         known, setting = _typed(other, other.events_per_query), "with another log"
-    tokens = _released(release, others)
+    tokens = read.tokens if others is None else _released(release, others)
     guesses = _guessed(tokens, known, most)
     if not len(guesses):
         raise InapplicableError("there is no token, or no word to guess")
-    truth = _truth(_released(release), _typed(here, here.events_per_query))
+    truth = read.truth
     wanted = pc.fill_null(truth["word"].take(pc.index_in(guesses["token"], value_set=truth["token"])), "")
     right = _equal(guesses["word"], wanted)
     frequency = _equal(guesses["by_frequency"], wanted)
-    by_lot = _equal(guesses["word"].take(pa.array(rng.permutation(len(guesses)))), wanted)
+    # The mean over all ways to deal them, which is known: no word is guessed twice.
+    by_lot = int(pc.is_in(wanted, value_set=guesses["word"]).to_numpy().sum()) / len(guesses) ** 2
     text = int(guesses["occurrences"].to_numpy()[right].sum()) / int(tokens.occurrences.sum())
-    exact = len(truth) / here.facts.words
     return Finding(
         attack="token hashing",
         question="inference",
@@ -153,14 +158,154 @@ def token_hashing(
         estimate=share(int(right.sum()), len(guesses)),
         baseline=1 / max(int((known.occurrences > 0).sum()), 1),
         guessing="a word of the attacker's log by lot",
-        control=share(int(by_lot.sum()), len(guesses)),
-        controlled="the same guesses dealt to the tokens by lot",
+        control=Estimate(by_lot, by_lot, by_lot),
+        controlled="the same guesses dealt to the tokens by lot, on average",
         trials=len(guesses),
         beside=f"{shown(text, 'share')} of all that was typed; by how often they occur alone"
-        f" {shown(float(frequency.mean()), 'share')} of these tokens; by one who has the whole log"
-        f" {shown(exact, 'share')} of all tokens",
-        details={"of_text": text, "by_frequency": float(frequency.mean()), "with_the_log": exact},
+        f" {shown(float(frequency.mean()), 'share')} of these tokens",
+        details={"of_text": text, "by_frequency": float(frequency.mean())},
     )
+
+
+def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """How many tokens are read by one who has the log itself.
+
+    A word and a token belong together if they occur as often, in the same places of texts with the same company, and
+    no others do so.
+
+    Args:
+        release: A release of hashed words.
+        log: Its log.
+        seed: Decides which words are dealt where in the control.
+    """
+    read = _reading(release, log)
+    if not int(read.tokens.occurrences.sum()):
+        raise InapplicableError("there is no token, or no word to guess")
+    words, total = read.words, read.hashed.facts.words
+    dealt = np.random.default_rng(seed).permutation(words.item)
+    by_lot = _truth(read.tokens, _Texts(words.text, words.start, dealt, words.times))
+    found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
+    text = int(found.sum()) / int(read.tokens.occurrences.sum())
+    return Finding(
+        attack="token hashing",
+        question="inference",
+        setting="with the log itself",
+        number="tokens whose words are read, by one who has the log",
+        unit="share",
+        estimate=share(len(read.truth), total),
+        baseline=1 / total,
+        guessing="a word of the log by lot",
+        control=share(len(by_lot), total),
+        controlled="the same with the words of the log dealt to their places by lot",
+        trials=total,
+        beside=f"{shown(text, 'share')} of all that was typed",
+        details={"of_text": text},
+    )
+
+
+def linked_by_words(release: Release, log: QueryLog, *, seed: int = 0, people: int = PEOPLE) -> tuple[Floats, Floats]:
+    """The probability that each released user is linked to his record by the words that one who has the log reads.
+
+    As in `queryveil.measures.record_linkage`, with words that are read in the place of queries.
+
+    Args:
+        release: A release of hashed words that knows who is who.
+        log: Its log.
+        seed: Decides who is drawn, and who is shuffled in the control.
+        people: Most people that it is tried on; of more, some are drawn.
+
+    Returns:
+        The probabilities, and those with records dealt to these users by lot.
+    """
+    read = _reading(release, log)
+    rng = np.random.default_rng(seed)
+    who = read.log.engine.table(f'SELECT user_id, "user" AS record FROM "{release.fresh_users}" ORDER BY record')
+    some = np.arange(len(who))
+    if len(some) > people:
+        some = np.sort(rng.choice(some, people, replace=False))
+    # One user stands behind each record.
+    record, user = who["record"].to_numpy()[some], read.numbers(who["user_id"].to_numpy()[some])
+    held, issued = _records(release, read.truth["token"], record), _users(read.hashed, read.truth["word"])
+    n, start = read.hashed.n_users, np.arange(len(some) + 1)
+    post = postings(issued[0], issued[1], issued[2].astype(np.int32), len(read.truth), np.ones(n, np.bool_))
+    found = [chances(*held, post, start, one.astype(np.int32), n) for one in (user, rng.permutation(user))]
+    return found[0], found[1]
+
+
+def _records(release: Release, tokens: pa.ChunkedArray, record: Longs) -> tuple[Longs, Ints, Longs]:
+    """Which of some tokens each of some records has, and how often."""
+    texts = [
+        pa.table({"user": batch["user"].cast(pa.int64()), "query": pc.fill_null(batch["query"], "")})
+        for batch in release.batches()
+    ]
+    rows = pa.concat_tables(texts).filter(pc.field("user").isin(pa.array(record)))
+    parts = pc.split_pattern(rows["query"].combine_chunks(), " ")
+    place = np.searchsorted(record, rows["user"].to_numpy())
+    owner = np.repeat(place, pc.list_value_length(parts).to_numpy())
+    token = pc.fill_null(pc.index_in(pc.list_flatten(parts), value_set=tokens), -1).to_numpy()
+    return _bags(owner, token, np.ones(len(owner), np.int64), len(record), len(tokens))
+
+
+def _users(log: LocalLog, words: pa.ChunkedArray) -> tuple[Longs, Ints, Longs]:
+    """Which of some words each user of a log typed, and how often."""
+    searches, tokens = Searches.of(log), log.tokens
+    size = tokens.per_query[searches.query]
+    number = pc.fill_null(pc.index_in(tokens.text.cast(pa.string()), value_set=words), -1).to_numpy()
+    word = number[tokens.word[ranges(tokens.start[searches.query], size)]]
+    return _bags(np.repeat(searches.user, size), word, np.repeat(searches.times, size), log.n_users, len(words))
+
+
+def _bags(owner: Longs, item: Longs, times: Longs, owners: int, items: int) -> tuple[Longs, Ints, Longs]:
+    """Where the distinct items of each owner start, the items, and how often each is there; without items below 0."""
+    there = item >= 0
+    both, place = np.unique(owner[there] * items + item[there], return_inverse=True)
+    total = np.zeros(len(both), np.int64)
+    np.add.at(total, place, times[there])
+    start = np.searchsorted(both, np.arange(owners + 1) * items)
+    return start, (both % max(items, 1)).astype(np.int32), total
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """A hashed release beside its log.
+
+    Attributes:
+        log: The log.
+        hashed: The log as it was hashed, which may have been scrubbed first.
+        tokens: The texts of the release.
+        words: The texts of the log as it was hashed.
+        truth: What belongs together, as `_truth` tells.
+    """
+
+    log: LocalLog
+    hashed: LocalLog
+    tokens: "_Texts"
+    words: "_Texts"
+    truth: pa.Table
+
+    def numbers(self, users: Longs) -> Longs:
+        """The ids in the log as it was hashed of those of some users of the log who are still there."""
+        names = self.log.user_text.take(pa.array(users))
+        return np.asarray(pc.drop_null(pc.index_in(names, value_set=self.hashed.user_text)).to_numpy(), np.int64)
+
+
+def _reading(release: Release, log: QueryLog) -> _Reading:
+    """What can be read in a release; looked at once, and let go of with the release."""
+    if release.manifest.method != "hash":
+        raise InapplicableError("the release has no hashed words")
+    key = id(release), id(log)
+    if key not in _readings:
+        here = local(log, "An attack on hashed words")
+        hashed = here
+        if release.manifest.scrub is not None and log.facts.scrub is None:
+            hashed = local(repeat_scrub(log, release.manifest.scrub), "An attack on hashed words")
+        tokens, words = _released(release), _typed(hashed, hashed.events_per_query)
+        _readings[key] = _Reading(here, hashed, tokens, words, _truth(tokens, words))
+        weakref.finalize(release, _readings.pop, key, None)
+    return _readings[key]
+
+
+_readings: dict[tuple[int, int], _Reading] = {}
 
 
 def _typed(log: LocalLog, events: Longs) -> "_Texts":

@@ -1,8 +1,10 @@
 """Known queries: someone who saw a few queries of a person looks for the record that has them all."""
 
+from math import sqrt
 from typing import Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from queryveil.attacks.finding import Finding, InapplicableError, mean, share
 from queryveil.attacks.view import view
@@ -69,6 +71,7 @@ def known_queries(
     seen_query = (place < np.repeat(wanted, size[user])) & np.isin(mine.query[order], seen.queries)
     start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
     found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
+    right, wrong = (found == 1) & there, found - there == 1
     size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
     told = {
         "random": f"any {m} of their queries",
@@ -81,10 +84,10 @@ def known_queries(
         setting="half" if known == "half" else f"{m} {known}",
         number=f"people singled out by {told[known]}",
         unit="share",
-        estimate=share(int(((found == 1) & there).sum()), len(user)),
+        estimate=share(int(right.sum()), len(user)),
         baseline=1 / int(seen.people.sum()),
         guessing="one person of the release by lot",
-        control=share(int((found - there == 1).sum()), len(user)),
+        control=share(int(wrong.sum()), len(user)),
         controlled="the same with the person taken out of the release: another is singled out, wrongly",
         trials=len(user),
         beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
@@ -96,4 +99,13 @@ def known_queries(
             "candidates_high": size_of.high,
             "no_candidate": float((found == 0).mean()),
         },
+        # Who is singled out rightly is not singled out wrongly, so that chance drives the two apart.
+        correlation=_correlation(right, wrong),
     )
+
+
+def _correlation(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    """That of two columns, from whole numbers; 0 if one of them never changes."""
+    n, a, b, both = len(one), int(one.sum()), int(other.sum()), int((one & other).sum())
+    spread = a * (n - a) * b * (n - b)
+    return 0.0 if spread == 0 else (n * both - a * b) / sqrt(spread)

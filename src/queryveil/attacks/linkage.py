@@ -1,6 +1,7 @@
 """Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
 
 from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.hashing import linked_by_words
 from queryveil.attacks.view import view
 from queryveil.claims import RecordUsers
 from queryveil.log import QueryLog
@@ -11,23 +12,30 @@ from queryveil.release import Release
 def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     """The mean probability that a released user is linked to his record (RL of Batet et al. 2013, as a share).
 
+    Of hashed words, the attacker first reads the tokens that he can, and then compares words instead of queries.
+
     Args:
         release: A release with users that knows who is who.
         log: Its log.
         seed: Decides who is shuffled in the control.
     """
     seen = view(release, log)
-    seen.owners("record linkage")
-    chances = linkage_chances(release)
+    hashed = release.manifest.method == "hash"
+    if hashed and seen.records:
+        if seen.owner is None:
+            raise InapplicableError("needs the user map")
+        chances, by_lot = linked_by_words(release, log, seed=seed)
+    else:
+        seen.owners("record linkage")
+        chances, by_lot = linkage_chances(release), linkage_chances(release, seed)
     if not len(chances):
         raise InapplicableError("the release is empty")
-    by_lot = linkage_chances(release, seed)
     k = next((claim.users for claim in release.manifest.claims if isinstance(claim, RecordUsers)), None)
     return Finding(
         attack="record linkage",
         question="linkability",
         setting="",
-        number="records linked to their user, by one who has the log",
+        number="records linked to their user, by one who has the log" + (" and reads tokens by it" if hashed else ""),
         unit="share",
         estimate=share(float(chances.sum()), len(chances)),
         baseline=1 / seen.log.n_users,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.attacks.finding import Finding, InapplicableError, share, shown
 from queryveil.attacks.view import NO_QUERY, view
@@ -17,10 +18,11 @@ EXAMPLES = 5
 
 
 def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
-    """How many of the distinct released queries hold something personal.
+    """How many of the distinct released queries hold something personal that fewer than 3 users of the log typed.
 
     What is looked for is what `queryveil.scrubbing` finds. A name without a place is counted apart, because most such
-    queries are about people whom everybody knows.
+    queries are about people whom everybody knows; so is what 3 or more users issued, because it is hardly anybody's
+    own. There is no control: what is published is published, and one such query is a success.
 
     Args:
         release: A release of queries.
@@ -38,35 +40,40 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         told = seen.log.engine.table("SELECT query FROM released WHERE query IS NOT NULL GROUP BY query ORDER BY query")
     if not len(told):
         raise InapplicableError(NO_QUERY)
-    found = mask(told["query"].combine_chunks(), KINDS)
-    hit = found.hits & _DEFAULT != 0
+    texts = told["query"].combine_chunks()
+    found = mask(texts, KINDS)
     before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
-    widespread = before[seen.log.users_per_query >= WIDESPREAD] & _DEFAULT != 0
+    # What is not in the log was typed by nobody, so that it is not widespread.
+    place = pc.index_in(texts, value_set=seen.log.query_text.cast(texts.type))
+    users = np.append(seen.log.users_per_query, 0)[pc.fill_null(place, seen.log.n_queries).to_numpy()]
+    few = users < WIDESPREAD
+    hit = few & (found.hits & _DEFAULT != 0)
+    widespread = 100_000 * float((~few & (found.hits & _DEFAULT != 0)).mean())
     details: dict[str, float | int | str] = {}
     for bit, kind in enumerate(KINDS):
-        count = int((found.hits >> bit & 1).sum())
+        count = int((found.hits[few] >> bit & 1).sum())
         if count:
             details[kind] = 100_000 * count / len(hit)
             details[f"{kind}_queries"] = count
-    original = float((before & _DEFAULT != 0).mean())
+    original = float(((before & _DEFAULT != 0) & (seen.log.users_per_query < WIDESPREAD)).mean())
     listed = ", ".join(f"{kind} {details[kind]:,.0f}" for kind in KINDS if kind in details)
     return Finding(
         attack="vanity and PII",
         question="inference",
         setting="",
-        number="released queries that hold something personal",
+        number=f"released queries that hold something personal and that fewer than {WIDESPREAD} people issued",
         unit="rate",
         estimate=share(int(hit.sum()), len(hit)),
         baseline=0.0,
         guessing="a release without anything personal has none",
-        control=share(int(widespread.sum()), len(widespread)) if len(widespread) else None,
-        controlled=f"the same in queries of the log of at least {WIDESPREAD} users, which are hardly anybody's own"
-        if len(widespread)
-        else f"none: no query of the log has {WIDESPREAD} users",
+        control=None,
+        controlled="none: what is published is published",
         trials=len(hit),
-        beside=f"in the log {shown(original, 'rate')}" + (f"; by kind: {listed}" if listed else ""),
+        beside=f"in the log {shown(original, 'rate')}"
+        + (f"; by kind: {listed}" if listed else "")
+        + (f"; not counted, of {WIDESPREAD} or more users: {widespread:,.0f}" if widespread else ""),
         examples=_examples(seen.log, found, hit, seed),
-        details=details | {"log": 100_000 * original},
+        details=details | {"log": 100_000 * original, "widespread": widespread},
     )
 
 

@@ -37,7 +37,8 @@ def planting(
     The secret is a popular released query of several words with a further released word, which nobody issued. Every
     account issues it once. The method of the release runs on the log with 1, 2, 4, ... such accounts until the secret
     is released, and then on the numbers between, as if more accounts never did less. In the control, the same number of
-    accounts issue another such query, and the secret must stay out.
+    accounts issue another such query, and the secret must stay out. If the most accounts do not do, the attack has
+    given up, which is no success even if the release promises more users than were tried.
 
     Args:
         release: A release of queries.
@@ -89,6 +90,7 @@ def planting(
         + ("released as well" if anyway else "not released"),
         trials=1,
         details={"users": len(table["user"].unique())},
+        gave_up=j is None,
     )
 
 

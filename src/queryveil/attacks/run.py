@@ -11,7 +11,7 @@ from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
 from queryveil.attacks.finding import Finding, InapplicableError, Question, estimated, shown
 from queryveil.attacks.groups import classic_risks
-from queryveil.attacks.hashing import token_hashing
+from queryveil.attacks.hashing import token_hashing, token_matching
 from queryveil.attacks.known import Known, check_known, known_queries
 from queryveil.attacks.linkage import record_linkage
 from queryveil.attacks.personal import personal_data
@@ -123,6 +123,7 @@ def attack(
         ("vanity and PII", "inference", partial(personal_data, release, log, seed=seed)),
         ("differencing", "inference", partial(differencing, release, log, other=other)),
         ("token hashing", "inference", partial(token_hashing, release, log, reference=reference, seed=seed)),
+        ("token hashing", "inference", partial(token_matching, release, log, seed=seed)),
         ("planting", "inference", partial(_planted, release, log, read, knowledge, seed)),
     ]
     findings: list[Finding] = []

@@ -18,7 +18,8 @@ def record_linkage(release: Release) -> float:
     """The percentage of record linkage.
 
     Every released record is compared to all original ones; G are those with most queries in common, repetitions
-    counted. The probability of linkage is 1 / |G| if the true user is in G, else 0.
+    counted; all, if a record has no query of the log. The probability of linkage is 1 / |G| if the true user is in G,
+    else 0.
 
     Args:
         release: A release that was just made, because only that knows who is who in it.
@@ -48,7 +49,8 @@ def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.flo
     users = truth["user_id"].to_numpy()
     if seed is not None:
         users = np.random.default_rng(seed).permutation(users)
-    records = np.unique(rows["record"].to_numpy())
+    # Those of the truth: a record may have no query of the log left, and fits all users then.
+    records = np.unique(truth["record"].to_numpy())
     searches = Searches.of(log)
     return chances(
         np.searchsorted(rows["record"].to_numpy(), np.append(records, records[-1:] + 1)),
