@@ -20,6 +20,7 @@ from queryveil.measures import (
     tasks,
     user_clusters,
 )
+from queryveil.measures.labelled import sensitive_of
 from queryveil.measures.loss import any_left
 from queryveil.release import Release
 
@@ -86,6 +87,8 @@ def evaluate(
     here = local(log, "evaluate")
     if release.manifest.input_fingerprint != here.fingerprint:
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    if sensitive is not None:
+        sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
     found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
     measured = tuple(_finite(one) for one in found)
