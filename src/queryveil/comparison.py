@@ -154,6 +154,7 @@ class Comparison:
     Attributes:
         fingerprint: That of the log.
         seed: Decided all that is random but the noise of differential privacy.
+        tests: On how many events of the log a task was tried.
         counts: What the log holds.
         bands: Its queries, by how many users issued them.
         cells: The releases.
@@ -162,6 +163,7 @@ class Comparison:
 
     fingerprint: str
     seed: int
+    tests: int = field(default=2_000, kw_only=True)
     counts: Counts
     bands: tuple[Band, ...]
     cells: tuple[Cell, ...]
