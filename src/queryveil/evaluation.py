@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, link, open_knowledge
+from queryveil.knowledge import Knowledge, Links, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures import (
     distribution,
@@ -20,9 +20,14 @@ from queryveil.measures import (
     tasks,
     user_clusters,
 )
+from queryveil.measures.labelled import sensitive_of
+from queryveil.measures.loss import any_left
 from queryveil.release import Release
 
 Tell = Callable[[str], None]
+
+CLUSTER = 10
+"""Users of a cluster in the mean, for L. Of fewer each, nearly all are alone, and every release has the same L."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Measured:
     Attributes:
         group: Such as `retention`.
         measure: Such as `distinct queries`.
-        value: What was found; None where the measure does not apply.
+        value: What was found; None where the measure does not apply. Always finite.
         best: What the log itself has.
         share: Whether it is a share, to be shown in per cent.
         why: Why it does not apply, or what is to be known of it.
@@ -82,10 +87,20 @@ def evaluate(
     here = local(log, "evaluate")
     if release.manifest.input_fingerprint != here.fingerprint:
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    if sensitive is not None:
+        sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    measured = tuple(_measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None)))
+    found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
+    measured = tuple(_finite(one) for one in found)
     manifest = release.manifest
     return Evaluation(manifest.method, manifest.parameters, manifest.seed, here.fingerprint, measured)
+
+
+def _finite(one: Measured) -> Measured:
+    """A measure without what JSON cannot hold."""
+    if one.value is None or math.isfinite(one.value):
+        return one
+    return replace(one, value=None, why=one.why or "there is nothing to divide by")
 
 
 def _measures(
@@ -98,8 +113,10 @@ def _measures(
     for name in ("queries", "events", "users", "clicks", "terms"):
         label = f"distinct {name}" if name in ("queries", "terms") else name
         of = getattr(kept, name)
-        applies = (queries or name == "users") and of.of > 0
-        yield Measured("retention", label, of.share if applies else None, 1.0, why="" if applies else none)
+        why = "users are not told apart" if of is None else ""
+        if not why and (of.of == 0 or not (queries or name == "users")):
+            why = none
+        yield Measured("retention", label, None if why else of.share, 1.0, why=why)
     for band in kept.bands if queries else ():
         if band.queries:
             yield Measured("retention", f"distinct queries of {band.label}", band.kept_queries / band.queries, 1.0)
@@ -147,14 +164,36 @@ def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> I
         yield Measured("interests", "normalized certainty penalty (NCP)", ncp(release, log, terms), 0.0)
     except QueryveilError as error:
         yield Measured("interests", "normalized certainty penalty (NCP)", None, 0.0, why=str(error))
-    both = "users' interests left (SRP), information loss (L)"
-    if not {"user", "query"} <= set(names):
-        yield Measured("interests", both, None, 1.0, why="they are for releases of queries that tell users apart")
-        return
+    yield from _left(release, terms, min(2, base.taxonomy.height))
+    yield _loss(release, log, link(log, base, "phrases"), seed)
+
+
+def _left(release: Release, terms: Links, levels: int) -> Iterator[Measured]:
+    """SRP, level by level."""
+    labels = [f"users' interests left, level {level} (SRP)" for level in range(1, levels + 1)]
     try:
-        for level in srp(release, terms, min(2, base.taxonomy.height)):
-            yield Measured("interests", f"users' interests left, level {level.level} (SRP)", level.mean, 1.0)
-        clusters = user_clusters(log, link(log, base, "phrases"), sample=2_000, seed=seed)
-        yield Measured("interests", "information loss (L)", information_loss(release, clusters) / 100, 0.0)
+        found = srp(release, terms, levels)
     except QueryveilError as error:
-        yield Measured("interests", both, None, 1.0, why=str(error))
+        yield from (Measured("interests", label, None, 1.0, why=_apart(release) or str(error)) for label in labels)
+        return
+    for label, level in zip(labels, found, strict=True):
+        why = "" if level.users else "no user of the log has a category on this level; name another knowledge base"
+        yield Measured("interests", label, level.mean if level.users else None, 1.0, why=why)
+
+
+def _loss(release: Release, log: LocalLog, phrases: Links, seed: int) -> Measured:
+    """L, where any record has a category left."""
+    label = "information loss (L)"
+    try:
+        clusters = user_clusters(log, phrases, size=CLUSTER, sample=2_000, seed=seed)
+        if not any_left(release, clusters):
+            return Measured("interests", label, None, 0.0, why="no released record has a category")
+        return Measured("interests", label, information_loss(release, clusters) / 100, 0.0)
+    except QueryveilError as error:
+        return Measured("interests", label, None, 0.0, why=_apart(release) or str(error))
+
+
+def _apart(release: Release) -> str:
+    """Why nothing can be said of the interests of single users, if it is for the kind of the release."""
+    told = {"user", "query"} <= set(release.schema.names)
+    return "" if told else "it is for releases of queries that tell users apart"

@@ -54,13 +54,41 @@ def test_it_is_the_harmonic_mean_of_precision_and_recall(pairs, labels, beta):
 def test_labels_in_every_form():
     log = read([(u, query) for u in range(3) for query in ("tea", "my cat", "mug")])
     release = qv.Equality(k=2).anonymize(log)
-    for column in ([False, True, False, True], [0, 1, 0, 1], [None, "health", "", "vanity"]):
+    for column in (
+        [False, True, False, True],
+        [0, 1, 0, 1],
+        [0.0, 1.0, None, 1.0],
+        [None, "health", "", "vanity"],
+        ["no", "yes", "No ", "yes"],
+        ["false", "TRUE", "False", "true"],
+        ["0", "1", "0", "1"],
+        pa.array(["no", "health", None, "yes"]).dictionary_encode(),
+    ):
         found = f_beta(
             release, log, pa.table({"query": [" TEA", "my cat", "mug", "nobody asked"], "sensitive": column})
         )
         assert (found.queries, found.sensitive, found.precision, found.recall) == (3, 1, pytest.approx(2 / 3), 1)
     twice = pa.table({"query": ["tea", "tea", "mug"], "sensitive": [False, True, False]})
     assert f_beta(release, log, twice).sensitive == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ([0, 2], r"must be 0 or 1\. Got 2 instead"),
+        ([0.0, 0.7], r"must be 0 or 1\. Got 0\.7 instead"),
+        ([0.0, float("nan")], r"must be 0 or 1\. Got nan instead"),
+        ([["health"], []], r"or text\. Got the type 'list"),
+    ],
+    ids=["a number", "a share", "no number", "a list"],
+)
+def test_labels_that_are_not_understood_are_refused(column, told):
+    log = read([(u, query) for u in range(3) for query in ("tea", "mug")])
+    release, labels = qv.Equality(k=2).anonymize(log), pa.table({"query": ["tea", "mug"], "sensitive": column})
+    with pytest.raises(qv.QueryveilError, match=told):
+        f_beta(release, log, labels)
+    with pytest.raises(qv.QueryveilError, match=told):
+        evaluate(release, log, sensitive=labels)
 
 
 def test_the_truth_of_a_synthetic_log_serves(tmp_path):

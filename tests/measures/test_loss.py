@@ -74,6 +74,11 @@ def test_users_who_are_gone_are_a_loss(knowledge, log):
     assert information_loss(release, clusters) > 0
 
 
+def test_clusters_by_their_mean_size(knowledge, log):
+    links = qv.link(log, knowledge, "terms")
+    assert [user_clusters(log, links, size=size).count for size in (4, 9, 40)] == [10, 4, 2]
+
+
 def test_a_sample_of_users(knowledge, log):
     links = qv.link(log, knowledge, "terms")
     some = user_clusters(log, links, sample=12, seed=3)
@@ -86,7 +91,9 @@ def test_what_cannot_be_clustered(knowledge, log):
     links = qv.link(log, knowledge, "terms")
     with pytest.raises(QueryveilError, match=r"'clusters' .* must be at most the 40 users\. Got 41 instead"):
         user_clusters(log, links, clusters=41)
-    for name in ("most", "sample", "clusters"):
+    with pytest.raises(QueryveilError, match="takes 'clusters' or 'size', not both"):
+        user_clusters(log, links, clusters=4, size=10)
+    for name in ("most", "sample", "clusters", "size"):
         with pytest.raises(
             QueryveilError, match=f"'{name}' parameter of user_clusters must be at least 2. Got 1 instead"
         ):

@@ -1,6 +1,8 @@
 """Retention, distances of frequencies and tasks: literal on small logs, perfect on a log released as it is."""
 
+import json
 from collections import Counter, defaultdict
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.evaluation import evaluate
+from queryveil.evaluation import Measured, _finite, evaluate
 from queryveil.measures import distribution, record_linkage, retention, tasks
 from queryveil.measures.distribution import jensen_shannon
 from queryveil.measures.records import records
@@ -215,7 +217,8 @@ def test_an_evaluation_says_what_does_not_apply(tmp_path):
     assert found["information loss (L)"].value is not None
     release.save(tmp_path / "r")
     found = {one.measure: one for one in evaluate(qv.Release.load(tmp_path / "r"), log).measured}
-    assert "still knows whose record" in found["users' interests left (SRP), information loss (L)"].why
+    for name in ("users' interests left, level 1 (SRP)", "information loss (L)"):
+        assert "still knows whose record" in found[name].why
     found = {one.measure: one for one in evaluate(qv.Clump(k=2).anonymize(log), log).measured}
     assert found["distinct queries"].value is None
     assert found["distortion per item (GGD)"].value is not None
@@ -240,3 +243,72 @@ def test_there_are_no_trends_where_frequent_queries_have_no_time():
     rows.append({"user": "u9", "query": "ham", "time": "2006-03-01 00:00:00"})
     log = qv.read_log(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]])))
     assert "trend counts" not in {task.task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+
+
+def measured(method, log):
+    return {one.measure: one for one in evaluate(method.anonymize(log), log, tests=20).measured}
+
+
+def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_numbers():
+    log = read([(u, query, 0, None) for u in range(12) for query in ("天气预报", "北京 地图", f"私人{u}")])
+    release = qv.Equality(k=3).anonymize(log)
+    found = evaluate(release, log, tests=20)
+    json.dumps(asdict(found), allow_nan=False)
+    by_name = {one.measure: one for one in found.measured}
+    for level in (1, 2):
+        one = by_name[f"users' interests left, level {level} (SRP)"]
+        assert one.value is None
+        assert "no user of the log has a category" in one.why
+    assert "at least two users with a category" in by_name["information loss (L)"].why
+
+
+def test_what_is_not_finite_is_not_told_as_a_number():
+    for value in (float("nan"), float("inf")):
+        one = _finite(Measured("task", "a score", value, 1.0))
+        assert one.value is None
+        assert one.why
+
+
+def test_where_users_are_not_told_apart_none_are_said_to_be_lost():
+    log = read([(u, f"dog {i}", u, None) for u in range(12) for i in range(2)])
+    for method in (qv.Equality(k=2, users="drop"), qv.DpSet(epsilon=50.0, delta=0.1)):
+        assert retention(method.anonymize(log), log).users is None
+        one = measured(method, log)["users"]
+        assert (one.value, one.why) == (None, "users are not told apart")
+    assert measured(qv.Equality(k=2), log)["users"].value == 1
+    assert measured(qv.Odp(k=2, compact=True), log)["users"].value == 1
+
+
+def test_the_information_loss_tells_releases_of_a_small_log_apart(tmp_path):
+    qv.generate(tmp_path / "log.tsv", users=200, seed=1)
+    log = qv.read_log(tmp_path / "log.tsv")
+    near, far = (measured(method, log)["information loss (L)"].value for method in (qv.Mdav(k=2), qv.Equality(k=20)))
+    assert 0.1 < near < far - 0.1
+
+
+def test_where_no_record_has_a_category_there_is_no_information_loss():
+    """SRP is measured all the same: nothing is left, which is a number."""
+    words = ["dog", "cat", "violin", "piano"]
+    log = read([(u, query, 0, None) for u in range(8) for query in ("天气预报", f"{words[u % 4]} {u}")])
+    found = measured(qv.Equality(k=4), log)
+    assert (found["information loss (L)"].value, found["information loss (L)"].why) == (
+        None,
+        "no released record has a category",
+    )
+    assert found["users' interests left, level 1 (SRP)"].value == 0
+
+
+def test_of_interests_each_measure_has_its_own_reason():
+    """One user alone has a category: enough for SRP, not for L."""
+    log = read([(u, "天气预报", 0, None) for u in range(4)] + [(0, "dog", 0, None)])
+    found = measured(qv.Equality(k=2), log)
+    interests = [name for name, one in found.items() if one.group == "interests" and ("SRP" in name or "L)" in name)]
+    assert interests == [
+        "users' interests left, level 1 (SRP)",
+        "users' interests left, level 2 (SRP)",
+        "information loss (L)",
+    ]
+    assert found[interests[0]].value == 0
+    assert "at least two users" in found[interests[2]].why
+    dropped = measured(qv.Equality(k=2, users="drop"), log)
+    assert {dropped[name].why for name in interests} == {"it is for releases of queries that tell users apart"}

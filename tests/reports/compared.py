@@ -51,6 +51,9 @@ def made_up(text=""):
             kept = 1.0 if band.least >= k else level * (band.least / k) ** 0.5
             rows.append(Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", kept, best=1.0))
         for group, measure, setting in ATTACKS if typed else ATTACKS[5:6]:
+            if dropped and measure in DECIDING:
+                rows.append(Row(cell.name, "risk", group, measure, setting, None, why="users are not told apart"))
+                continue
             value = risk if measure in DECIDING else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
             low, high = max(0.0, value - 0.03), min(1.0, value + 0.03)
             rest = {"baseline": 0.002, "control": 0.01, "succeeds": low > 0.02}
@@ -70,4 +73,6 @@ def made_up(text=""):
         )
         rows.append(Row(cell.name, "risk", "inference", "disambiguation", "", None, why=f"it does not apply{text}"))
     counts = Counts(rows=60_000, events=51_450, users=1_000, queries=25_901, clicks=35_438)
-    return Comparison("f" * 64, 3, 2_000, counts, BANDS, tuple(cells), tuple(rows))
+    return Comparison(
+        fingerprint="f" * 64, seed=3, tests=2_000, counts=counts, bands=BANDS, cells=tuple(cells), rows=tuple(rows)
+    )

@@ -2,6 +2,7 @@ import base64
 import hashlib
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,12 @@ def test_json_in_a_page_reads_the_same_and_cannot_leave_its_element(value):
     text = str(inert_json(value))
     assert json.loads(text) == value
     assert not set(text) & set("<>&")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_no_browser_reads_is_not_written(value):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        inert_json({"value": value})
 
 
 def figure(text):

@@ -6,9 +6,11 @@ import pytest
 import queryveil as qv
 from queryveil.attacks import Findings
 from queryveil.claims import QueryUsers
+from queryveil.evaluation import Measured
 from queryveil.measures import retention
 from queryveil.methods import METHODS
 from queryveil.reports import release_page
+from queryveil.reports.releases import commands
 from queryveil.reports.words import PLAIN
 from tests.attacks.helpers import read
 from tests.reports.conftest import HOSTILE, made_up
@@ -159,3 +161,43 @@ def test_another_log_is_refused(tmp_path):
     release = qv.Equality(k=3).anonymize(small())
     with pytest.raises(qv.QueryveilError, match="made from another log"):
         qv.report(release, read([(u, "tea") for u in range(5)]), tmp_path / "report.html")
+
+
+def told(*measured):
+    found = made_up()
+    log = small()
+    changed = replace(found, evaluation=replace(found.evaluation, measured=measured))
+    text = Page(page(qv.Equality(k=3).anonymize(log), log, changed)).text
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_what_is_better_than_the_log_is_not_lost():
+    better, worse = Measured("task", "better", 0.9, 0.3), Measured("task", "worse", 0.2, 0.3)
+    unheard = Measured("task", "unheard", 0.9, 0.0)
+    error = Measured("task", "trend counts, relative error", 0.6, 0.0)
+    assert "Least is lost in better (90.0 %; the log: 30.0 %), most in worse (20.0 %" in told(better, worse)
+    assert "Least is lost in unheard (90.0 %; the log: 0.0 %), most in worse" in told(worse, unheard)
+    assert "most in trend counts, relative error (60.0 %" in told(worse, error)
+    assert "By no measure is the release worse than the log itself." in told(better, unheard)
+
+
+@pytest.mark.parametrize("knowledge", [False, True])
+def test_the_commands_name_what_the_report_was_made_with(knowledge):
+    log = small()
+    release = qv.Wngen(k=3).anonymize(log)
+    changed = release.manifest.model_copy(update={"parameters": release.manifest.parameters | {"knowledge": "mine"}})
+    made, *checks = commands(changed, 0, knowledge=knowledge, known_users=True)[1:]
+    assert "--knowledge KNOWLEDGE" in made
+    assert "mine" not in made
+    assert len(checks) == 4
+    assert ["--knowledge KNOWLEDGE" in line for line in checks] == [knowledge] * 4
+
+
+def test_the_commands_have_a_user_map_if_the_report_knew_who_is_who(tmp_path):
+    log = small()
+    qv.Equality(k=3).anonymize(log).save(tmp_path / "release")
+    for release, known in ((tmp_path / "release", False), (qv.Equality(k=3).anonymize(log), True)):
+        qv.report(release, log, tmp_path / "report.html", overwrite=True)
+        text = Page((tmp_path / "report.html").read_text()).text
+        assert ("queryveil evaluate release --original LOG --user-map map.csv" in text) == known
+        assert "such as --format and --columns, are to be given as before" in text

@@ -42,7 +42,7 @@ def evaluate(
     with options.steps("Evaluating") as tell:
         found = measure(made, log, knowledge=base, tests=tests, seed=seed, sensitive=labels, tell=tell)
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2))
+        typer.echo(json.dumps(asdict(found), indent=2, allow_nan=False))
         return
     parts: list[Any] = []
     for group, measured in groupby(found.measured, key=lambda one: one.group):

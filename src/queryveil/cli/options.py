@@ -75,7 +75,7 @@ Sensitive = Annotated[
     typer.Option(
         "--sensitive",
         metavar="FILE",
-        help="Parquet or CSV of queries with a label: query, sensitive (empty if not).",
+        help="Parquet or CSV of queries with a label: query, sensitive (0, no, false or empty if not).",
         show_default=False,
     ),
 ]

@@ -46,7 +46,14 @@ class UserClusters:
 
 
 def user_clusters(
-    log: QueryLog, links: Links, *, clusters: int | None = None, most: int = 200, sample: int = 5_000, seed: int = 0
+    log: QueryLog,
+    links: Links,
+    *,
+    clusters: int | None = None,
+    size: int | None = None,
+    most: int = 200,
+    sample: int = 5_000,
+    seed: int = 0,
 ) -> UserClusters:
     """Cluster the users of a log by average linkage under the semantic distance of Batet et al. 2013.
 
@@ -56,26 +63,33 @@ def user_clusters(
         clusters: How many clusters; by default as many as the index of Calinski and Harabasz likes best, at least 2.
             Average linkage parts with outliers first, so that a few clusters may be one large and some tiny ones, which
             say little; look at their sizes.
-        most: Most clusters that it is asked about.
+        size: How many users a cluster has in the mean, instead of how many clusters there are; at least 2 are made.
+        most: Most clusters that the index is asked about.
         sample: Most users; of more, some are drawn. All pairs of them are compared.
         seed: Decides who is drawn.
     """
     here = local(log, "L")
-    for name, value in (("most", most), ("sample", sample), ("clusters", clusters)):
+    for name, value in (("most", most), ("sample", sample), ("clusters", clusters), ("size", size)):
         if value is not None and value < 2:
             raise QueryveilError(f"The '{name}' parameter of user_clusters must be at least 2. Got {value} instead.")
+    if clusters is not None and size is not None:
+        raise QueryveilError("user_clusters takes 'clusters' or 'size', not both.")
     # The clusters hold on to the links, so that no others come to have the same id.
-    decides = ("clusters of users", id(links), clusters, most, sample, seed)
-    return shared(here, decides, lambda: _clustered(here, links, clusters, most, sample, seed))
+    decides = ("clusters of users", id(links), clusters, size, most, sample, seed)
+    return shared(here, decides, lambda: _clustered(here, links, clusters, size, most, sample, seed))
 
 
-def _clustered(here: LocalLog, links: Links, clusters: int | None, most: int, sample: int, seed: int) -> UserClusters:
+def _clustered(
+    here: LocalLog, links: Links, clusters: int | None, size: int | None, most: int, sample: int, seed: int
+) -> UserClusters:
     interests = interests_of(Searches.of(here), links)
     users = np.flatnonzero(np.diff(interests.start))
     if len(users) < 2:
         raise QueryveilError("L needs at least two users with a category; name another knowledge base or linker.")
     if len(users) > sample:
         users = np.sort(np.random.default_rng(seed).choice(users, sample, replace=False))
+    if size is not None:
+        clusters = max(2, len(users) // size)
     if clusters is not None and clusters > len(users):
         raise QueryveilError(
             f"The 'clusters' parameter of user_clusters must be at most the {len(users)} users. Got {clusters} instead."
@@ -97,10 +111,7 @@ def information_loss(release: Release, original: UserClusters) -> float:
         100 (2 - (I(A) + I(B)) / I(A ∩ B)), I being the entropy of a partition. A user who was left out, or whose record
         has no category left, is as far as can be from all who have one.
     """
-    log, released = records(release, "L")
-    if log.fingerprint != original.fingerprint:
-        raise QueryveilError("The clusters are those of another log than that of the release.")
-    interests = interests_of(released, original.links).take(original.users)
+    interests = _left(release, original)
     there = np.flatnonzero(np.diff(interests.start))
     far = np.ones((len(original.users), len(original.users)))
     if len(there):
@@ -108,6 +119,19 @@ def information_loss(release: Release, original: UserClusters) -> float:
     gone = np.setdiff1d(np.arange(len(far)), there)
     far[np.ix_(gone, gone)] = 0
     return 100 * partition_distance(original.cluster, _cut(_average_linkage(far), original.count))
+
+
+def any_left(release: Release, original: UserClusters) -> bool:
+    """Whether the record of any user has a category left; if none has, L tells of the log alone."""
+    return bool(np.diff(_left(release, original).start).any())
+
+
+def _left(release: Release, original: UserClusters) -> Interests:
+    """The interests of the users of the clusters, as they were released."""
+    log, released = records(release, "L")
+    if log.fingerprint != original.fingerprint:
+        raise QueryveilError("The clusters are those of another log than that of the release.")
+    return interests_of(released, original.links).take(original.users)
 
 
 def partition_distance(one: Ints, other: Ints) -> float:

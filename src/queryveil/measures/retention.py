@@ -32,7 +32,7 @@ class Retention:
     Attributes:
         queries: Distinct queries.
         events: Events; of a query no more than the log has.
-        users: Users who appear, also in a record that is written once for several; none if users are dropped.
+        users: Users who appear, also in a record that is written once for several; None where they are not told apart.
         clicks: Clicks.
         terms: Distinct terms.
         bands: Queries and events by how many users issued the query.
@@ -40,7 +40,7 @@ class Retention:
 
     queries: Kept
     events: Kept
-    users: Kept
+    users: Kept | None
     clicks: Kept
     terms: Kept
     bands: tuple[Band, ...]
@@ -54,7 +54,7 @@ def retention(release: Release, log: QueryLog) -> Retention:
     tok = here.engine.table("SELECT query_id, word_id FROM tok")
     word = tok["word_id"].to_numpy()
     some = np.unique(word[np.isin(tok["query_id"].to_numpy(), kept)])
-    users = release.manifest.counts.users or 0
+    users = release.manifest.counts.users
     if "users" in release.schema.names:
         with loaded(release, here):
             (users,) = here.engine.row(
@@ -79,7 +79,7 @@ def retention(release: Release, log: QueryLog) -> Retention:
     return Retention(
         Kept(len(kept), here.n_queries),
         Kept(int(counts.sum()), here.facts.events),
-        Kept(int(users), here.n_users),
+        None if "user" not in release.schema.names else Kept(int(users or 0), here.n_users),
         Kept(release.manifest.counts.clicks, here.facts.clicks),
         Kept(len(some), len(np.unique(word))),
         bands(table),

@@ -25,6 +25,7 @@ class Srp:
     users: int
     """Users with a category on that level; the others have nothing to lose and are not counted."""
     mean: float
+    """Not a number if there is no such user."""
     best: float
     """The mean of the 100 users with the highest share."""
 

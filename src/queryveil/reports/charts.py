@@ -187,9 +187,11 @@ def _short(measure: str) -> str:
 def _losses(measured: Sequence[Measured]) -> str:
     """Where least is lost, and where most."""
     whole = [one for one in measured if not one.measure.startswith("distinct queries of ")]
-    known = [(_lost(one.value, one.best), one) for one in whole if one.value is not None]
+    known = [(_lost(one, one.value), one) for one in whole if one.value is not None]
     if not known:
         return "None of the measures applies to this release."
+    if max(lost for lost, _ in known) <= 0:
+        return "By no measure is the release worse than the log itself."
     told = [
         f"{one.measure} ({number(one.value, one.share)}; the log: {number(one.best, one.share)})"
         for _, one in (min(known, key=lambda each: each[0]), max(known, key=lambda each: each[0]))
@@ -197,9 +199,14 @@ def _losses(measured: Sequence[Measured]) -> str:
     return f"Least is lost in {told[0]}, most in {told[1]}." if len(known) > 1 else f"What can be measured: {told[0]}."
 
 
-def _lost(value: float, best: float) -> float:
-    """How far a value is from the log's, as a share of that unless it is nothing."""
-    return abs(value - best) / best if best else abs(value)
+def _lost(one: Measured, value: float) -> float:
+    """How much worse a value is than the log's, as a share of that; less than 0 if it is better.
+
+    Where the log has 0 the measure is a distance or an error, unless it is the score of a task that fails on the log.
+    """
+    if one.best > 0:
+        return (one.best - value) / one.best
+    return -value if one.group == "task" and not one.measure.endswith("error") else value
 
 
 def attacks(found: Findings) -> Figure:

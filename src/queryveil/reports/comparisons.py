@@ -1,7 +1,9 @@
 """The report of a comparison: which method serves which aim on one log, and what it costs."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from queryveil import __version__
@@ -18,6 +20,8 @@ _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _LINE = 22
 """Pixels: the height of a line of a heat map."""
+_TESTS = 2_000
+"""On how many events a task is tried unless asked otherwise."""
 _KEPT = ("distinct queries", "tail", "interests", "terms")
 
 
@@ -89,13 +93,23 @@ def _table(comparison: "Comparison", done: "Sequence[Cell]") -> list[tuple[str, 
             (
                 cell.name,
                 "hold" if cell.holds else "REFUTED",
-                number(comparison.risk(cell.name), True),
+                _risk(comparison, cell.name),
                 *(number(kept.get(name), True) for name in _KEPT),
                 f"{sum(won)} of {len(won)}",
                 str(on) if on else "–",
             )
         )
     return found
+
+
+def _without_records(comparison: "Comparison", cell: str) -> bool:
+    """Whether users are not told apart in a release, so that there is no record to bring back."""
+    found = (("linkability", "record linkage"), ("singling out", "classic risks"))
+    return not comparison.risk(cell) and all(comparison.value(cell, *attack) is None for attack in found)
+
+
+def _risk(comparison: "Comparison", cell: str) -> str:
+    return "no records" if _without_records(comparison, cell) else number(comparison.risk(cell), True)
 
 
 def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
@@ -111,13 +125,9 @@ def _frontiers(comparison: "Comparison") -> Figure:
     drawings = []
     for frontier in comparison.frontiers:
         if frontier.points:
-            first, *_, last = _useful(frontier) * 2
-            told = f"The frontier goes from {_point(frontier, first)} to {_point(frontier, last)}:"
-            if first == last:
-                told = f"No other release comes up to {_point(frontier, first)}:"
             chart = _scattered(comparison, frontier, looks)
-            listed = tuple(_point(frontier, name) for name in _useful(frontier))
-            drawings.append(Drawing(f"Risk against {frontier.utility}", chart, told, listed))
+            listed = tuple(_point(comparison, frontier, name) for name in frontier.cells)
+            drawings.append(Drawing(f"Risk against {frontier.utility}", chart, _ends(listed), listed))
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
     return Figure(
         "frontier",
@@ -126,29 +136,39 @@ def _frontiers(comparison: "Comparison") -> Figure:
         (*keys, ("hollow circle", "hollow: users are not told apart"), ("dash", "frontier")),
         ("utility", "release", "kept", "risk", "on the frontier"),
         tuple(
-            (frontier.utility, name, number(kept, True), number(risk, True), "yes" if name in frontier.cells else "no")
+            (
+                frontier.utility,
+                name,
+                number(kept, True),
+                _risk(comparison, name),
+                "yes" if name in frontier.cells else "no",
+            )
             for frontier in comparison.frontiers
-            for name, (kept, risk) in sorted(frontier.points.items(), key=lambda point: (point[1][1], -point[1][0]))
+            for name, (kept, _) in sorted(frontier.points.items(), key=lambda point: (point[1][1], -point[1][0]))
         ),
         texts=2,
     )
 
 
-def _useful(frontier: "Frontier") -> list[str]:
-    """Those on the frontier that keep anything, if any does."""
-    return [name for name in frontier.cells if frontier.points[name][0] > 0] or list(frontier.cells)
+def _ends(listed: Sequence[str]) -> str:
+    """Where a frontier begins and ends; it is empty if no release keeps anything."""
+    if not listed:
+        return "No release keeps anything of it, so that there is no frontier."
+    if len(listed) == 1:
+        return f"No other release comes up to {listed[0]}:"
+    return f"The frontier goes from {listed[0]} to {listed[-1]}:"
 
 
-def _point(frontier: "Frontier", cell: str) -> str:
-    kept, risk = frontier.points[cell]
-    return f"{cell} ({number(kept, True)} kept, risk {number(risk, True)})"
+def _point(comparison: "Comparison", frontier: "Frontier", cell: str) -> str:
+    risk = "no records" if _without_records(comparison, cell) else f"risk {_risk(comparison, cell)}"
+    return f"{cell} ({number(frontier.points[cell][0], True)} kept, {risk})"
 
 
 def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     import altair as alt
 
     of = {cell.name: cell for cell in comparison.cells}
-    named = _useful(frontier)
+    named = frontier.cells
     values: list[dict[str, Any]] = []
     for name, (kept, risk) in frontier.points.items():
         colour = f"var(--{looks[of[name].method][0]})"
@@ -159,11 +179,11 @@ def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[st
                 "kept": kept,
                 "risk": risk,
                 "told": number(kept, True),
-                "found": number(risk, True),
+                "found": _risk(comparison, name),
                 "frontier": "yes" if name in frontier.cells else "no",
                 "label": named.index(name) + 1 if name in named else 0,
                 "stroke": colour,
-                "fill": "var(--page)" if of[name].parameters.get("users") == "drop" else colour,
+                "fill": "var(--page)" if _without_records(comparison, name) else colour,
             }
         )
     values.sort(key=lambda value: value["frontier"])  # those on the frontier are drawn last, on top
@@ -222,9 +242,12 @@ def _bands(comparison: "Comparison") -> Figure | None:
             continue
         if len(known) < len(bands) or not any(known):
             without += 1
-        # A release without users has the same queries as the one with them.
-        elif (cell.method, cell.k, *known) not in same:
-            same.add((cell.method, cell.k, *known))
+            continue
+        # A release without users has the same queries as the one with them, and but for that they are set alike.
+        setting = {name: value for name, value in cell.parameters.items() if name != "users"}
+        release = (cell.method, json.dumps(setting, sort_keys=True, default=str), *known)
+        if release not in same:
+            same.add(release)
             lines[cell.name] = known
     if not lines:
         return None
@@ -280,13 +303,7 @@ def _attacks(comparison: "Comparison") -> Figure | None:
         }
         for row in shares
     ]
-    won = {name: sum(bool(row.succeeds) for row in found if row.cell == name) for name in lines}
-    least, most = min(won.values()), max(won.values())
-    caption = (
-        f"Fewest attacks work on {_listed(name for name in lines if won[name] == least)} ({least}),"
-        f" most on {_listed(name for name in lines if won[name] == most)} ({most})."
-        " Numbers are in per cent; bold ones beat guessing and the control."
-    )
+    caption = f"{_successes(found)} Numbers are in per cent; bold ones beat guessing and the control."
     tips = (
         ("line", "release"),
         ("column", "attack"),
@@ -315,6 +332,22 @@ def _attacks(comparison: "Comparison") -> Figure | None:
         ),
         texts=2,
         wide=True,
+    )
+
+
+def _successes(found: "Sequence[Row]") -> str:
+    """On which releases the smallest and the largest share of the attacks that were tried work."""
+    tried: dict[str, list[bool]] = {}
+    for row in found:
+        tried.setdefault(row.cell, []).append(bool(row.succeeds))
+    won = {name: Fraction(sum(some), len(some)) for name, some in tried.items()}
+    least, most = min(won.values()), max(won.values())
+    low, high = number(float(least), True), number(float(most), True)
+    if least == most:
+        return f"On every release, {low} of the attacks tried work."
+    return (
+        f"Of the attacks tried, the smallest share works on {_listed(name for name in won if won[name] == least)}"
+        f" ({low}), the largest on {_listed(name for name in won if won[name] == most)} ({high})."
     )
 
 
@@ -395,6 +428,7 @@ def command(comparison: "Comparison") -> str:
         *([f"--epsilon {','.join(f'{epsilon:g}' for epsilon in epsilons)}"] if epsilons else []),
         *(["--knowledge KNOWLEDGE"] if own else []),
         *(["--directory DIRECTORY"] if sites not in ("wordnet", *places.values()) else []),
+        *([f"--tests {comparison.tests}"] if comparison.tests != _TESTS else []),
         f"--seed {comparison.seed}",
         "-o comparison",
     ]

@@ -86,8 +86,8 @@ def render(template: str, figures: Sequence[Figure], **given: object) -> str:
 
 
 def inert_json(value: Mapping[str, Any]) -> Markup:
-    """JSON that nothing in it can end the script element around it."""
-    text = json.dumps(value, separators=(",", ":"))
+    """JSON that nothing in it can end the script element around it, and that every browser reads."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704  # no character is left that means something in HTML

@@ -85,7 +85,15 @@ def report(
     found = Report(checked, measured, findings)
     told("writing")
     bands = retention(made, here).bands
-    page = release_page(found, made.manifest, bands, examples(made, here, bands), seed=seed)
+    page = release_page(
+        found,
+        made.manifest,
+        bands,
+        examples(made, here, bands),
+        seed=seed,
+        knowledge=knowledge is not None,
+        known_users=made.fresh_users is not None,
+    )
     write_whole(place, page.encode())
     return found
 
@@ -101,7 +109,16 @@ def check_place(path: str | Path, release: Release, *, overwrite: bool) -> Path:
     return place
 
 
-def release_page(found: Report, manifest: Manifest, bands: Sequence[Band], shown: list[Example], *, seed: int) -> str:
+def release_page(
+    found: Report,
+    manifest: Manifest,
+    bands: Sequence[Band],
+    shown: list[Example],
+    *,
+    seed: int,
+    knowledge: bool = False,
+    known_users: bool = True,
+) -> str:
     """The report of a release as HTML.
 
     Args:
@@ -110,6 +127,8 @@ def release_page(found: Report, manifest: Manifest, bands: Sequence[Band], shown
         bands: What is kept of the log by how many users issued a query.
         shown: Masked examples.
         seed: What draws of measures and attacks followed from.
+        knowledge: Whether a directory was named, in which interests of users were looked up.
+        known_users: Whether it was known who is who in the release.
     """
     with_queries = any(band.kept_queries for band in bands)
     figures = [*([charts.kept(bands)] if with_queries else []), charts.utility(found.evaluation.measured)]
@@ -135,7 +154,7 @@ def release_page(found: Report, manifest: Manifest, bands: Sequence[Band], shown
         examples=shown,
         common=COMMON,
         glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
-        commands=commands(manifest, seed),
+        commands=commands(manifest, seed, knowledge=knowledge, known_users=known_users),
         version=__version__,
         seed=seed,
     )
@@ -174,11 +193,11 @@ def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[
     return tiles
 
 
-def commands(manifest: Manifest, seed: int) -> list[str]:
+def commands(manifest: Manifest, seed: int, *, knowledge: bool, known_users: bool) -> list[str]:
     """The commands that make and check the same again, with names in the place of files."""
-    users = "user" in manifest.columns
-    known = " --user-map map.csv" if users else ""
-    again = f"release --original LOG{known} --seed {seed}"
+    known = " --user-map map.csv" if known_users and "user" in manifest.columns else ""
+    place = " --knowledge KNOWLEDGE" if knowledge else ""
+    again = f"release --original LOG{known}{place} --seed {seed}"
     made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest), f"--seed {manifest.seed}"]
     if manifest.scrub is not None:
         made.append(f"--scrub {manifest.scrub.how}")
@@ -190,7 +209,7 @@ def commands(manifest: Manifest, seed: int) -> list[str]:
     return [
         f"pip install 'queryveil[{'attack,dp' if is_private(manifest) else 'attack'}]=={__version__}'",
         f"{' '.join(made)} -o release{known}",
-        "queryveil verify release --original LOG",
+        f"queryveil verify release --original LOG{place}",
         f"queryveil evaluate {again}",
         f"queryveil attack {again}",
         f"queryveil report {again} -o report.html",
@@ -212,6 +231,7 @@ def _options(manifest: Manifest) -> list[str]:
             found += [f"{flag} {shlex.quote(str(one))}" for one in value]
         else:
             # What lies on a machine is not told; the name says what has to be given.
-            text = parameter.name.upper() if "/" in str(value) else shlex.quote(str(value))
+            place = "/" in str(value) or (parameter.name == "knowledge" and value != "wordnet")
+            text = parameter.name.upper() if place else shlex.quote(str(value))
             found.append(f"{flag} {text}")
     return found

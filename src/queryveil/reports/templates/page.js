@@ -1,14 +1,20 @@
 {
-  const specs = JSON.parse(document.getElementById("charts").textContent);
   // The interpreter of expressions needs no eval, which the policy of the page forbids.
   const options = { ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true } };
-  const draw = ([id, spec]) =>
-    window.vegaEmbed(document.getElementById(id), spec, options).catch((error) => {
-      document.getElementById(id).textContent = "This chart could not be drawn; the table holds the same numbers.";
+  let specs;
+  const draw = async (chart) => {
+    try {
+      specs ??= JSON.parse(document.getElementById("charts").textContent);
+      await window.vegaEmbed(chart, specs[chart.id], options);
+      return true;
+    } catch (error) {
+      chart.textContent = "This chart could not be drawn; the table holds the same numbers.";
       console.error(error);
-    });
-  Promise.all(Object.entries(specs).map(draw)).then(() => {
-    document.documentElement.dataset.drawn = "yes";
+      return false;
+    }
+  };
+  Promise.all([...document.querySelectorAll(".chart")].map(draw)).then((drawn) => {
+    document.documentElement.dataset.drawn = drawn.every(Boolean) ? "yes" : "no";
   });
   // On paper nothing unfolds; tables of many pages stay away.
   let folded = [];
