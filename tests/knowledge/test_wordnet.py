@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from queryveil.knowledge import known_as, open_knowledge, recall_knowledge
+from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.wordnet import table, wordnet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,4 +92,7 @@ def test_the_table_is_what_the_script_makes(tmp_path):
 
 def test_nothing_takes_the_place_of_what_is_built_in(tmp_path):
     known_as("wordnet", tmp_path)
+    (tmp_path / "dump.tsv").write_text("Top/Arts/Music\thttp://a.com/\n")
+    build_directory([tmp_path / "dump.tsv"], tmp_path / "wordnet")
+    open_knowledge(tmp_path / "wordnet")
     assert recall_knowledge("wordnet") is open_knowledge("wordnet")

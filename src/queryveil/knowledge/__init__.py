@@ -55,7 +55,7 @@ def open_knowledge(name: str | Path) -> Knowledge:
         )
     from queryveil.knowledge.directory import open_directory
 
-    _opened[Path(name).resolve().name] = Path(name).resolve()
+    known_as(Path(name).resolve().name, Path(name).resolve())
     return open_directory(name)
 
 
