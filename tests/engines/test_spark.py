@@ -73,9 +73,8 @@ def test_numbers_go_through_all_parts_in_order(engine):
         qv.Equality(k=3),
         qv.Equality(k=3, users="drop"),
         qv.Rules(min_row_users=2, min_term_users=2, time="day", min_metadata_users=2, metadata=["country", "device"]),
-        qv.Affinity(k=3, theta=0.75, min_term_users=1),
-    ],
-    ids=["equality", "dropped", "rules", "affinity"],
+    ],  # affinity is compared in test_cluster.py
+    ids=["equality", "dropped", "rules"],
 )
 def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
     local, there = logs
