@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.attacks import InapplicableError, attack, record_linkage, token_frequency_attack, token_hashing
-from queryveil.attacks.hashing import _released, _truth, _typed, linked_by_words, token_matching
+from queryveil.attacks.hashing import linked_by_words, token_matching
+from queryveil.attacks.token_texts import released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
 from tests.attacks.helpers import owners, read, records
@@ -81,17 +82,17 @@ def test_only_hashed_words_are_attacked(hashed):
 
 def test_words_are_known_again_by_their_company_and_never_wrongly(hashed):
     log, release, truth = hashed
-    found = _truth(_released(release), _typed(log, log.events_per_query)).to_pylist()
+    found = same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
     assert len(found) > 0.5 * log.facts.words
     assert all(truth[row["token"]] == row["word"] for row in found)
 
 
 def test_two_words_that_nothing_tells_apart_are_not_known_again():
     log = qv.read_log(pa.table({"user": ["a", "b", "c", "c"], "query": ["tea", "mug", "dog cat", "tea mug"]}))
-    found = _truth(_released(qv.Hash().anonymize(log)), _typed(log, log.events_per_query))
+    found = same_words(released_texts(qv.Hash().anonymize(log)), typed_texts(log, log.events_per_query))
     assert set(found["word"].to_pylist()) == {"tea", "mug", "dog", "cat"}
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["tea", "mug"]}))
-    assert len(_truth(_released(qv.Hash().anonymize(log)), _typed(log, log.events_per_query))) == 0
+    assert len(same_words(released_texts(qv.Hash().anonymize(log)), typed_texts(log, log.events_per_query))) == 0
 
 
 def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
@@ -127,7 +128,7 @@ def test_few_tokens_that_are_read_are_a_success_too(tmp_path):
 def test_who_has_the_log_reads_what_its_company_tells_apart(hashed):
     log, release, truth = hashed
     found = token_matching(release, log)
-    read = _truth(_released(release), _typed(log, log.events_per_query)).to_pylist()
+    read = same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
     assert all(truth[row["token"]] == row["word"] for row in read)
     assert (found.trials, found.estimate.value) == (log.facts.words, pytest.approx(len(read) / log.facts.words))
     assert found.control.value < 0.1 < 0.5 < found.estimate.value
@@ -151,7 +152,8 @@ def test_records_are_linked_by_the_words_that_are_read(pairs):
     log = read(pairs)
     release = qv.Hash().anonymize(log)
     known = {
-        row["token"]: row["word"] for row in _truth(_released(release), _typed(log, log.events_per_query)).to_pylist()
+        row["token"]: row["word"]
+        for row in same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
     }
     typed, told = defaultdict(Counter), {}
     for u, query in pairs:

@@ -8,7 +8,6 @@ in the public log is the first guess; the tokens that stand beside it correct th
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError, share, shown
 from queryveil.attacks.known import PEOPLE
-from queryveil.draws import keyed
+from queryveil.attacks.token_texts import Texts, guessed, released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
@@ -34,19 +33,6 @@ Digests = NDArray[np.uint64]
 
 MOST = 300
 """How many tokens are attacked, the most frequent ones."""
-_KEY = b"words and tokens"
-_ROUNDS = 3
-"""How far around a word its company is looked at, to know it again."""
-_ANCHORS = 15
-"""So many of the most frequent tokens are trusted at first."""
-_GROWTH = 13, 10
-"""By so much more of them grow round by round. Slow growth helps most."""
-_SETTLING = 4
-"""Rounds after all guesses are trusted."""
-_UNSURE = 0.3
-"""Two logs of a kind differ by about so much in the logarithm of a frequency, beside chance."""
-_WEIGHT, _SCALE = 6, 1_000_000
-"""What it is worth to stand beside the same words, against so many such differences."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +85,9 @@ def token_frequency_attack(
     if release.manifest.method != "hash":
         raise QueryveilError(f"The attack is on hashed words, and the release was made by '{release.manifest.method}'.")
     log = local(reference, "token_frequency_attack")
-    tokens = _released(release)
-    words = _typed(log, log.events_per_query)
-    guesses = _guessed(tokens, words, most)
+    tokens = released_texts(release)
+    words = typed_texts(log, log.events_per_query)
+    guesses = guessed(tokens, words, most)
     return TokenAttack(guesses, _share(guesses, "word", tokens, truth), _share(guesses, "by_frequency", tokens, truth))
 
 
@@ -129,7 +115,7 @@ def token_hashing(
         half = rng.permutation(read.log.n_users)[: (read.log.n_users + 1) // 2]
         events = here.engine.table("SELECT user_id, query_id FROM events")
         theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), read.numbers(half))]
-        known = _typed(here, np.bincount(theirs, minlength=here.n_queries))
+        known = typed_texts(here, np.bincount(theirs, minlength=here.n_queries))
         setting = "with half of the log"
         if release.fresh_users is not None and release.log is log:
             who = read.log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
@@ -137,9 +123,9 @@ def token_hashing(
             setting = "with the log of other users"
     else:
         other = local(reference, "token_hashing")
-        known, setting = _typed(other, other.events_per_query), "with another log"
-    tokens = read.tokens if others is None else _released(release, others)
-    guesses = _guessed(tokens, known, most)
+        known, setting = typed_texts(other, other.events_per_query), "with another log"
+    tokens = read.tokens if others is None else released_texts(release, others)
+    guesses = guessed(tokens, known, most)
     if not len(guesses):
         raise InapplicableError("there is no token, or no word to guess")
     truth = read.truth
@@ -183,7 +169,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         raise InapplicableError("there is no token, or no word to guess")
     words, total = read.words, read.hashed.facts.words
     dealt = np.random.default_rng(seed).permutation(words.item)
-    by_lot = _truth(read.tokens, _Texts(words.text, words.start, dealt, words.times))
+    by_lot = same_words(read.tokens, Texts(words.text, words.start, dealt, words.times))
     found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
     text = int(found.sum()) / int(read.tokens.occurrences.sum())
     return Finding(
@@ -274,13 +260,13 @@ class _Reading:
         hashed: The log as it was hashed, which may have been scrubbed first.
         tokens: The texts of the release.
         words: The texts of the log as it was hashed.
-        truth: What belongs together, as `_truth` tells.
+        truth: What belongs together, as `same_words` tells.
     """
 
     log: LocalLog
     hashed: LocalLog
-    tokens: "_Texts"
-    words: "_Texts"
+    tokens: Texts
+    words: Texts
     truth: pa.Table
 
     def numbers(self, users: Longs) -> Longs:
@@ -299,8 +285,8 @@ def _reading(release: Release, log: QueryLog) -> _Reading:
         hashed = here
         if release.manifest.scrub is not None and log.facts.scrub is None:
             hashed = local(repeat_scrub(log, release.manifest.scrub), "An attack on hashed words")
-        tokens, words = _released(release), _typed(hashed, hashed.events_per_query)
-        _readings[key] = _Reading(here, hashed, tokens, words, _truth(tokens, words))
+        tokens, words = released_texts(release), typed_texts(hashed, hashed.events_per_query)
+        _readings[key] = _Reading(here, hashed, tokens, words, same_words(tokens, words))
         weakref.finalize(release, _readings.pop, key, None)
     return _readings[key]
 
@@ -308,144 +294,11 @@ def _reading(release: Release, log: QueryLog) -> _Reading:
 _readings: dict[tuple[int, int], _Reading] = {}
 
 
-def _typed(log: LocalLog, events: Longs) -> "_Texts":
-    return _Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), events)
-
-
 def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
     return np.asarray(pc.equal(one, other).to_numpy(), np.bool_)
 
 
-def _guessed(tokens: "_Texts", words: "_Texts", most: int) -> pa.Table:
-    """The guesses of `TokenAttack`."""
-    # A few words more than tokens: the words of some tokens may be a little rarer here.
-    mine, theirs = tokens.frequent(most), words.frequent(most + most // 4)
-    count = min(len(mine), len(theirs))
-    mine = mine[:count]
-    word = _aligned(tokens, mine, words, theirs)
-    found = {
-        "token": tokens.text.take(pa.array(mine)),
-        "occurrences": pa.array(tokens.occurrences[mine]),
-        "word": words.text.take(pa.array(theirs[word])).cast(pa.string()),
-        "by_frequency": words.text.take(pa.array(theirs[:count])).cast(pa.string()),
-    }
-    return pa.table(found)
-
-
-def _truth(tokens: "_Texts", words: "_Texts") -> pa.Table:
-    """Each `token` and the `word` that alone occurs as it does."""
-    marks = [texts.signatures() for texts in (tokens, words)]
-    alone = []
-    for mark in marks:
-        values, first, count = np.unique(mark, return_index=True, return_counts=True)
-        alone.append((values[count == 1], first[count == 1]))
-    _, mine, theirs = np.intersect1d(alone[0][0], alone[1][0], assume_unique=True, return_indices=True)
-    return pa.table(
-        {
-            "token": tokens.text.take(pa.array(alone[0][1][mine])).cast(pa.string()),
-            "word": words.text.take(pa.array(alone[1][1][theirs])).cast(pa.string()),
-        }
-    )
-
-
-class _Texts:
-    """Texts as lists of numbers, each with how often it occurs."""
-
-    def __init__(self, text: pa.Array, start: Longs, item: Longs, times: Longs) -> None:
-        self.text, self.start, self.item, self.times = text, start, item, times
-        self.each = np.repeat(times, np.diff(start))
-        self.occurrences = np.bincount(item, weights=self.each, minlength=len(text)).astype(np.int64)
-
-    def frequent(self, most: int) -> Longs:
-        """The most frequent items that occur, of equals in the order of their texts."""
-        order = np.empty(len(self.text), np.int64)
-        order[pc.sort_indices(self.text).to_numpy()] = np.arange(len(self.text))
-        found: Longs = np.lexsort([order, -self.occurrences])[:most]
-        return found[self.occurrences[found] > 0]
-
-    def signatures(self) -> Digests:
-        """A digest of how often each item occurs, in which places of texts, and beside what, whatever it is called."""
-        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        place = (np.arange(len(self.item)) - self.start[text]).astype(np.uint64)
-        found = keyed(_KEY, self.occurrences.astype(np.uint64))
-        for _ in range(_ROUNDS):
-            here = keyed(_KEY, found[self.item] + place)
-            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(here, dtype=np.uint64)])
-            whole = total[self.start[1:]] - total[self.start[:-1]]
-            company = np.zeros(len(self.text), np.uint64)
-            np.add.at(company, self.item, keyed(_KEY, whole[text] ^ here) * self.each.astype(np.uint64))
-            found = keyed(_KEY, found ^ company)
-        return found
-
-    def beside(self, items: Longs) -> list[Floats]:
-        """How often items stand in one text, and one right behind the other; a row an item."""
-        from scipy.sparse import csr_matrix
-
-        number = np.full(len(self.text), -1, np.int64)
-        number[items] = np.arange(len(items))
-        place = number[self.item]
-        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        known = place >= 0
-        shape = (len(self.start) - 1, len(items))
-        held: Any = csr_matrix((np.ones(known.sum()), (text[known], place[known])), shape)
-        held.data[:] = 1  # an item that a text holds twice is in it once
-        together = (held.T @ held.multiply(self.times[:, None]).tocsr()).toarray()
-        np.fill_diagonal(together, 0)
-        next_to = known[:-1] & known[1:] & (text[:-1] == text[1:])
-        pairs = place[:-1][next_to] * len(items) + place[1:][next_to]
-        behind = np.bincount(pairs, weights=self.each[:-1][next_to], minlength=len(items) ** 2)
-        behind = behind.reshape(len(items), len(items)).astype(np.float64)
-        return [together, behind, behind.T]
-
-
-def _released(release: Release, users: pa.Array | None = None) -> _Texts:
-    """The tokens of a release, or of some of its users."""
-    rows = [
-        batch if users is None else batch.filter(pc.is_in(batch["user"], value_set=users.cast(batch["user"].type)))
-        for batch in release.batches()
-    ]
-    queries = [pc.fill_null(batch["query"], "") for batch in rows]
-    counted = pc.value_counts(pa.chunked_array(queries, pa.string()))
-    parts = pc.split_pattern(counted.field("values"), " ")
-    found = pc.dictionary_encode(pc.list_flatten(parts))
-    start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
-    return _Texts(
-        found.dictionary, start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy()
-    )
-
-
-def _aligned(tokens: _Texts, mine: Longs, words: _Texts, theirs: Longs) -> Longs:
-    """The place in `theirs` of the word that each of `mine` is taken for, no word for two."""
-    from scipy.optimize import linear_sum_assignment
-
-    count = len(mine)
-    word = np.arange(count)
-    if count == 0:
-        return word
-    rate = np.log(tokens.occurrences[mine] / tokens.occurrences.sum())
-    other = np.log(words.occurrences[theirs] / words.occurrences.sum())
-    # Counts of few are uncertain, those of many are not; so is how much a difference says.
-    unsure = 1 / np.sqrt(tokens.occurrences[mine])[:, None] + 1 / np.sqrt(words.occurrences[theirs])[None, :]
-    apart = np.abs(rate[:, None] - other[None, :]) / (_UNSURE + unsure)
-    here = [np.sqrt(_shares(part)) for part in tokens.beside(mine)]
-    there = [np.sqrt(_shares(part)) for part in words.beside(theirs)]
-    trusted, settled = min(_ANCHORS, count), 0
-    while settled < _SETTLING:
-        alike = sum(a[:, :trusted] @ b[:, word[:trusted]].T for a, b in zip(here, there, strict=True))
-        # Whole numbers, so that the last digit of a sum decides nothing.
-        word = linear_sum_assignment(np.rint(_SCALE * (apart - _WEIGHT * alike)))[1]
-        settled += trusted == count
-        trusted = min(trusted * _GROWTH[0] // _GROWTH[1], count)
-    return word
-
-
-def _shares(counts: Floats) -> Floats:
-    """Rows that add up to 1."""
-    total = counts.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))
-
-
-def _share(guesses: pa.Table, column: str, tokens: _Texts, truth: Mapping[str, str] | None) -> Guesses | None:
+def _share(guesses: pa.Table, column: str, tokens: Texts, truth: Mapping[str, str] | None) -> Guesses | None:
     if truth is None:
         return None
     pairs = zip(guesses["token"].to_pylist(), guesses[column].to_pylist(), strict=True)
