@@ -26,6 +26,7 @@ from queryveil.comparison.results import Cell, Comparison
 from queryveil.errors import QueryveilError
 from queryveil.files import write_whole
 from queryveil.knowledge import Knowledge, open_knowledge
+from queryveil.knowledge.opened import ABOUT
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import METHODS
 from queryveil.release import counts_of
@@ -120,7 +121,7 @@ def compare(
 
 def _digest(base: Knowledge) -> str:
     """A digest of a knowledge base: of its tree and, if it was built, of what is known of its files."""
-    about = b"" if base.folder is None else (base.folder / "about.json").read_bytes()
+    about = b"" if base.folder is None else (base.folder / ABOUT).read_bytes()
     return hashlib.sha256(tree_digest(base).encode() + about).hexdigest()
 
 

@@ -53,7 +53,7 @@ def open_knowledge(name: str | Path) -> Knowledge:
         raise QueryveilError(
             f"There is no knowledge base '{name}'; there is wordnet, and what 'queryveil directory build' makes."
         )
-    from queryveil.knowledge.directory import open_directory
+    from queryveil.knowledge.opened import open_directory
 
     known_as(Path(name).resolve().name, Path(name).resolve())
     return open_directory(name)

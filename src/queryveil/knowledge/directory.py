@@ -1,17 +1,4 @@
-"""A directory of the web as a knowledge base: built once from a dump, then opened where it lies.
-
-A built directory is a folder of plain arrays that are mapped into memory, so opening it takes no time:
-
-| file | what it holds |
-|---|---|
-| about.json | format version, counts, options, what was left out of the dump |
-| tree-*.npy, nodes.arrow | the tree; the name, description and number of sites of every category |
-| terms-*.npy | from stems of words to categories, ranked as a directory search would |
-| phrases-*.npy | from labels and their stems to categories |
-| hosts-*.npy | from hosts to categories |
-| meanings-*.npy | the vector of every category, from its sites and its name |
-| sites/ | a full-text index over the titles and descriptions of the sites |
-"""
+"""Building a directory of the web from a dump, once; `opened.py` says what lies in its folder."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -31,27 +18,22 @@ from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner
 from queryveil.kernels.ranks import best_of
-from queryveil.knowledge.base import MOST_CATEGORIES, Knowledge
+from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.dumps import Dump, open_dump
-from queryveil.knowledge.hosts import MOST_LABELS, PARENTS, domains_of, hosts_of, parent_of
+from queryveil.knowledge.hosts import MOST_LABELS, domains_of, hosts_of, parent_of
 from queryveil.knowledge.index import Index, offsets, ranges
 from queryveil.knowledge.nearest import Cells, unit
+from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
-from queryveil.knowledge.stems import stem_words, stemmed
+from queryveil.knowledge.stems import stem_words
 from queryveil.knowledge.taxonomy import Taxonomy
 from queryveil.knowledge.vectors import embed, width
 from queryveil.text import STOP_WORDS, normal_form, words
 from queryveil.text.arrays import byte_spans
 
-VERSION = 1
-_INDEXES = ("terms", "phrases", "hosts")
-_ARRAYS = ("low", "high", "start", "node")
-_CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
 _LABEL_WEIGHT = np.float32(0.25)  # of the name of a category, next to all its sites
-_TREE = ("parent", "depth", "end", "leaves")
 _ALIASES = {"kids": "kids_and_teens"}
 _USUAL = ("world", "regional", "kids_and_teens")  # one may leave these out without knowing whether they are there
-_ABOUT = "about.json"
 
 
 def build_directory(
@@ -106,8 +88,8 @@ def _check_target(place: LocalFolder, overwrite: bool) -> None:
 def _is_directory(place: LocalFolder) -> bool:
     """Whether a folder holds a directory that was built, and nothing else that somebody might miss."""
     try:
-        about = json.loads((place.path / _ABOUT).read_text("utf-8"))
-        return place.files() == sorted([_ABOUT, *about["files"]])
+        about = json.loads((place.path / ABOUT).read_text("utf-8"))
+        return place.files() == sorted([ABOUT, *about["files"]])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -147,7 +129,7 @@ class _Build:
             "left_out": left_out,
         }
         files = {name: (self.folder / name).stat().st_size for name in LocalFolder(self.folder).files()}
-        (self.folder / _ABOUT).write_text(json.dumps(about | {"files": files}, indent=2) + "\n", "utf-8")
+        (self.folder / ABOUT).write_text(json.dumps(about | {"files": files}, indent=2) + "\n", "utf-8")
         return about
 
     def _wanted(self, paths: pa.Array) -> pa.Array:
@@ -191,7 +173,7 @@ class _Build:
         names = pa.concat_arrays([pa.array(["Top"]), name[1:]])
         self.taxonomy = Taxonomy.from_depths(np.array(depth), names)
         self.texts = pa.array([text_of.get(path, "") for path in paths])
-        for key in _TREE:
+        for key in TREE:
             np.save(self.folder / f"tree-{key}.npy", getattr(self.taxonomy, key))
         return Index.of(path, np.arange(len(path), dtype=np.int32))
 
@@ -332,7 +314,7 @@ class _Build:
             self.meaning[some] = unit(unit(self.meaning[some]) + _LABEL_WEIGHT * label)
         self.meaning[0] = 0  # the root means everything, and is nobody's topic
         cells = Cells.of(self.meaning)
-        for key in _CELLS:
+        for key in CELLS:
             np.save(self.folder / f"meanings-{key}.npy", getattr(cells, key))
 
     def _save(self, name: str, texts: "_Texts", parts: list["_Best"]) -> None:
@@ -344,7 +326,7 @@ class _Build:
         self._write(name, Index(low[order], high[order], offsets(size[order]), node[place]))
 
     def _write(self, name: str, index: Index) -> None:
-        for key in _ARRAYS:
+        for key in ARRAYS:
             np.save(self.folder / f"{name}-{key}.npy", getattr(index, key))
 
 
@@ -391,41 +373,3 @@ class _Texts:
     def digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """The digest of every number."""
         return self._known.digests()
-
-
-def open_directory(path: str | Path) -> Knowledge:
-    """Open a directory that was built."""
-    folder = Path(path)
-    try:
-        about = json.loads((folder / _ABOUT).read_text("utf-8"))
-        version = about["format"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise QueryveilError(
-            f"{folder} is no directory of queryveil's; make one of a dump with: queryveil directory build."
-        ) from None
-    if version != VERSION:
-        raise QueryveilError(
-            f"{folder} has format {version}, and this queryveil reads format {VERSION}; build it again from the dump."
-        )
-    try:
-        if any((folder / name).stat().st_size != size for name, size in about["files"].items()):
-            raise ValueError("a file has another size")
-        nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
-        tree = Taxonomy(**{key: _load(folder, f"tree-{key}") for key in _TREE}, names=nodes["name"].chunk(0))
-        terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in _ARRAYS}) for name in _INDEXES)
-        cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in _CELLS})
-    except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
-        raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
-    return Knowledge(
-        name=folder.name,
-        taxonomy=tree,
-        terms=terms.with_forms(stem_words),
-        phrases=phrases.with_forms(stemmed),
-        meanings=lambda: cells,
-        hosts=hosts.with_forms(*PARENTS),
-        folder=folder,
-    )
-
-
-def _load(folder: Path, name: str) -> Any:
-    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

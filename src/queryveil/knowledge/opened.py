@@ -1,0 +1,74 @@
+"""A directory of the web as a knowledge base, opened where it lies; `directory.py` builds it from a dump.
+
+A built directory is a folder of plain arrays that are mapped into memory, so opening it takes no time:
+
+| file | what it holds |
+|---|---|
+| about.json | format version, counts, options, what was left out of the dump |
+| tree-*.npy, nodes.arrow | the tree; the name, description and number of sites of every category |
+| terms-*.npy | from stems of words to categories, ranked as a directory search would |
+| phrases-*.npy | from labels and their stems to categories |
+| hosts-*.npy | from hosts to categories |
+| meanings-*.npy | the vector of every category, from its sites and its name |
+| sites/ | a full-text index over the titles and descriptions of the sites |
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.hosts import PARENTS
+from queryveil.knowledge.index import Index
+from queryveil.knowledge.nearest import Cells
+from queryveil.knowledge.stems import stem_words, stemmed
+from queryveil.knowledge.taxonomy import Taxonomy
+
+VERSION = 1
+ABOUT = "about.json"
+ARRAYS = ("low", "high", "start", "node")
+CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
+TREE = ("parent", "depth", "end", "leaves")
+_INDEXES = ("terms", "phrases", "hosts")
+
+
+def open_directory(path: str | Path) -> Knowledge:
+    """Open a directory that was built."""
+    folder = Path(path)
+    try:
+        about = json.loads((folder / ABOUT).read_text("utf-8"))
+        version = about["format"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise QueryveilError(
+            f"{folder} is no directory of queryveil's; make one of a dump with: queryveil directory build."
+        ) from None
+    if version != VERSION:
+        raise QueryveilError(
+            f"{folder} has format {version}, and this queryveil reads format {VERSION}; build it again from the dump."
+        )
+    try:
+        if any((folder / name).stat().st_size != size for name, size in about["files"].items()):
+            raise ValueError("a file has another size")
+        nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
+        tree = Taxonomy(**{key: _load(folder, f"tree-{key}") for key in TREE}, names=nodes["name"].chunk(0))
+        terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in ARRAYS}) for name in _INDEXES)
+        cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in CELLS})
+    except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
+        raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
+    return Knowledge(
+        name=folder.name,
+        taxonomy=tree,
+        terms=terms.with_forms(stem_words),
+        phrases=phrases.with_forms(stemmed),
+        meanings=lambda: cells,
+        hosts=hosts.with_forms(*PARENTS),
+        folder=folder,
+    )
+
+
+def _load(folder: Path, name: str) -> Any:
+    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
