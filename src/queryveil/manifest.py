@@ -9,7 +9,7 @@ from queryveil.bands import Band
 from queryveil.claims import AnyClaim
 from queryveil.log import Scrub
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Counts(BaseModel):

@@ -4,6 +4,7 @@ import errno
 import itertools
 import json
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,9 @@ from pydantic import ValidationError
 from queryveil.bands import Band, bands
 from queryveil.claims import Claim, DifferentialPrivacy, Verdict
 from queryveil.draws import drawn
+from queryveil.earlier import read_manifest
 from queryveil.engines import Batches, InFiles
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, QueryveilWarning
 from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog
@@ -297,7 +299,7 @@ class Release:
         text = ""
         try:
             text = place.read(MANIFEST).decode("utf-8", "replace")
-            manifest = Manifest.model_validate_json(text)
+            manifest = _read_manifest(text)
         except OSError:
             raise QueryveilError(
                 f"There is no release in {place}: it has no readable {MANIFEST}; give the directory that "
@@ -305,10 +307,10 @@ class Release:
             ) from None
         except ValidationError as error:
             version = _version_of(text)
-            if version != FORMAT_VERSION:
+            if version not in (1, FORMAT_VERSION):
                 raise QueryveilError(
-                    f"The release {place} has format version {version}, this queryveil reads version {FORMAT_VERSION}; "
-                    "use the version of queryveil that made it."
+                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
+                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
                 ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
@@ -568,6 +570,20 @@ def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, pla
     manifest = manifest.model_copy(update={"files": stage.sha256()})
     stage.write(MANIFEST, (manifest.model_dump_json(indent=2) + "\n").encode())
     place.take(stage)
+
+
+def _read_manifest(text: str) -> Manifest:
+    """A manifest of this version, or of version 0.1 in the words of this one."""
+    if _version_of(text) != 1:
+        return Manifest.model_validate_json(text)
+    manifest = Manifest.model_validate(read_manifest(json.loads(text)))
+    warnings.warn(
+        "This release was made by version 0.1: it is checked for what it promised then, its limits are stated as today,"
+        " and its report.md is not compared.",
+        QueryveilWarning,
+        stacklevel=3,
+    )
+    return manifest
 
 
 def _version_of(text: str) -> object:

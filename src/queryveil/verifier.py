@@ -37,7 +37,7 @@ from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
 from queryveil.log import QueryLog
-from queryveil.manifest import NOT_TOLD, Manifest
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
@@ -91,7 +91,9 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
 def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     claims = check_claims(release, log)
-    told = [] if release.folder is None else [_report_right(release, release.folder, claims)]
+    # The report of an earlier format is in the words of its version, which nobody can repeat.
+    compared = release.folder is not None and release.manifest.format_version == FORMAT_VERSION
+    told = [_report_right(release, release.folder, claims)] if compared and release.folder is not None else []
     return (
         _promises_kept(release, log),
         _limits_told(release),
