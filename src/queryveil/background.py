@@ -19,7 +19,7 @@ attacker may know more or compare better.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,6 +126,25 @@ class Truth:
     user: Longs
 
 
+Unknown = tuple[Longs, Longs]
+"""Released texts that the attacker did not know: the pair of the truth that each stands in, and person and text as one
+number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What an attacker compares."""
+
+    known: Bags
+    """What they know of each person."""
+    records: Bags
+    """What each record has."""
+    items: int
+    """How many items there are."""
+    passed: Truth
+    """People who are passed over for a record."""
+
+
 @dataclass(frozen=True, eq=False)
 class Learned:
     """What the better attacker found."""
@@ -136,6 +155,10 @@ class Learned:
     """Unknown texts of each person that are attributed to them."""
     texts: Longs
     """Unknown texts of each person."""
+    right: Floats
+    """The probability that an unknown text is attributed rightly, for each place where it stands."""
+    sure: Floats
+    """How sure the attacker is of each of these."""
 
     @property
     def share(self) -> float:
@@ -143,25 +166,21 @@ class Learned:
         return float(self.hits.sum() / max(int(self.texts.sum()), 1))
 
 
-def learn(
-    known: Bags, records: Bags, truth: Truth, unknown: tuple[Longs, Longs], items: tuple[Bags, Bags, int]
-) -> Learned:
+NOBODY = Truth(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def learn(compared: Compared, truth: Truth, unknown: Unknown) -> Learned:
     """Link records to people in both ways, and keep the better one.
 
     Args:
-        known: What the attacker knows of each person.
-        records: What each record has.
+        compared: What is compared.
         truth: Who is behind which record.
-        unknown: The texts to learn, as `unknown_texts` finds them.
-        items: What is compared in the place of the two bags, and how many items there are.
+        unknown: The texts to learn.
     """
-    people = len(known.start) - 1
-    ways = (_by_cosine, _rare_first)
-    found = [_learned(credit, people, unknown) for credit in (_credits(*items, truth, way(*items)) for way in ways)]
-    return max(found, key=lambda one: one.share)
+    return max((_learned(compared, truth, unknown, way) for way in _WAYS), key=lambda found: found.share)
 
 
-def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> tuple[Longs, Longs]:
+def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> Unknown:
     """Released texts of people that the attacker did not know.
 
     Args:
@@ -169,9 +188,6 @@ def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> tup
         issued: What each person issued.
         records: What each record has.
         truth: Who is behind which record.
-
-    Returns:
-        The pair of the truth that each text stands in, and person and text as one number.
     """
     size = np.diff(records.start)[truth.record]
     pair = np.repeat(np.arange(len(size)), size)
@@ -260,31 +276,27 @@ def measure_linkage(
         )
     user = np.searchsorted(users, events["user_id"].to_numpy())
     order = np.argsort(user, kind="stable")
-    user = user[order]
-    draw = keyed(key, events["event_id"].to_numpy().astype(np.uint64))[order]
-    chosen = half(user, draw)
+    draw = keyed(key, events["event_id"].to_numpy().astype(np.uint64))
     ids, query = np.unique(
-        np.concatenate([events["query_id"].to_numpy()[order], released["query_id"].to_numpy()]), return_inverse=True
+        np.concatenate([events["query_id"].to_numpy(), released["query_id"].to_numpy()]), return_inverse=True
     )
-    record_ids = np.unique(pairs["record"].to_numpy())
+    known, issued = histories(user[order], query[: len(user)][order], half(user[order], draw[order]), len(users))
+    record_ids, record = np.unique(pairs["record"].to_numpy(), return_inverse=True)
     records = Bags.of(
         np.searchsorted(record_ids, released["record"].to_numpy()),
         query[len(user) :],
         released["n"].to_numpy(),
         len(record_ids),
     )
-    one = np.ones(len(user), np.int64)
-    known = Bags.of(user[chosen], query[: len(user)][chosen], one[chosen], len(users))
-    issued = Bags.of(user, query[: len(user)], one, len(users))
-    who = Truth(
-        np.searchsorted(record_ids, pairs["record"].to_numpy()), np.searchsorted(users, pairs["user_id"].to_numpy())
-    )
+    who = Truth(record, np.searchsorted(users, pairs["user_id"].to_numpy()))
     unknown = unknown_texts(known, issued, records, who)
     if not len(unknown[0]):
         return None
     words, n_words = _words(log, ids)
-    items = known.with_words(words, len(ids)), records.with_words(words, len(ids)), len(ids) + n_words
-    found = learn(known, records, who, unknown, items)
+    compared = Compared(
+        known.with_words(words, len(ids)), records.with_words(words, len(ids)), len(ids) + n_words, NOBODY
+    )
+    found = learn(compared, who, unknown)
     low, high = interval(found.hits, found.texts, seed)
     return Linkage(
         link=column,
@@ -297,6 +309,19 @@ def measure_linkage(
         high=high,
         baseline=1 / len(users),
     )
+
+
+def histories(user: Longs, query: Longs, chosen: NDArray[np.bool_], users: int) -> tuple[Bags, Bags]:
+    """What the attacker knows of each person, and what each person issued.
+
+    Args:
+        user: The person of every event.
+        query: Its query.
+        chosen: Whether the attacker knows it.
+        users: How many people there are.
+    """
+    one = np.ones(len(user), np.int64)
+    return Bags.of(user[chosen], query[chosen], one[chosen], users), Bags.of(user, query, one, users)
 
 
 @contextmanager
@@ -357,41 +382,52 @@ def _rare_first(known: Bags, records: Bags, items: int) -> Weights:
     return np.ones(len(known.item)), 1 / holders[records.item]
 
 
-def _credits(known: Bags, records: Bags, items: int, truth: Truth, weights: Weights) -> Floats:
-    """The probability that each pair of the truth is found."""
+Way = Callable[[Bags, Bags, int], Weights]
+_WAYS: tuple[Way, ...] = (_by_cosine, _rare_first)
+
+
+def credits_of(compared: Compared, truth: Truth, way: Way) -> tuple[Floats, Floats]:
+    """The probability that each pair of the truth is found, and how sure the attacker is of each record."""
     from queryveil.kernels.background import credits
 
+    known, records = compared.known, compared.records
+    mine, its = way(known, records, compared.items)
     order = np.argsort(known.item, kind="stable")
     turned = (
-        np.searchsorted(known.item[order], np.arange(items + 1)).astype(np.int64),
+        np.searchsorted(known.item[order], np.arange(compared.items + 1)).astype(np.int64),
         known.bag[order].astype(np.int32),
-        weights[0][order],
+        mine[order],
     )
-    n, people = len(records.start) - 1, len(known.start) - 1
-    first = np.searchsorted(truth.record, np.arange(n + 1)).astype(np.int64)
-    user = truth.user.astype(np.int32)
+    n = len(records.start) - 1
 
-    def part(at: int) -> Floats:
+    def part(at: int) -> tuple[Floats, Floats]:
         end = min(at + _CHUNK, n)
-        return credits(
-            records.start[at : end + 1],
-            records.item,
-            weights[1],
-            turned,
-            first[at : end + 1] - first[at],
-            user[first[at] : first[end]],
-            people,
-        )
+        passed, claim = _slice(compared.passed, at, end), _slice(truth, at, end)
+        return credits(records.start[at : end + 1], records.item, its, turned, passed, claim, len(known.start) - 1)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.concatenate([np.empty(0), *pool.map(part, range(0, n, _CHUNK))])
+        found = list(pool.map(part, range(0, n, _CHUNK)))
+    return np.concatenate([one for one, _ in found]), np.concatenate([sure for _, sure in found])
 
 
-def _learned(credit: Floats, people: int, unknown: tuple[Longs, Longs]) -> Learned:
+def _slice(pairs: Truth, begin: int, end: int) -> tuple[Longs, Ints]:
+    """The people of some records: where those of each start, and the people."""
+    first = np.searchsorted(pairs.record, np.arange(begin, end + 1)).astype(np.int64)
+    return first - first[0], pairs.user[first[0] : first[-1]].astype(np.int32)
+
+
+def _learned(compared: Compared, truth: Truth, unknown: Unknown, way: Way) -> Learned:
+    credit, sure = credits_of(compared, truth, way)
+    people = len(compared.known.start) - 1
     pair, key = unknown
     text, place = np.unique(key, return_inverse=True)
     best = np.zeros(len(text))
     # A text that stands in several records of a person is learned from any of them.
     np.maximum.at(best, place, credit[pair])
-    hits = np.bincount(text >> 32, weights=best, minlength=people).astype(np.float64)
-    return Learned(credit, hits, np.bincount(text >> 32, minlength=people))
+    return Learned(
+        credit=credit,
+        hits=np.bincount(text >> 32, weights=best, minlength=people).astype(np.float64),
+        texts=np.bincount(text >> 32, minlength=people),
+        right=credit[pair],
+        sure=sure[truth.record[pair]],
+    )
