@@ -314,7 +314,7 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
 def _cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
     """The log without the queries that Korolova's method does not release; the noise is not seeded."""
     epsilon, delta = KOROLOVA
-    public = Zealous(d=d, epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
+    public = Zealous(d=d, keep="first", epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
     texts = pa.chunked_array([batch["query"] for batch in public.batches()], pa.string())
     log.engine.read("public texts", pa.table({"query": texts}))
     release = Release.of_events(

@@ -246,15 +246,15 @@ def _private(manifest: Manifest) -> Claim:
     return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
 
 
-_ZEALOUS = {"d", "which", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
-_DP_SET = {"epsilon", "delta", "d", "which", "rounds", "ngrams", "counts"}
+_ZEALOUS = {"d", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
+_DP_SET = {"epsilon", "delta", "d", "keep", "rounds", "ngrams", "counts"}
 
 
 def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     """Whether the steps of a claim count what the parameters ask for."""
     if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
         return False
-    if given["which"] not in ("first", "random", "frequent"):
+    if given["keep"] not in ("first", "random", "frequent"):
         return False
     kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
