@@ -173,6 +173,48 @@ def test_options_of_rules_reach_the_method(run, log, tmp_path):
     assert found["metadata"] == ["device", "country"]
 
 
+def test_an_option_switches_off_what_a_recipe_sets(run, log, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('method = "rules"\n[parameters]\nmax_terms = 1\nmin_query_users = 2\n')
+    words = ("anonymize", log, "--recipe", recipe, "--json", "-o")
+    code, out, _ = run(*words, tmp_path / "a", "--no-max-terms")
+    assert code == 0
+    found = json.loads(out)["parameters"]
+    assert (found["max_terms"], found["min_query_users"]) == (None, 2)
+    _, out, _ = run(*words, tmp_path / "b")
+    assert json.loads(out)["parameters"]["max_terms"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("equality", "--no-k"), "--no-k cannot be: equality needs its k."),
+        (
+            ("rules", "--max-terms", "3", "--no-max-terms"),
+            "--max-terms and --no-max-terms contradict each other; leave one of them out.",
+        ),
+        (("rules", "--no-max-terms"), "Rules needs at least one rule"),
+        (
+            ("zealous", "--no-epsilon"),
+            "--no-epsilon has no effect, because zealous then sets epsilon to 1.0 itself; leave it out.",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_switched_off_is_said_in_a_sentence(run, log, tmp_path, words, sentence):
+    code, _, err = run("anonymize", log, "--method", *words, "-o", tmp_path / "r")
+    assert code == 2
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_help_says_how_a_parameter_is_switched_off(run):
+    _, out, _ = run("anonymize", "--method", "rules", "--help")
+    assert "To switch off what a recipe sets: --no-min-query-users, " in " ".join(out.split())
+    assert "--no-min-metadata-users" in out
+    assert "--no-time" not in out  # what cannot be off
+
+
 def test_the_help_of_anonymize_names_methods_and_recipes(run):
     _, out, _ = run("anonymize", "--help")
     assert "equality" in out
