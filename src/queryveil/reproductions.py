@@ -29,6 +29,7 @@ from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Part
 from queryveil.methods.generalization import Loss, Transactions, loss_of
 from queryveil.methods.interests import interests_of
 from queryveil.methods.microaggregation import Microaggregation, Searches
+from queryveil.methods.poblete import has_addresses
 from queryveil.release import Release
 
 KS = (2, 3, 4, 5)
@@ -263,8 +264,8 @@ def _batet2013(run: Run) -> list[Figure]:
 
 
 def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:
-    """Figures 2 and 3 for Poblete et al. 2008, against Kp; none of a log without clicks."""
-    if not run.log.has_clicks:
+    """Figures 2 and 3 for Poblete et al. 2008, against Kp; none of a log without clicked addresses."""
+    if not has_addresses(run.log):
         return []
     rows = []
     for sites in BATET_SITES:
