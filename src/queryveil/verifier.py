@@ -226,7 +226,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         claims.append(TimesRounded(unit=given["time"]))
     if given["min_metadata_users"] is not None:
         known = [name for name in given["metadata"] if name in log.facts.extras]
-        claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
+        if known:  # without such a column there is nothing to promise, and no such column may be in the table
+            claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
     return claims
 
 
