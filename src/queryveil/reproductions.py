@@ -55,7 +55,7 @@ class Figure:
     Attributes:
         name: Such as `figure-3`.
         title: What it shows.
-        rows: The values, a row each.
+        rows: The values, a row each; None where nothing could be measured.
         x: The column along the axis.
         y: The column that is drawn.
         colour: The column that tells lines apart.
@@ -147,7 +147,13 @@ def reproduce(
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
     run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell or (lambda what: None))
-    return PAPERS[paper](run)
+    return [_measured(figure) for figure in PAPERS[paper](run)]
+
+
+def _measured(figure: Figure) -> Figure:
+    """A figure with None in the place of what is not a number."""
+    rows = ({k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in figure.rows)
+    return replace(figure, rows=tuple(rows))
 
 
 def _erola2011(run: Run) -> list[Figure]:

@@ -4,7 +4,6 @@ The options of a method come from its own declaration, so they depend on the met
 """
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -165,7 +164,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
 
     manifest = release.manifest
     if as_json:
-        typer.echo(json.dumps({"release": target, **manifest.model_dump(mode="json")}, indent=2))
+        typer.echo(options.json_text({"release": target, **manifest.model_dump(mode="json")}))
         return
     head = ("queries of", "distinct", "kept", "events", "kept")
     found = band_rows(manifest)
