@@ -9,7 +9,7 @@ from queryveil.bands import Band
 from queryveil.claims import AnyClaim
 from queryveil.log import Scrub
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Counts(BaseModel):
@@ -19,9 +19,11 @@ class Counts(BaseModel):
     rows: int
     events: int
     users: int | None
-    """None where users are not told apart."""
+    """None where no user ids are released."""
     queries: int
     clicks: int
+    sessions: int | None = None
+    """None where no session ids are released."""
 
 
 NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
-from queryveil.manifest import Manifest
+from queryveil.manifest import Counts, Manifest
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
 
@@ -45,7 +45,7 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         if name == "queries" and _hashed(manifest):
             rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
         elif after is None:
-            rows.append((label, f"{before:,}", "not told apart", "-"))
+            rows.append((label, f"{before:,}", _linked(manifest.counts), "-"))
         elif records is not None and name == "events":
             # Queries of a record stand under each of its users, or once for all of them: neither is a share.
             rows.append((label, f"{before:,}", f"{after:,}", "-"))
@@ -60,7 +60,7 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """Of generalized items there is no share of queries."""
     before, after = manifest.input_counts, manifest.counts
     users = (
-        ("not told apart", "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+        (_linked(after), "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
     )
     return [
         ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
@@ -68,6 +68,11 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         ("users", f"{before.users:,}", *users),
         ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
     ]
+
+
+def _linked(counts: Counts) -> str:
+    """What stands in the place of users where no user ids are released."""
+    return "no user ids released" if counts.sessions is None else f"{counts.sessions:,} sessions, no user ids"
 
 
 def is_private(manifest: Manifest) -> bool:
