@@ -82,6 +82,16 @@ Sensitive = Annotated[
     ),
 ]
 
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="Exit with 1 unless this policy is met: a TOML file, or 'default' for the one that comes with queryveil.",
+        show_default=False,
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
