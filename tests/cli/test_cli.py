@@ -59,7 +59,7 @@ def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
     code, out, _ = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--json")
     assert code == 0
     assert json.loads(out)["counts"]["queries"] == 2
-    assert json.loads(out)["parameters"] == {"k": 2, "users": "fresh"}
+    assert json.loads(out)["parameters"] == {"k": 2, "link": "user"}
 
 
 def test_concepts_are_listed_heaviest_first(run, tmp_path):

@@ -65,10 +65,10 @@ LOGS = st.lists(
 ).filter(lambda rows: any(url for *_, url in rows))
 
 
-@given(LOGS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["fresh", "drop"]))
-def test_the_four_steps_are_the_literal_ones_and_the_verifier_agrees(rows, k, sites, users):
+@given(LOGS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["none", "user"]))
+def test_the_four_steps_are_the_literal_ones_and_the_verifier_agrees(rows, k, sites, link):
     log = read(rows)
-    method = qv.Poblete(k=k, sites=sites, users=users)
+    method = qv.Poblete(k=k, sites=sites, link=link)
     release = method.anonymize(log, seed=1)
     assert {row["query"] for row in rows_of(release)} == expected(log, rows, k, sites)
     assert release.manifest.counts.clicks == 0
