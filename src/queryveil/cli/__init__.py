@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad inpu
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType
 
@@ -30,7 +31,7 @@ from queryveil.cli import (
     synth,
     verify,
 )
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, QueryveilWarning
 
 
 def build(words: list[str]) -> typer.Typer:
@@ -103,6 +104,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
     words = sys.argv[1:] or _completed_words()
+    warnings.showwarning = _warn
     try:
         build(words)()
     except QueryveilError as error:
@@ -124,6 +126,12 @@ def main() -> None:
         _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
     finally:
         options.opened.close()
+
+
+def _warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+    """Show warnings of queryveil as a sentence; those of other packages are no business of the user."""
+    if issubclass(category, QueryveilWarning):
+        print(f"Warning: {message}", file=sys.stderr)
 
 
 _stopped: list[int] = []

@@ -21,7 +21,8 @@ from queryveil.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.graph_tables import Wanted, find_affine
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
 from queryveil.sharing import shared
@@ -30,7 +31,7 @@ MOST_SHOWN = 10
 """How many affine queries or concepts `explain` names."""
 
 
-class Affinity(Method):
+class Affinity(LinkedMethod):
     """Release a query when k users stand behind it and the released queries affine to it (Carpineto and Romano 2015).
 
     Queries are compared by the concepts they hold, runs of one to three words that many users type, and by their other
@@ -69,9 +70,6 @@ class Affinity(Method):
         ge=0,
         description="of the users behind a query, so many at most may be new accounts, whose whole history is one or "
         "two distinct queries; against accounts made up to protect it (clicks count all users)",
-    )
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
     )
 
     @model_validator(mode="after")
@@ -120,7 +118,7 @@ class Affinity(Method):
             max_new_users=self.max_new_users,
         )
         chosen = "SELECT query_id FROM affine"
-        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, users=self.users, notes=notes)
+        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, notes=notes)
         log.engine.drop("affine")
         return release
 

@@ -32,8 +32,9 @@ from queryveil.claims import (
 from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
-from queryveil.methods.queries import check_k, click_claims, clicks_of
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.queries import check_k, click_claims, clicks_of, link_claims
 from queryveil.release import Release
 from queryveil.text import normal_form, words
 
@@ -74,7 +75,7 @@ def _forbidden(name: str, look: Callable[[pa.Array], pa.Array]) -> _TextRule:
     )
 
 
-class Rules(Method):
+class Rules(LinkedMethod):
     """Release what passes every rule that is set; without a rule nothing is released."""
 
     name: ClassVar[str] = "rules"
@@ -103,9 +104,6 @@ class Rules(Method):
         ("country", "device", "language"),
         description="the metadata columns of min_metadata_users, most important first: the last is merged first",
     )
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
-    )
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
@@ -120,7 +118,9 @@ class Rules(Method):
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release what passes every rule."""
-        for name in ("min_query_users", "min_row_users", "min_term_users", "min_metadata_users"):
+        metadata = self._metadata(log)
+        limits = ("min_query_users", "min_row_users", "min_term_users", *(["min_metadata_users"] if metadata else []))
+        for name in limits:
             if getattr(self, name) is not None:
                 check_k(self, name, getattr(self, name), log)
         if self.time != "drop" and not log.has_times:
@@ -128,7 +128,6 @@ class Rules(Method):
         engine = log.engine
         self._choose(log)
         row_metadata = self._row_metadata(log)
-        metadata = self._metadata(log)
         engine.materialize(self._rows(row_metadata), "kept_rows")
         if metadata:
             engine.read("merged", self._merged(log, metadata))
@@ -142,8 +141,9 @@ class Rules(Method):
             claims=self._claims(log, row_metadata, metadata),
             limits=self.limits,
             seed=seed,
-            users=self.users,
+            linking=self.linking,
             carried=carried,
+            notes=self._unseen(metadata),
         )
         engine.drop("released_queries", "kept_rows", *(["merged"] if metadata else []))
         return release
@@ -272,12 +272,16 @@ class Rules(Method):
             raise QueryveilError(
                 f"A metadata column cannot be called '{taken}', which a release has already; rename it."
             )
-        if not found:
-            raise QueryveilError(
-                f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
-                f"{', '.join(log.facts.extras) or 'no extra column'}; name others with --metadata."
-            )
         return found
+
+    def _unseen(self, metadata: Sequence[str]) -> list[str]:
+        """What the rule about metadata had nothing to look at in the log, in a sentence."""
+        missing = [name for name in self.metadata if name not in metadata]
+        if self.min_metadata_users is None or not missing:
+            return []
+        what = "had nothing to look at" if not metadata else f"looked at {', '.join(metadata)} alone"
+        columns = f"no column {missing[0]}" if len(missing) == 1 else f"none of the columns {', '.join(missing)}"
+        return [f"The rule min_metadata_users {what}: the log has {columns}."]
 
     def _rows(self, row_metadata: Sequence[str]) -> str:
         """SQL of the rows that may be released: event_id, rank, url_id."""
@@ -386,7 +390,7 @@ class Rules(Method):
             claims.append(TimesRounded(unit=self.time))
         if metadata and self.min_metadata_users is not None:
             claims.append(CombinationUsers(users=self.min_metadata_users, columns=tuple(metadata)))
-        return claims
+        return claims + link_claims(self.linking, whole=self.min_row_users is None)
 
 
 def merge_until(
