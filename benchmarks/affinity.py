@@ -19,7 +19,7 @@ USERS_OF_VECTORS = 26_000
 
 
 def make_vectors() -> None:
-    """Distinct concept vectors of a synthetic log of 1.5 M rows, and their weights."""
+    """Distinct vectors of a synthetic log of 1.5 M rows, and their weights."""
     import queryveil as qv
     from queryveil.methods.affinity import Candidates
 
@@ -28,7 +28,7 @@ def make_vectors() -> None:
 
 
 def _some_sets(number: str) -> Any:
-    """As many of the vectors, drawn by lot but always the same; still the lightest first."""
+    """As many of the vectors, drawn at random but always the same; still the lightest first."""
     from queryveil.kernels.heavy import Sets
 
     sets = Sets(**np.load(DATA / "vectors.npz"))
@@ -226,7 +226,16 @@ def whole_queryveil(path: str, theta: str) -> None:
     kept[candidates.chosen] = core[candidates.vertices.of_query[candidates.chosen]]
     told = {"rows": log.facts.rows, "events": len(log.events), "queries": log.n_queries, "released": int(kept.sum())}
     told |= {"equality": int((log.users_per_query >= K).sum()), "vertices": len(candidates.vertices)}
-    print(json.dumps({**told, "concepts": len(candidates.concepts), "parts": parts}))
+    print(
+        json.dumps(
+            {
+                **told,
+                "concepts": int(candidates.concepts.key.sum()),
+                "words": int((~candidates.concepts.key).sum()),
+                "parts": parts,
+            }
+        )
+    )
 
 
 def release_queryveil(path: str, theta: str) -> None:
@@ -255,9 +264,10 @@ def protection(path: str) -> None:
     print(json.dumps({"queries": log.n_queries, "events": len(log.events), "found": found}))
 
 
-PROTECTIONS: tuple[dict[str, int], ...] = (
+PROTECTIONS: tuple[dict[str, Any], ...] = (
     {},
-    {"min_term_users": 6},
+    {"min_term_users": 2},
+    {"min_term_users": 2, "vectors": "concepts"},
     {"min_term_users": 20},
     {"min_query_users": 2},
     {"min_query_users": 3},
