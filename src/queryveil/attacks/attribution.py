@@ -66,6 +66,7 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
         groups: Most shared records to try; of more, a random sample. Of a long record, 400 queries are drawn.
     """
     seen = view(release, log)
+    seen.owners("attribution")
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
     right, sure, chance, permuted, size = [], [], [], [], []
     for group in _groups(seen, seed, groups, rng):
@@ -118,6 +119,7 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
         groups: Most shared records to try, with one random member of each; of more, a random sample.
     """
     seen = view(release, log)
+    seen.owners("attribution")
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
     right, sure, chance, strangers, size = [], [], [], [], []
     before: Ints | None = None
