@@ -181,6 +181,7 @@ class Learned:
         return float(self.hits.sum() / max(int(self.texts.sum()), 1))
 
 
+_NO_WORDS = np.empty(0, np.int32)
 NOBODY = Truth(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -271,7 +272,13 @@ def half(user: Longs, draw: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def measure_linkage(
-    log: QueryLog, rows: str, truth: str, *, column: Literal["user", "session"], seed: int
+    log: QueryLog,
+    rows: str,
+    truth: str,
+    *,
+    column: Literal["user", "session"],
+    seed: int,
+    issued: str | None = None,
 ) -> Linkage | None:
     """How far half of what people searched for leads in a release of queries under pseudonyms.
 
@@ -285,6 +292,8 @@ def measure_linkage(
         truth: The table of user_id and "user".
         column: What a released id stands for.
         seed: Random seed.
+        issued: SQL of event_id, user_id and query_id, where items or tokens with ids of their own are released in the
+            place of queries. The attacker then knows the items of their half, and there are no words to compare.
 
     Returns:
         What was measured; None if fewer than two people are released, or none of their released texts is unknown.
@@ -296,7 +305,8 @@ def measure_linkage(
         return None
     with _tables(log, {"background users": pa.table({"user_id": pa.array(users, log.id_type)})}):
         events = log.engine.table(
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM"
+            f" {'events' if issued is None else f'({issued})'} AS e"
             ' JOIN "background users" b ON b.user_id = e.user_id ORDER BY event_id'
         )
         pairs = log.engine.table(
@@ -315,7 +325,7 @@ def measure_linkage(
     ids, query = np.unique(
         np.concatenate([events["query_id"].to_numpy(), released["query_id"].to_numpy()]), return_inverse=True
     )
-    known, issued = histories(user[order], query[: len(user)][order], half(user[order], draw[order]), len(users))
+    known, all_of_them = histories(user[order], query[: len(user)][order], half(user[order], draw[order]), len(users))
     record_ids, record = np.unique(pairs["record"].to_numpy(), return_inverse=True)
     records = Bags.of(
         np.searchsorted(record_ids, released["record"].to_numpy()),
@@ -324,10 +334,10 @@ def measure_linkage(
         len(record_ids),
     )
     who = Truth(record, np.searchsorted(users, pairs["user_id"].to_numpy()))
-    unknown = unknown_texts(known, issued, records, who)
+    unknown = unknown_texts(known, all_of_them, records, who)
     if not len(unknown[0]):
         return None
-    words, n_words = _words(log, ids)
+    words, n_words = _words(log, ids) if issued is None else ((np.zeros(len(ids) + 1, np.int64), _NO_WORDS), 0)
     compared = Compared(
         known.with_words(words, len(ids)), records.with_words(words, len(ids)), len(ids) + n_words, NOBODY
     )

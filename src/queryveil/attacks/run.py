@@ -1,6 +1,6 @@
 """All attacks on a release, and what they say together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -93,6 +93,7 @@ def attack(
     read: Callable[[pa.Table], LocalLog] | None = None,
     knowledge: str | None = None,
     progress: Callable[[str], None] | None = None,
+    only: Collection[str] | None = None,
 ) -> Findings:
     """Try every attack on a release.
 
@@ -110,6 +111,7 @@ def attack(
             planted and no older half of a history is tried.
         knowledge: Where the taxonomy lies that the release was made with, to run its method again.
         progress: Called with the name of each attack as it begins.
+        only: The names of the attacks to try; by default all.
     """
     check_known(known)
     wanted = (1,) if known == "half" else tuple(dict.fromkeys(m))
@@ -145,6 +147,8 @@ def attack(
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     for name, question, run in todo:
+        if only is not None and name not in only:
+            continue
         if progress is not None:
             progress(name)
         try:

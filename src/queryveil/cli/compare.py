@@ -1,6 +1,5 @@
 """queryveil compare: all methods on one log."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -103,7 +102,7 @@ def compare(
             "frontiers": [asdict(frontier) for frontier in found.frontiers],
             "recommendations": [asdict(one) for one in found.recommendations],
         }
-        typer.echo(json.dumps(said, indent=2))
+        typer.echo(options.json_text(said))
         return
     options.tables(
         *_parts(found),
