@@ -14,7 +14,7 @@ import queryveil as qv
 from queryveil import comparison
 from queryveil.bands import Band
 from queryveil.comparison import Cell, Comparison, Row, compare, grid, recommend
-from queryveil.comparison.results import CLUSTERS, PROFILES
+from queryveil.evaluation import CLUSTERS, PROFILES
 from queryveil.knowledge.directory import build_directory
 from queryveil.manifest import Counts
 from queryveil.methods import METHODS

@@ -7,7 +7,7 @@ from queryveil.limits import LIMITS
 LINKED = ("equality", "affinity", "rules", "poblete", "wngen", "hash")
 _PRIVATE = ("zealous", "dp-set")
 _LINKS = {"fresh": "user", "drop": "none"}
-_RENAMED = {"affinity": {"min_users": "concept_min_users"}, **dict.fromkeys(_PRIVATE, {"which": "keep"})}
+_RENAMED = {"affinity": {"min_users": "concept_min_users"}, **{name: {"which": "keep"} for name in _PRIVATE}}
 
 _DEFAULTS = {
     "link": (

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from queryveil import __version__
+from queryveil.background import Linkage
 from queryveil.bands import Band
 from queryveil.claims import AnyClaim
 from queryveil.log import Scrub
@@ -46,6 +47,9 @@ class Manifest(BaseModel):
     """What the method did on this log that a reader should know."""
     scrub: Scrub | None = None
     """How the log was scrubbed before the method saw it, and what was found."""
+    linkage: Linkage | None = None
+    """How far background knowledge leads in the release, as its maker measured it; None where nothing is linked, or
+    nothing could be measured."""
     input_fingerprint: str
     input_counts: Counts
     counts: Counts

@@ -9,16 +9,17 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, NotRequired, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 from pydantic import ValidationError
 
+from queryveil.background import Linkage, measure_linkage
 from queryveil.bands import Band, bands
-from queryveil.claims import Claim, DifferentialPrivacy, Verdict
+from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents, Verdict
 from queryveil.draws import drawn
 from queryveil.earlier import read_manifest
 from queryveil.engines import Batches, InFiles
@@ -28,7 +29,7 @@ from queryveil.formats import writers
 from queryveil.log import QueryLog
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
 from queryveil.sessions import USERS, Linking, check_linking, make_sessions
-from queryveil.summary import markdown
+from queryveil.summary import linkage_sentence, markdown
 
 MANIFEST, REPORT = "manifest.json", "report.md"
 
@@ -69,6 +70,8 @@ class Release:
     log: QueryLog | None = None
     folder: Folder | None = None
     fresh_users: str | None = field(default=None, repr=False)
+    measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
+    """Measures how far background knowledge leads, where events are linked."""
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -131,7 +134,9 @@ class Release:
                 f' JOIN "{made.fresh}" f ON f.user_id = h.holder',
                 fresh,
             )
-        release = cls(manifest, schema, log.texts(made.rows, schema), log=log, fresh_users=fresh)
+        measured = _linkage(log, made.rows, fresh, linking, said)
+        texts = log.texts(made.rows, schema)
+        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured)
         weakref.finalize(release, log.engine.drop, *made.tables, *([fresh] if fresh is not None else []))
         return release
 
@@ -185,7 +190,8 @@ class Release:
                 arrays = [found[field.name].cast(field.type) for field in schema]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh)
+        measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
         weakref.finalize(release, log.engine.drop, *made.tables)
         return release
 
@@ -281,7 +287,9 @@ class Release:
             ),
             bands(log.frequencies()),
         )
-        release = cls(manifest, schema, log.texts(made.rows, schema, published), log=log, fresh_users=made.fresh)
+        measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
+        batches = log.texts(made.rows, schema, published)
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
         weakref.finalize(release, engine.drop, *made.tables, published)
         return release
 
@@ -328,6 +336,11 @@ class Release:
             raise QueryveilError(f"The column '{wrong}' of {place}/{table} is of the wrong type.")
         return cls(manifest, schema, batches, folder=place)
 
+    @cached_property
+    def linkage(self) -> Linkage | None:
+        """How far background knowledge leads where users or sessions are linked; None if that was not measured."""
+        return self.manifest.linkage if self.measured is None else self.measured()
+
     def save(
         self,
         path: str | Path,
@@ -337,6 +350,9 @@ class Release:
         allow_empty: bool = False,
     ) -> tuple[Verdict, ...]:
         """Check every claim, then write the release as a new directory.
+
+        Where users or sessions are linked, it is measured first how many of them an attacker with half of their history
+        finds again, and a `QueryveilWarning` says so.
 
         Args:
             path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
@@ -361,13 +377,16 @@ class Release:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
             )
+        if self.linkage is not None:
+            warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
         stage = None
         try:
             stage = place.stage()
             table = f"log{writers.SUFFIXES[format]}"
             schema = writers.schema_in(format, self.schema)
             self.log.write(stage, table, format, self.schema, self.batches)
-            manifest = self.manifest.model_copy(update={"table": table, "columns": tuple(schema.names)})
+            written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
+            manifest = self.manifest.model_copy(update=written)
             verdicts = _checked(Release(manifest, *_open_table(stage, table)), self.log)
             _publish(manifest, verdicts, stage, place)
         except OSError as error:
@@ -576,7 +595,10 @@ def _read_manifest(text: str) -> Manifest:
     """A manifest of this version, or of version 0.1 in the words of this one."""
     if _version_of(text) != 1:
         return Manifest.model_validate_json(text)
-    manifest = Manifest.model_validate(read_manifest(json.loads(text)))
+    try:
+        manifest = Manifest.model_validate(read_manifest(json.loads(text)))
+    except (AttributeError, TypeError):  # lists and tables are not where they should be
+        raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
     warnings.warn(
         "This release was made by version 0.1: it is checked for what it promised then, its limits are stated as today,"
         " and its report.md is not compared.",
@@ -675,6 +697,37 @@ def _number_owners(log: QueryLog, draws: Callable[[str], bytes], linking: Linkin
         joined = f' JOIN "kept sessions" s ON s.event_id = k.event_id JOIN "{name}" f ON f.session = s.session'
     engine.drop("members")
     return joined
+
+
+def _linkage(
+    log: QueryLog, rows: str, fresh: str | None, linking: Linking, said: Said, *, own: bool = False
+) -> Callable[[], Linkage | None] | None:
+    """Measures linkage when it is asked for; None where events are not linked, or records are shared by several users.
+
+    Args:
+        log: The log.
+        rows: The released rows.
+        fresh: The released ids.
+        linking: What they stand for.
+        said: What the method says of the release.
+        own: Whether what is released has ids of its own in the place of queries, one for each event.
+    """
+    linked = any(isinstance(claim, LinkedEvents | HashedWords) for claim in said["claims"])
+    if fresh is None or linking.by == "none" or not linked:
+        return None
+    column: Literal["user", "session"] = linking.by
+    return partial(
+        measure_linkage,
+        log,
+        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',
+        fresh,
+        column=column,
+        seed=said["seed"],
+        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'
+        " JOIN events e ON e.event_id = r.event_id"
+        if own
+        else None,
+    )
 
 
 def _id_column(linking: Linking) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.measures import information_loss, user_clusters
-from queryveil.measures.loss import _average_linkage, _cut, best_count, partition_distance
+from queryveil.measures.loss import _cut, best_count, merges, partition_distance
 from tests.methods.test_microaggregation import WORDS, knowledge, read
 from tests.oracles import clusters as oracle
 
@@ -19,7 +19,7 @@ __all__ = ["knowledge"]  # a fixture
 def test_clusters_are_those_of_the_literal_algorithm(n, seed):
     points = np.random.default_rng(seed).random((n, 2))
     far = np.linalg.norm(points[:, None] - points[None], axis=2)
-    tree = _average_linkage(far)
+    tree = merges(far, "average")
     indices = {}
     for count in range(2, n):
         expected = oracle.average_linkage(far.tolist(), count)

@@ -274,7 +274,7 @@ def test_where_users_are_not_told_apart_none_are_said_to_be_lost():
     for method in (qv.Equality(k=2, users="drop"), qv.DpSet(epsilon=50.0, delta=0.1)):
         assert retention(method.anonymize(log), log).users is None
         one = measured(method, log)["users"]
-        assert (one.value, one.why) == (None, "users are not told apart")
+        assert (one.value, one.why) == (None, "no user ids released")
     assert measured(qv.Equality(k=2), log)["users"].value == 1
     assert measured(qv.Odp(k=2, compact=True), log)["users"].value == 1
 

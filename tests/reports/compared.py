@@ -6,7 +6,7 @@ import numpy as np
 
 from queryveil.bands import Band
 from queryveil.comparison import Cell, Comparison, Row
-from queryveil.comparison.results import PROFILES
+from queryveil.evaluation import PROFILES
 from queryveil.manifest import Counts
 from queryveil.policy import Evidence, Number
 

@@ -16,16 +16,16 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     one person who is known to be in the release: the largest 1 / |group|. The journalist looks for anybody, and cannot
     know who is in it: the largest 1 / |group| where all users of the log count who issued every query of the record.
     Nobody issued a text that is not in the log, such as a token or a masked query, so that of a record with such a text
-    only the group itself counts.
+    only the group itself counts. Where a record is a session, groups are of sessions.
 
     Args:
-        release: A release with users.
+        release: A release with pseudonyms.
         log: Its log.
         seed: Decides who is shuffled in the control.
     """
     seen = view(release, log)
     if not seen.records:
-        raise InapplicableError("the classic risks are for releases that tell users apart")
+        raise InapplicableError("the classic risks are for releases with pseudonyms")
     people, kinds = int(seen.people.sum()), len(seen.crowd)
     kind = np.repeat(seen.kind, seen.people)
     by_lot = np.random.default_rng(seed).permutation(kind)
@@ -46,7 +46,7 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         unit="share",
         estimate=share(kinds, people),
         baseline=1 / people,
-        guessing="one person of the release by lot",
+        guessing="one session of the release at random" if seen.sessions else "one person of the release by lot",
         control=share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people),
         controlled="the same with records dealt to people by lot",
         trials=people,

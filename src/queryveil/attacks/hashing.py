@@ -117,7 +117,7 @@ def token_hashing(
         theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), read.numbers(half))]
         known = typed_texts(here, np.bincount(theirs, minlength=here.n_queries))
         setting = "with half of the log"
-        if release.fresh_users is not None and release.log is log:
+        if "user" in release.schema.names and release.fresh_users is not None and release.log is log:
             who = read.log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
             others = who["user"].combine_chunks().filter(pa.array(~np.isin(who["user_id"].to_numpy(), half)))
             setting = "with the log of other users"

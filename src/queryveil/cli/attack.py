@@ -1,6 +1,5 @@
 """queryveil attack: what does an attacker find in a release?"""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,7 +78,7 @@ def attack(
             progress=step,
         )
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(options.json_text(found.as_dict()))
         return
     options.tables(*_tables(found), f"\n{found.summary}")
 

@@ -1,6 +1,5 @@
 """queryveil compare: all methods on one log."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -112,7 +111,7 @@ def compare(
             "judgements": {name: one.as_dict() for name, one in judged.items() if one is not None},
             "recommendations": [asdict(one) for one in recommend(found)],
         }
-        typer.echo(json.dumps(said, indent=2))
+        typer.echo(options.json_text(said))
         raise typer.Exit(1 if failed else 0)
     options.tables(
         *_parts(found),

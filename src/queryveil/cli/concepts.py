@@ -1,6 +1,5 @@
 """queryveil concepts: the frequent word runs of a log."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -45,7 +44,7 @@ def concepts(
         for i in wanted[:top]
     ]
     if as_json:
-        typer.echo(json.dumps({"min_users": least, "concepts": len(wanted), "top": rows}, indent=2))
+        typer.echo(options.json_text({"min_users": least, "concepts": len(wanted), "top": rows}))
         return
     cells = [
         (

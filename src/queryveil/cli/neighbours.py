@@ -1,6 +1,5 @@
 """queryveil neighbours: the affine queries around one."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -47,7 +46,7 @@ def neighbours(
     if draw is not None:
         found.save_drawing(draw, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(options.json_text(found.as_dict()))
         return
     rows = [
         (options.printable(n.query), f"{n.users:,}", _degree(n.degree), f"{n.steps:,}") for n in found.queries[:top]

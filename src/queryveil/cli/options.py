@@ -1,6 +1,8 @@
 """Options that several verbs share, and the way they open a log."""
 
 import inspect
+import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -364,6 +366,19 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return title, result
+
+
+def json_text(value: Any) -> str:
+    """What a verb prints for a program: JSON as the standard has it, with null where a number is none."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def printable(text: str) -> str:

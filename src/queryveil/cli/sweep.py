@@ -1,6 +1,5 @@
 """queryveil sweep: what each k and theta would release."""
 
-import json
 from itertools import product
 from typing import Annotated, Any
 
@@ -66,7 +65,7 @@ def sweep(
     if chart is not None:
         found.save_chart(chart, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(options.json_text(found.as_dict()))
         return
     methods = list(dict.fromkeys(point.method for point in found.points))
     by = {(point.method, point.k): point for point in found.points}

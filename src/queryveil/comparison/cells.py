@@ -184,7 +184,7 @@ def _kept(cell: Cell, measured: Measured) -> Row:
         best=measured.best,
         unit=unit,
         why=measured.why,
-        separates=getattr(measured, "separates", True),
+        separates=measured.separates,
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from queryveil.attacks.finding import shown
-from queryveil.comparison.results import CLUSTERS, PROFILES, Cell, Comparison
+from queryveil.comparison.results import Cell, Comparison
+from queryveil.evaluation import CLUSTERS, PROFILES
 from queryveil.policy import Criterion
 
 HISTORIES = (("interests", PROFILES), ("interests", CLUSTERS), ("task", "suggestion, hit@10"), ("retention", "events"))

@@ -7,12 +7,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from queryveil.bands import Band
+from queryveil.evaluation import PROFILES
 from queryveil.manifest import Counts
 from queryveil.policy import Evidence, Judgement, Policy, judge
 
 TAIL = ("1 user", "2-4 users")
-PROFILES = "profile retention above random groups (SRP)"
-CLUSTERS = "cluster retention above random groups (1 - L)"
 
 Status = Literal["done", "empty", "failed"]
 

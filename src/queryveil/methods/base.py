@@ -65,7 +65,8 @@ class Method(BaseModel):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest and a recipe hold them."""
-        return self.model_dump(mode="json")
+        found = self.model_dump(mode="json")
+        return {parameter.name: found[parameter.name] for parameter in parameters_of(type(self))}
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ class Parameter:
     bounds: str
     """Such as `of at least 2` or `in (0, 1]`; empty if any value will do."""
     help: str
+    optional: bool
+    """Whether it can be off, which is None."""
 
     @property
     def expected(self) -> str:
@@ -93,13 +96,16 @@ class Parameter:
 
 
 def parameters_of(method: type[Method]) -> list[Parameter]:
-    """The declared parameters of a method."""
-    return [_parameter(name, info) for name, info in method.model_fields.items()]
+    """The declared parameters of a method; what it shares with others comes last."""
+    shared = {name for parent in method.__mro__[1:] for name in getattr(parent, "model_fields", {})}
+    fields = sorted(method.model_fields.items(), key=lambda field: field[0] in shared)
+    return [_parameter(name, info) for name, info in fields]
 
 
 def _parameter(name: str, info: FieldInfo) -> Parameter:
     metadata = list(info.metadata)
     kind, many, choices = info.annotation, False, ()
+    optional = type(None) in get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
         kind = next(part for part in get_args(kind) if part is not type(None))
     if get_origin(kind) is Annotated:
@@ -111,7 +117,7 @@ def _parameter(name: str, info: FieldInfo) -> Parameter:
         kind, choices = str, get_args(kind)
     assert isinstance(kind, type)  # noqa: S101
     default = info.get_default(call_default_factory=True)
-    return Parameter(name, kind, many, tuple(choices), default, _bounds(metadata), info.description or "")
+    return Parameter(name, kind, many, tuple(choices), default, _bounds(metadata), info.description or "", optional)
 
 
 def _bounds(metadata: list[Any]) -> str:
