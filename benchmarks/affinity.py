@@ -226,16 +226,8 @@ def whole_queryveil(path: str, theta: str) -> None:
     kept[candidates.chosen] = core[candidates.vertices.of_query[candidates.chosen]]
     told = {"rows": log.facts.rows, "events": len(log.events), "queries": log.n_queries, "released": int(kept.sum())}
     told |= {"equality": int((log.users_per_query >= K).sum()), "vertices": len(candidates.vertices)}
-    print(
-        json.dumps(
-            {
-                **told,
-                "concepts": int(candidates.concepts.key.sum()),
-                "words": int((~candidates.concepts.key).sum()),
-                "parts": parts,
-            }
-        )
-    )
+    key = candidates.concepts.key
+    print(json.dumps({**told, "concepts": int(key.sum()), "words": int((~key).sum()), "parts": parts}))
 
 
 def release_queryveil(path: str, theta: str) -> None:
