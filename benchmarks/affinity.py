@@ -19,12 +19,12 @@ USERS_OF_VECTORS = 26_000
 
 
 def make_vectors() -> None:
-    """Distinct vectors of a synthetic log of 1.5 M rows, and their weights."""
+    """Distinct vectors of a synthetic log of 1.5 M rows, and their weights; words of two users are among them."""
     import queryveil as qv
     from queryveil.methods.affinity import Candidates
 
     log = qv.read_log(log_file(USERS_OF_VECTORS))
-    np.savez(DATA / "vectors.npz", **Candidates(qv.Affinity(k=K), log).vertices.sets._asdict())
+    np.savez(DATA / "vectors.npz", **Candidates(qv.Affinity(k=K, min_term_users=2), log).vertices.sets._asdict())
 
 
 def _some_sets(number: str) -> Any:

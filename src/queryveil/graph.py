@@ -26,7 +26,13 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 MOST_SUBSETS = 4096
-"""A vertex with more heavy subsets, a very long query, is compared with all that hold one of its rarest concepts."""
+"""A vertex with more heavy subsets, a very long query, is compared with all that hold one of its rarest concepts.
+
+In a small graph, where fewer vertices hold them, comparing is cheaper, and so are fewer subsets enough: one for every
+`VERTICES_PER_SUBSET` vertices, and `ENOUGH_SUBSETS` at least."""
+
+VERTICES_PER_SUBSET = 2600
+ENOUGH_SUBSETS = 64
 
 NEW_ACCOUNT = 2
 """A user whose whole history is so many distinct queries or fewer may be made up to protect a query."""
@@ -285,6 +291,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     from queryveil.kernels.heavy import Subsets, group_subsets, walk_subsets
 
     n, theta2 = len(vertices), theta * theta
+    most = min(MOST_SUBSETS, max(ENOUGH_SUBSETS, n // VERTICES_PER_SUBSET))
     counts = np.zeros(n, np.int32)
     # Heavy vertices have far more subsets than light ones; parts of about equal work, and more of them than threads.
     work = np.cumsum(np.diff(vertices.sets.start) ** 3)
@@ -298,7 +305,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
 
     def walk(part: int, met: NDArray[np.uint64], listing: bool) -> Subsets:
         first, last = edges[part], edges[part + 1]
-        return walk_subsets(vertices.sets, first, last, theta2, MOST_SUBSETS, counts, bits, met, listing)
+        return walk_subsets(vertices.sets, first, last, theta2, most, counts, bits, met, listing)
 
     def mark(part: int) -> None:
         met = filters.get()
@@ -321,7 +328,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     del listed
     found = [group_subsets(subsets, len(subsets.low).bit_length())]
     del subsets
-    long = np.flatnonzero(counts > MOST_SUBSETS)
+    long = np.flatnonzero(counts > most)
     if len(long):
         found.append(affine_pairs(vertices, long, theta, threads))
     return _joined(found)
