@@ -271,6 +271,11 @@ class Criterion:
     why: str
 
     @property
+    def sentence(self) -> str:
+        """What was found and what is allowed, without a full stop."""
+        return f"{self.label} {self.found_text} ({self.limit_text} allowed)"
+
+    @property
     def limit_text(self) -> str:
         """The limit for a reader."""
         return f"at {'least' if self.least else 'most'} {_told(self.limit, self.unit)}"
@@ -302,6 +307,19 @@ class Judgement:
         if self.meets is None:
             return "It cannot be said whether the release meets the policy."
         return "The release meets the policy." if self.meets else "The release does not meet the policy."
+
+    @property
+    def summary(self) -> str:
+        """The outcome for a reader: the verdict, the headline risk, and a line for each criterion that is not met."""
+        worst = self.headline
+        risk = "Risk: not measured." if worst is None else f"{str(self.grade).capitalize()} risk: {worst.sentence}."
+        lines = (f"{'not met' if one.met is False else 'open'}: {one.sentence}. {one.why}" for one in self.unmet)
+        return "\n".join([self.verdict, risk, *(f"  {line.rstrip()}" for line in lines)])
+
+    @property
+    def unmet(self) -> tuple[Criterion, ...]:
+        """The criteria that are not met, and then those of which nothing can be said."""
+        return (*self.missed, *self.open)
 
     @property
     def missed(self) -> tuple[Criterion, ...]:
@@ -360,7 +378,7 @@ def judge(policy: Policy, known: Evidence) -> Judgement:
             known,
             LINKAGE,
             "linkage",
-            "released query texts, unknown to an attacker with half of a person's history, that they attribute to them",
+            "unknown query texts attributed to the right person",
             policy.max_linkage,
         ),
         _attribution(policy, known),
@@ -464,7 +482,7 @@ def _upper(value: float, high: float | None) -> float:
 
 
 def _attribution(policy: Policy, known: Evidence) -> Criterion:
-    label = "queries of a shared record, unknown to an attacker, that they attribute to the right member"
+    label = "unknown queries of a shared record attributed to the right member"
     if not known.shared:
         return _outside("attribution", label, policy.max_attribution, "share", "No record is shared by several people.")
     return _estimated(known, ATTRIBUTION, "attribution", label, policy.max_attribution)
@@ -485,7 +503,7 @@ _NO_QUERIES = {
 
 def _exposed(policy: Policy, known: Evidence) -> Criterion:
     k = known.k or FEW
-    label = f"released queries of fewer than {k} people that no promise covers"
+    label = f"queries of fewer than {k} people that no promise covers"
     if known.kind != "queries":
         return _outside("exposed_queries", label, policy.max_exposed_queries, "queries", _NO_QUERIES[known.kind])
     count = 0 if known.covered else known.few
@@ -500,7 +518,7 @@ def _exposed(policy: Policy, known: Evidence) -> Criterion:
 
 def _planted(policy: Policy, known: Evidence) -> Criterion:
     limit = (known.k or FEW) if policy.min_planted_accounts == "k" else policy.min_planted_accounts
-    label = "accounts of one attacker that bring a query of their choice into the release"
+    label = "planted accounts that bring a chosen query into the release"
     if known.kind != "queries":
         return _outside("planted_accounts", label, limit, "accounts", _NO_QUERIES[known.kind], least=True)
     found, why = _exact(known, PLANTING)
@@ -512,7 +530,7 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
 
 def _personal(policy: Policy, known: Evidence) -> Criterion:
     limit = policy.max_residual_pii / 100_000
-    label = "released queries of fewer than 3 people that hold personal data"
+    label = "queries of fewer than 3 people that hold personal data"
     if known.kind != "queries":
         return _outside("residual_pii", label, limit, "rate", _NO_QUERIES[known.kind])
     found, why = _exact(known, PERSONAL)

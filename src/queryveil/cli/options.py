@@ -91,6 +91,23 @@ Policy = Annotated[
         show_default=False,
     ),
 ]
+Vectors = Annotated[
+    str,
+    typer.Option(
+        "--vectors",
+        metavar="words|concepts",
+        help="Compare queries by concepts and all other words, or by concepts alone, which is weaker.",
+    ),
+]
+ConceptMinUsers = Annotated[
+    int | None,
+    typer.Option(
+        "--concept-min-users",
+        min=2,
+        help="Users a concept needs, whatever k.",
+        show_default="0.01 % of users, at least 5",
+    ),
+]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
