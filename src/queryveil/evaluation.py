@@ -215,7 +215,7 @@ def _of_users(release: Release, log: LocalLog, base: Knowledge, terms: Links, se
 def _not_linked(release: Release) -> str:
     """Why nothing can be said of the interests of single users, if it is for the kind of the release."""
     linked = pseudonym(release) is not None and "query" in release.schema.names
-    return "" if linked else "it is for releases of queries that tell users apart"
+    return "" if linked else "it is for releases of queries with user or session ids"
 
 
 def _srp(found: UserRecords, terms: Links, labels: list[str], note: str) -> Iterator[Measured]:

@@ -49,8 +49,15 @@ def evaluate(
         some = list(measured)
         rows = [(one.measure, _shown(one, one.value), _shown(one, one.best)) for one in some]
         parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
-        parts += [f"Not measured: {one.measure}: {one.why}" for one in some if one.value is None and one.why]
+        parts += [f"{_kind(one)}: {one.measure}: {one.why}" for one in some if one.why]
     options.tables(*parts)
+
+
+def _kind(one: "Measured") -> str:
+    """What a note is about."""
+    if one.value is None:
+        return "Not measured"
+    return "Note" if one.separates else "Does not separate releases"
 
 
 def _shown(one: "Measured", value: float | None) -> str:
