@@ -123,10 +123,10 @@ def report(users: list[int], times: int) -> list[str]:
     path = log_file(SMALL)
     for d in (1, 5):
         ours = run(
-            f"{HERE}:private", path, "Zealous", json.dumps({"d": d, "which": "random", "min_users": 1}), times=times
+            f"{HERE}:private", path, "Zealous", json.dumps({"d": d, "keep": "random", "min_users": 1}), times=times
         )
         theirs = run(f"{HERE}:pipeline_dp", path, d, times=times)
-        for label, cost in (("zealous, by lot, without a first threshold", ours), ("PipelineDP", theirs)):
+        for label, cost in (("zealous, at random, without a first threshold", ours), ("PipelineDP", theirs)):
             lines.append(f"| {SMALL:,} users | {d} | {label} | {cost.seconds:.1f} s | {cost.told} |")
     return lines
 

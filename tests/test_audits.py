@@ -13,11 +13,11 @@ from queryveil.methods.contributions import bound
 
 METHODS = [
     qv.Zealous(d=1, epsilon=1, delta=0.01),
-    qv.Zealous(d=2, epsilon=2, delta=0.01, clicks=True, which="random"),
+    qv.Zealous(d=2, epsilon=2, delta=0.01, clicks=True, keep="random"),
     qv.DpSet(d=1, epsilon=2, delta=0.01, rounds=1),
     qv.DpSet(d=2, epsilon=3, delta=0.01, rounds=2, counts=True),
     qv.DpSet(d=1, epsilon=4, delta=0.01, rounds=1, ngrams=2),
-    qv.DpSet(d=2, epsilon=4, delta=0.01, rounds=2, ngrams=1, which="frequent"),
+    qv.DpSet(d=2, epsilon=4, delta=0.01, rounds=2, ngrams=1, keep="first"),
 ]
 
 
@@ -75,15 +75,16 @@ def test_one_step_with_too_little_noise_is_caught(module, method, table, turn, e
     ("module", "method", "users"),
     [
         (zealous, METHODS[0], [5, 7]),
-        (zealous, qv.Zealous(d=1, epsilon=1, delta=0.01, which="random"), [5, 7]),
+        (zealous, qv.Zealous(d=1, epsilon=1, delta=0.01, keep="first"), [5, 7]),
+        (zealous, qv.Zealous(d=1, epsilon=1, delta=0.01, keep="random"), [5, 7]),
         (dp_set, METHODS[2], [1]),
     ],
-    ids=["first", "random", "weights"],
+    ids=["frequent", "first", "random", "weights"],
 )
 def test_a_bound_on_users_that_does_not_hold_is_caught(module, method, users, monkeypatch):
     """Noise is made for d queries a user, and he counts for twice as many, or with four times the weight."""
     if module is zealous:
-        monkeypatch.setattr(module, "bound", lambda things, keys, d, which: bound(things, keys, 2 * d, which))
+        monkeypatch.setattr(module, "bound", lambda things, keys, d, keep: bound(things, keys, 2 * d, keep))
     else:
         monkeypatch.setattr(contributions, "WHOLE", 4 * contributions.WHOLE)
     assert not audit(method, runs=8000, users=users).holds

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from queryveil.draws import drawn, keyed
-from queryveil.knowledge.index import ranges
+from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import QueryLog
 
 Longs = NDArray[np.int64]
@@ -97,6 +97,21 @@ class Bags:
     def keys(self) -> Longs:
         """Bag and item of every entry as one number, ascending."""
         return packed(self.bag, self.item)
+
+    def take(self, bags: NDArray[np.integer]) -> "Bags":
+        """Some of the bags."""
+        size = np.diff(self.start)[bags]
+        place = ranges(self.start[bags], size)
+        return Bags(offsets(size), self.item[place], self.n[place])
+
+    def only(self, entries: NDArray[np.bool_]) -> "Bags":
+        """The bags with some of their entries."""
+        size = np.bincount(self.bag[entries], minlength=len(self.start) - 1)
+        return Bags(offsets(size), self.item[entries], self.n[entries])
+
+    def numbered(self, ids: NDArray[np.integer]) -> "Bags":
+        """The same with every item by its place among ascending ids."""
+        return Bags(self.start, np.searchsorted(ids, self.item).astype(np.int32), self.n)
 
     def with_words(self, words: tuple[Longs, Ints], queries: int) -> "Bags":
         """The same bags with the words of their queries as further items, numbered after the queries.
@@ -170,15 +185,35 @@ _NO_WORDS = np.empty(0, np.int32)
 NOBODY = Truth(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def learn(compared: Compared, truth: Truth, unknown: Unknown) -> Learned:
+def learn(compared: Compared, truth: Truth, unknown: Unknown, people: int | None = None) -> Learned:
     """Link records to people in both ways, and keep the better one.
 
     Args:
         compared: What is compared.
         truth: Who is behind which record.
         unknown: The texts to learn.
+        people: How many people the texts are counted for, if not for those who are compared.
     """
-    return max((_learned(compared, truth, unknown, way) for way in _WAYS), key=lambda found: found.share)
+    n = len(compared.known.start) - 1 if people is None else people
+    return max((_learned(compared, truth, unknown, n, way) for way in _WAYS), key=lambda found: found.share)
+
+
+def linked_groups(compared: Compared, truth: Truth, unknown: Unknown, group: Longs) -> float:
+    """The share of records that the better attacker links to anybody of the group behind it.
+
+    Args:
+        compared: What is compared.
+        truth: Who is behind which record.
+        unknown: The texts to learn, by which the better attacker is chosen.
+        group: The group of every person.
+    """
+    n = len(compared.known.start) - 1
+    way = max(_WAYS, key=lambda one: _learned(compared, truth, unknown, n, one).share)
+    order = np.argsort(group, kind="stable")
+    begin = np.searchsorted(group[order], group[truth.user])
+    size = np.searchsorted(group[order], group[truth.user], side="right") - begin
+    members = Truth(np.repeat(truth.record, size), order[ranges(begin, size)])
+    return float(credits_of(compared, members, way)[0].sum() / len(truth.record))
 
 
 def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> Unknown:
@@ -426,9 +461,8 @@ def _slice(pairs: Truth, begin: int, end: int) -> tuple[Longs, Ints]:
     return first - first[0], pairs.user[first[0] : first[-1]].astype(np.int32)
 
 
-def _learned(compared: Compared, truth: Truth, unknown: Unknown, way: Way) -> Learned:
+def _learned(compared: Compared, truth: Truth, unknown: Unknown, people: int, way: Way) -> Learned:
     credit, sure = credits_of(compared, truth, way)
-    people = len(compared.known.start) - 1
     pair, key = unknown
     text, place = np.unique(key, return_inverse=True)
     best = np.zeros(len(text))

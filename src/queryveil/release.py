@@ -532,8 +532,8 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     if counts.sessions is None:
         expected = (rows, rows, counts.users, 1, counts.users)
     else:
-        expected = (rows, counted[1], rows, 1, counts.sessions)
-    if counted != expected:
+        expected = (counts.sessions, counted[1], counts.sessions, 1, counts.sessions)
+    if counted != expected or counted[0] != rows:
         engine.drop(fresh)
         raise misfit
     known = replace(release, log=log, fresh_users=fresh)
@@ -596,12 +596,13 @@ def _read_manifest(text: str) -> Manifest:
     if _version_of(text) != 1:
         return Manifest.model_validate_json(text)
     try:
-        manifest = Manifest.model_validate(read_manifest(json.loads(text)))
+        values, changes = read_manifest(json.loads(text))
+        manifest = Manifest.model_validate(values)
     except (AttributeError, TypeError):  # lists and tables are not where they should be
         raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
     warnings.warn(
-        "This release was made by version 0.1: it is checked for what it promised then, its limits are stated as today,"
-        " and its report.md is not compared.",
+        "This release was made by version 0.1. It is checked for what it promised then; its limits are stated as today,"
+        f" and its report.md is not compared{''.join('; ' + change for change in changes)}.",
         QueryveilWarning,
         stacklevel=3,
     )

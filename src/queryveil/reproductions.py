@@ -29,6 +29,7 @@ from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Part
 from queryveil.methods.generalization import Loss, Transactions, loss_of
 from queryveil.methods.interests import interests_of
 from queryveil.methods.microaggregation import Microaggregation, Searches
+from queryveil.methods.poblete import has_addresses
 from queryveil.release import Release
 
 KS = (2, 3, 4, 5)
@@ -54,7 +55,7 @@ class Figure:
     Attributes:
         name: Such as `figure-3`.
         title: What it shows.
-        rows: The values, a row each.
+        rows: The values, a row each; None where nothing could be measured.
         x: The column along the axis.
         y: The column that is drawn.
         colour: The column that tells lines apart.
@@ -146,7 +147,13 @@ def reproduce(
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
     run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell or (lambda what: None))
-    return PAPERS[paper](run)
+    return [_measured(figure) for figure in PAPERS[paper](run)]
+
+
+def _measured(figure: Figure) -> Figure:
+    """A figure with None in the place of what is not a number."""
+    rows = ({k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in figure.rows)
+    return replace(figure, rows=tuple(rows))
 
 
 def _erola2011(run: Run) -> list[Figure]:
@@ -263,8 +270,8 @@ def _batet2013(run: Run) -> list[Figure]:
 
 
 def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:
-    """Figures 2 and 3 for Poblete et al. 2008, against Kp; none of a log without clicks."""
-    if not run.log.has_clicks:
+    """Figures 2 and 3 for Poblete et al. 2008, against Kp; none of a log without clicked addresses."""
+    if not has_addresses(run.log):
         return []
     rows = []
     for sites in BATET_SITES:
@@ -314,7 +321,7 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
 def _cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
     """The log without the queries that Korolova's method does not release; the noise is not seeded."""
     epsilon, delta = KOROLOVA
-    public = Zealous(d=d, epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
+    public = Zealous(d=d, keep="first", epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
     texts = pa.chunked_array([batch["query"] for batch in public.batches()], pa.string())
     log.engine.read("public texts", pa.table({"query": texts}))
     release = Release.of_events(
@@ -424,8 +431,8 @@ def _carpineto2015(run: Run) -> list[Figure]:
     for k in (k for k in CARPINETO_KS if k <= log.n_users):
         methods: dict[str, Method] = {
             "EQ": Equality(k=k),
-            "AFF θ = 0.9": Affinity(k=k, theta=0.9),
-            "AFF θ = 0.8": Affinity(k=k, theta=0.8),
+            "AFF θ = 0.9": Affinity(k=k, theta=0.9, min_term_users=2),  # as in the paper, section 3.2
+            "AFF θ = 0.8": Affinity(k=k, theta=0.8, min_term_users=2),
         }
         for name, method in methods.items():
             tell(f"k {k}, {name}")

@@ -120,13 +120,15 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
 def linkage_sentence(found: Linkage) -> str:
     """What was measured of a release whose users or sessions are linked, and what to do about it."""
     what = "users" if found.link == "user" else "sessions"
-    instead = "link = session or link = none" if found.link == "user" else "shorter sessions, or link = none,"
+    instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
+    linked, learned, low, high, baseline = (
+        part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
+    )
     return (
         f"The {what} in this release are linked by pseudonyms. An attacker who has half of a person's history links"
-        f" {part_of(found.linked)} of the {what} to the right person, and so learns {part_of(found.learned)} of a person's"
-        f" released queries that they did not know (95 % interval {part_of(found.low)} to {part_of(found.high)};"
-        f" guessing: {part_of(found.baseline)}; measured on {found.users:,} people)."
-        f" If that is too much, choose {instead}."
+        f" {linked} of the {what} to the right person, and so learns {learned} of a person's released queries that they"
+        f" did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on {found.users:,} people). If"
+        f" that is too much, choose {instead} or link = none."
     )
 
 

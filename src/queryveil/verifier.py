@@ -183,9 +183,12 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if manifest.method == "equality":
             claims.append(QueryUsers(users=k))
         else:
-            least = given["min_users"] or max(k, round(0.0001 * log.n_users))
-            same = {name: given[name] for name in ("theta", "min_term_users", "min_query_users", "max_new_users")}
-            claims.append(AffineUsers(users=k, min_users=least, **same))
+            least = {
+                "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
+                "min_term_users": given["min_term_users"] or k,
+            }
+            same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
+            claims.append(AffineUsers(users=k, **least, **same))
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims + _linked(given)
@@ -230,7 +233,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         claims.append(TimesRounded(unit=given["time"]))
     if given["min_metadata_users"] is not None:
         known = [name for name in given["metadata"] if name in log.facts.extras]
-        claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
+        if known:  # without such a column there is nothing to promise, and no such column may be in the table
+            claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
     return claims + _linked(given, whole=given["min_row_users"] is None)
 
 
@@ -261,15 +265,15 @@ def _private(manifest: Manifest) -> Claim:
     return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
 
 
-_ZEALOUS = {"d", "which", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
-_DP_SET = {"epsilon", "delta", "d", "which", "rounds", "ngrams", "counts"}
+_ZEALOUS = {"d", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
+_DP_SET = {"epsilon", "delta", "d", "keep", "rounds", "ngrams", "counts"}
 
 
 def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     """Whether the steps of a claim count what the parameters ask for."""
     if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
         return False
-    if given["which"] not in ("first", "random", "frequent"):
+    if given["keep"] not in ("first", "random", "frequent"):
         return False
     kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:

@@ -11,7 +11,7 @@ from queryveil.methods import METHODS
 
 PARAMETERS = {
     "equality": {"k": 2},
-    "rules": {"max_characters": 30, "users": "fresh"},
+    "rules": {"max_characters": 30, "link": "user"},
     "affinity": {"k": 2},
     "odp": {"k": 3},
     "search": {"k": 3},

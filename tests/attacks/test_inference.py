@@ -166,7 +166,7 @@ def test_to_give_up_is_no_success(accounts, value):
 def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     log = by_lot(users=40, words=6)
     (tmp_path / "list").write_text("w1 w1\n")
-    release = qv.Rules(block_list=tmp_path / "list", users="fresh").anonymize(log)
+    release = qv.Rules(block_list=tmp_path / "list", link="user").anonymize(log)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list").unlink()
     with pytest.raises(InapplicableError, match="the method cannot be run again"):

@@ -29,7 +29,7 @@ KINDS = st.sampled_from(["identity", "equality", "strings", "compact"])
 def released(pairs, kind):
     log = read(pairs)
     methods = {
-        "identity": qv.Rules(max_characters=1000, users="fresh"),
+        "identity": qv.Rules(max_characters=1000, link="user"),
         "equality": qv.Equality(k=2),
         "strings": qv.Mdav(k=2, distance="strings"),
         "compact": qv.Mdav(k=2, distance="strings", compact=True),
@@ -224,7 +224,7 @@ def test_a_release_of_another_log_is_refused():
 
 def test_what_needs_records_or_the_user_map_says_so(tmp_path):
     log = by_lot()
-    dropped = qv.Equality(k=2, users="drop").anonymize(log)
+    dropped = qv.Equality(k=2, link="none").anonymize(log)
     for attack in (known_queries, record_linkage, unique_pairs, classic_risks):
         with pytest.raises(InapplicableError, match="tell users apart"):
             attack(dropped, log)

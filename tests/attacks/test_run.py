@@ -67,7 +67,7 @@ def test_a_saved_release_needs_its_user_map(tmp_path):
 
 def test_users_dropped_leave_what_is_about_queries():
     log = by_lot(users=400, words=20)
-    found = attack(qv.Equality(k=3, users="drop").anonymize(log), log, read=qv.read_log)
+    found = attack(qv.Equality(k=3, link="none").anonymize(log), log, read=qv.read_log)
     assert {finding.attack for finding in found.findings} == {
         "unique queries", "same user", "vanity and PII", "differencing", "planting",
     }  # fmt: skip

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import resource
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from queryveil.cli import options
 from queryveil.methods import METHODS
 
 VERBS = (
@@ -57,7 +59,7 @@ def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
     code, out, _ = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--json")
     assert code == 0
     assert json.loads(out)["counts"]["queries"] == 2
-    assert json.loads(out)["parameters"] == {"k": 2, "users": "fresh"}
+    assert json.loads(out)["parameters"] == {"k": 2, "link": "user"}
 
 
 def test_concepts_are_listed_heaviest_first(run, tmp_path):
@@ -65,7 +67,7 @@ def test_concepts_are_listed_heaviest_first(run, tmp_path):
     log.write_text(
         "user,query\n" + "".join(f"{user},{query}\n" for user in "abc" for query in ("red tea", "red", "the"))
     )
-    code, out, _ = run("concepts", log, "--min-users", 3, "--json")
+    code, out, _ = run("concepts", log, "--concept-min-users", 3, "--json")
     assert code == 0
     found = json.loads(out)
     assert found["concepts"] == 3
@@ -75,7 +77,7 @@ def test_concepts_are_listed_heaviest_first(run, tmp_path):
         ("tea", 1, 3),
     ]
     assert [row["weight"] for row in found["top"]] == [3.1699, 2.8074, 2.0]  # log2 of 9, 7 and 4
-    code, out, _ = run("concepts", log, "--min-users", 3, "--words", 2, "--top", 1)
+    code, out, _ = run("concepts", log, "--concept-min-users", 3, "--words", 2, "--top", 1)
     assert code == 0
     assert "1 concepts of at least 3 users" in out
     assert "red tea" in out
@@ -115,7 +117,7 @@ def test_neighbours_are_listed_and_drawn_without_what_steers_a_terminal(run, cas
 
 
 def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases, tmp_path):
-    code, *_ = run("anonymize", cases, "--method", "affinity", "-k", 5, "-o", tmp_path / "r")
+    code, *_ = run("anonymize", cases, "--method", "affinity", "--min-term-users", 2, "-o", tmp_path / "r")
     assert code == 0
     code, out, _ = run("explain", tmp_path / "r", "--original", cases, "the cell phone case")
     assert code == 0
@@ -171,6 +173,48 @@ def test_options_of_rules_reach_the_method(run, log, tmp_path):
     found = json.loads(out)["parameters"]
     assert (found["max_terms"], found["no_digits"], found["time"]) == (1, True, "week")
     assert found["metadata"] == ["device", "country"]
+
+
+def test_an_option_switches_off_what_a_recipe_sets(run, log, tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('method = "rules"\n[parameters]\nmax_terms = 1\nmin_query_users = 2\n')
+    words = ("anonymize", log, "--recipe", recipe, "--json", "-o")
+    code, out, _ = run(*words, tmp_path / "a", "--no-max-terms")
+    assert code == 0
+    found = json.loads(out)["parameters"]
+    assert (found["max_terms"], found["min_query_users"]) == (None, 2)
+    _, out, _ = run(*words, tmp_path / "b")
+    assert json.loads(out)["parameters"]["max_terms"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("equality", "--no-k"), "--no-k cannot be: equality needs its k."),
+        (
+            ("rules", "--max-terms", "3", "--no-max-terms"),
+            "--max-terms and --no-max-terms contradict each other; leave one of them out.",
+        ),
+        (("rules", "--no-max-terms"), "Rules needs at least one rule"),
+        (
+            ("zealous", "--no-epsilon"),
+            "--no-epsilon has no effect, because zealous then sets epsilon to 1.0 itself; leave it out.",
+        ),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_switched_off_is_said_in_a_sentence(run, log, tmp_path, words, sentence):
+    code, _, err = run("anonymize", log, "--method", *words, "-o", tmp_path / "r")
+    assert code == 2
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_the_help_says_how_a_parameter_is_switched_off(run):
+    _, out, _ = run("anonymize", "--method", "rules", "--help")
+    assert "To switch off what a recipe sets: --no-min-query-users, " in " ".join(out.split())
+    assert "--no-min-metadata-users" in out
+    assert "--no-time" not in out  # what cannot be off
 
 
 def test_the_help_of_anonymize_names_methods_and_recipes(run):
@@ -233,7 +277,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "rules"], "Rules needs at least one rule"),
         (["--method", "affinity", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
-        (["--method", "affinity", "--min-users", "3"], "'min_users' is 3, fewer than the 5 of 'k'"),
+        (["--method", "affinity", "--concept-min-users", "1"], "must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
         (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
     ],
@@ -453,3 +497,14 @@ def test_wrong_scrubbing_is_refused_before_the_log_is_read(run, tmp_path, words,
     assert code == 2
     assert sentence in err
     assert len(err.splitlines()) == 1
+
+
+def test_json_holds_null_where_a_number_is_none():
+    found = options.json_text({"a": [1.5, math.nan], "b": (math.inf, {"c": -math.inf}), "d": "NaN", "e": None})
+    assert json.loads(found) == {"a": [1.5, None], "b": [None, {"c": None}], "d": "NaN", "e": None}
+
+
+def test_every_verb_prints_json_in_the_same_way():
+    """Python's own way writes NaN and Infinity, which are no JSON."""
+    verbs = Path(options.__file__).parent.glob("*.py")
+    assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == ["options.py"]

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from queryveil import reproductions
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
 from tests.knowledge.test_resolvers import engine, results
@@ -178,3 +179,17 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     assert json.loads(out)["figures"][0]["rows"][0]["level"] == 1
     code, _, err = run("reproduce", "nobody1999", "no such log")
     assert (code, "There is no paper 'nobody1999'" in err) == (2, True)
+
+
+def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkeypatch):
+    rows = ({"k": 2, "SRP": 0.5}, {"k": 3, "SRP": float("nan")})
+    figure = reproductions.Figure("figure-1", "Retention", rows, "k", "SRP")
+    monkeypatch.setitem(reproductions.PAPERS, "erola2011", lambda run: [figure])
+    log = tmp_path / "users.tsv"
+    log.write_text("user\tquery\n" + "".join(f"u{i}\tdog\n" for i in range(9)))
+    _, out, _ = run("reproduce", "erola2011", log, "--json")
+    assert json.loads(out, parse_constant=pytest.fail)["figures"][0]["rows"][1] == {"k": 3, "SRP": None}
+    code, out, _ = run("reproduce", "erola2011", log, "-o", tmp_path / "figures")
+    assert code == 0
+    assert "nan" not in out
+    assert (tmp_path / "figures" / "figure-1.csv").read_text() == "k,SRP\n2,0.5\n3,\n"

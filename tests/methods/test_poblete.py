@@ -65,10 +65,10 @@ LOGS = st.lists(
 ).filter(lambda rows: any(url for *_, url in rows))
 
 
-@given(LOGS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["fresh", "drop"]))
-def test_the_four_steps_are_the_literal_ones_and_the_verifier_agrees(rows, k, sites, users):
+@given(LOGS, st.integers(1, 3), st.integers(1, 3), st.sampled_from(["none", "user"]))
+def test_the_four_steps_are_the_literal_ones_and_the_verifier_agrees(rows, k, sites, link):
     log = read(rows)
-    method = qv.Poblete(k=k, sites=sites, users=users)
+    method = qv.Poblete(k=k, sites=sites, link=link)
     release = method.anonymize(log, seed=1)
     assert {row["query"] for row in rows_of(release)} == expected(log, rows, k, sites)
     assert release.manifest.counts.clicks == 0
@@ -172,7 +172,7 @@ def test_a_manifest_must_claim_what_the_parameters_say():
 @pytest.mark.parametrize("format", ["parquet", "aol", "csv"])
 def test_a_saved_release_is_verified(tmp_path, format):
     log = read(SOUP)
-    qv.Poblete(k=2, sites=2).anonymize(log).save(tmp_path / "r", format=format)
+    qv.Poblete(k=2, sites=2, link="user").anonymize(log).save(tmp_path / "r", format=format)
     assert qv.verify(tmp_path / "r", log).holds
 
 
@@ -198,9 +198,11 @@ def test_a_release_made_here_is_verified_on_both_engines(read, tmp_path):
         assert "the query 'coca cola' names a site" in claims["ClickedSites"].check(log, columns)
 
 
-def test_a_log_without_clicks():
-    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"]}))
-    with pytest.raises(QueryveilError, match="by what users clicked, and the log has no clicks; choose another method"):
+@pytest.mark.parametrize("more", [{}, {"rank": [1, 2]}], ids=["no clicks", "ranks alone"])
+def test_a_log_without_addresses_is_refused_for_that_reason(more):
+    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"], **more}))
+    assert log.has_clicks == bool(more)
+    with pytest.raises(QueryveilError, match="no click of the log has one: it has no URL column"):
         qv.Poblete().anonymize(log)
 
 

@@ -50,11 +50,11 @@ def silent(monkeypatch):
 
 @settings(max_examples=30)
 @given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
-def test_without_noise_zealous_is_the_literal_count(silent, users, d, which, least):
+def test_without_noise_zealous_is_the_literal_count(silent, users, d, keep, least):
     rows = rows_of_users(users)
-    method = qv.Zealous(d=d, which=which, threshold=least + 1, scale=1, min_users=least)
+    method = qv.Zealous(d=d, keep=keep, threshold=least + 1, scale=1, min_users=least)
     release = method.anonymize(qv.read_log(table(rows)))
-    expected = oracle.counts(oracle.bounded(rows, d, which))
+    expected = oracle.counts(oracle.bounded(rows, d, keep))
     assert {row["query"]: row["count"] for row in released(release)} == {
         query: n for query, n in expected.items() if n >= least + 1
     }
@@ -62,13 +62,14 @@ def test_without_noise_zealous_is_the_literal_count(silent, users, d, which, lea
 
 
 @settings(max_examples=30)
-@given(USERS, st.integers(1, 4), st.integers(1, 3))
-def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, n):
+@given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
+def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, keep, n):
     rows = rows_of_users(users)
-    method = qv.DpSet(d=d, epsilon=100, delta=0.5, rounds=n)
+    method = qv.DpSet(d=d, keep=keep, epsilon=100, delta=0.5, rounds=n)
     release = method.anonymize(qv.read_log(table(rows)))
     steps = [(step.first, step.threshold) for step in method.claim.steps]
-    assert {row["query"] for row in released(release)} == oracle.rounds(oracle.things(rows), d, noise.WHOLE, steps)
+    expected = oracle.rounds(oracle.ordered(rows, keep), d, noise.WHOLE, steps)
+    assert {row["query"] for row in released(release)} == expected
     assert qv.verify(release, release.log).holds
 
 
@@ -76,7 +77,7 @@ def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, n):
 @given(USERS, st.integers(1, 3))
 def test_queries_are_built_of_released_ngrams(silent, users, n):
     rows = rows_of_users(users)
-    method = qv.DpSet(d=3, epsilon=100, delta=0.5, rounds=1, ngrams=n)
+    method = qv.DpSet(d=3, keep="first", epsilon=100, delta=0.5, rounds=1, ngrams=n)
     release = method.anonymize(qv.read_log(table(rows)))
     runs = [
         row._replace(query=" ".join(words[i : i + n]))
@@ -98,6 +99,16 @@ def test_queries_are_built_of_released_ngrams(silent, users, n):
     assert {row["query"] for row in released(release)} == expected
 
 
+@pytest.mark.parametrize("method", [qv.Zealous, qv.DpSet])
+def test_by_default_a_user_counts_for_what_they_repeated_most(silent, method):
+    """Each user tries something of their own first, and comes back to what all of them want."""
+    rows = rows_of_users([[f"own{u}", "cat", "cat"] for u in range(40)])
+    log = qv.read_log(table(rows))
+    by_default, first = (method(d=1, epsilon=2, delta=0.01, **keep).anonymize(log) for keep in ({}, {"keep": "first"}))
+    assert {row["query"] for row in released(by_default)} == {"cat"}
+    assert released(first) == []
+
+
 def sums(log: qv.QueryLog, sql: str) -> dict[str, int]:
     found = log.engine.table(
         f"SELECT q.query AS query, s.n AS n FROM ({sql}) AS s JOIN queries q ON q.query_id = s.query_id"
@@ -107,11 +118,11 @@ def sums(log: qv.QueryLog, sql: str) -> dict[str, int]:
 
 @settings(max_examples=30)
 @given(USERS, st.lists(QUERIES, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["first", "frequent"]))
-def test_one_user_more_changes_d_counts_by_one_and_weights_by_a_unit(users, more, d, which):
+def test_one_user_more_changes_d_counts_by_one_and_weights_by_a_unit(users, more, d, keep):
     found = []
     for everybody in (users, [*users, more]):
         log = qv.read_log(table(rows_of_users(everybody)))
-        given_ = bound(PAIRS, ["query_id"], d, which)
+        given_ = bound(PAIRS, ["query_id"], d, keep)
         found.append((sums(log, counted(given_, ["query_id"], 1)), sums(log, weighed(log, given_, ["query_id"], d, 1))))
     (counts, weights), (more_counts, more_weights) = found
     changed = [more_counts[query] - counts.get(query, 0) for query in more_counts]
@@ -227,9 +238,9 @@ def shared():
     "method",
     [
         qv.Zealous(d=3, epsilon=5, delta=1e-3, clicks=True),
-        qv.Zealous(d=3, threshold=20, scale=1, which="random", min_users=1),
+        qv.Zealous(d=3, threshold=20, scale=1, keep="random", min_users=1),
         qv.DpSet(d=3, epsilon=5, delta=1e-3, counts=True),
-        qv.DpSet(d=3, epsilon=5, delta=1e-3, which="random", ngrams=1),
+        qv.DpSet(d=3, epsilon=5, delta=1e-3, keep="random", ngrams=1),
     ],
     ids=str,
 )
@@ -312,6 +323,10 @@ def test_forgeries_are_refuted(shared):
         (lambda: qv.DpSet(delta=1), "The 'delta' parameter of DpSet must be a number in (0, 1). Got 1 instead."),
         (lambda: qv.Zealous(d=0), "The 'd' parameter of Zealous must be an integer in [1, 10000]. Got 0 instead."),
         (lambda: qv.DpSet(d=0), "The 'd' parameter of DpSet must be an integer in [1, 10000]. Got 0 instead."),
+        (
+            lambda: qv.DpSet(keep="last"),
+            "The 'keep' parameter of DpSet must be one of frequent, first, random. Got 'last'",
+        ),
         (lambda: qv.Zealous(epsilon=1, scale=2), "it was given 'epsilon' and 'scale'."),
         (lambda: qv.Zealous(delta=1e-6, threshold=9, scale=2), "it was given 'delta' and 'threshold'."),
         (lambda: qv.Zealous(threshold=9), "Zealous was given 'threshold' without 'scale'"),
@@ -366,7 +381,7 @@ def test_both_engines_release_the_same_where_noise_is_next_to_nothing(read):
         for url in (None, f"http://{query}.com")
     }
     assert qv.verify(zealous, log).holds
-    union = qv.DpSet(d=3, epsilon=1e4, which="random", ngrams=1, counts=True).anonymize(log)
+    union = qv.DpSet(d=3, epsilon=1e4, keep="random", ngrams=1, counts=True).anonymize(log)
     assert {row["query"] for row in released(union)} == {"cat", "dog", "sea"}
     assert qv.verify(union, log).holds
 
@@ -401,7 +416,7 @@ def test_a_promise_that_the_table_gives_the_lie_is_refuted(shared):
     laplace = (NoisyStep(of="queries", noise="laplace", d=3, scale=1e9, threshold=10**12),)
     assert "does not claim" in found(claim={**asked, "steps": laplace}, parameters=asked)
     assert "does not claim" in found(parameters={"rounds": 1})
-    assert "does not claim" in found(parameters={"which": "xxx"})
+    assert "does not claim" in found(parameters={"keep": "xxx"})
     assert "does not claim" in found(parameters={"more": 1})
     zealous = qv.Zealous(d=3, threshold=20, scale=0.5).anonymize(shared)
     fewer = tuple(step.model_copy(update={"d": 1}) for step in zealous.manifest.claims[-1].steps)

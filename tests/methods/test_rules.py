@@ -1,4 +1,5 @@
 from collections import defaultdict
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.claims import CombinationUsers
+from queryveil.methods.recipe import load_recipe
 from queryveil.methods.rules import MERGED, merge_until
 from tests.oracles import log as oracle
 from tests.oracles.text import normal_form, words
@@ -26,7 +29,7 @@ SETTINGS = st.fixed_dictionaries(
         "time": st.sampled_from(["drop", "day", "week"]),
         "min_metadata_users": SOME,
         "metadata": st.sampled_from([["country", "device"], ["device"]]),
-        "users": st.sampled_from(["fresh", "drop"]),
+        "link": st.sampled_from(["none", "session", "user"]),
     }
 )
 FILTERS = ("min_query_users", "min_row_users", "min_term_users", "max_characters", "max_terms", "no_digits", "no_at")
@@ -71,6 +74,8 @@ def test_releases_what_the_rules_say_and_the_verifier_accepts_it(rows, settings)
     if len({row.user for row in oracle.good(rows)}) < 3:
         return
     log = qv.read_log(table(rows))
+    if settings["link"] == "session" and not log.has_times:
+        settings |= {"link": "user"}
     try:
         release = qv.Rules(**settings).anonymize(log, seed=5)
     except qv.QueryveilError as error:
@@ -199,10 +204,45 @@ def test_what_the_log_lacks_is_told():
     log = log_of("a", "b")
     with pytest.raises(qv.QueryveilError, match="needs times"):
         qv.Rules(max_terms=3, time="day").anonymize(log)
-    with pytest.raises(qv.QueryveilError, match="needs one of the columns country, device, language"):
-        qv.Rules(max_terms=3, min_metadata_users=2).anonymize(log)
     with pytest.raises(qv.QueryveilError, match="'min_term_users' parameter of Rules is 9"):
         qv.Rules(min_term_users=9).anonymize(log)
+
+
+@pytest.mark.parametrize(
+    ("columns", "claimed", "note"),
+    [
+        ((), None, "had nothing to look at: the log has none of the columns country, device, language."),
+        (("country",), ("country",), "looked at country alone: the log has none of the columns device, language."),
+        (
+            ("device", "country"),
+            ("country", "device"),
+            "looked at country, device alone: the log has no column language.",
+        ),
+        (("country", "device", "language"), ("country", "device", "language"), None),
+    ],
+    ids=["none", "one", "two", "all"],
+)
+def test_metadata_columns_that_the_log_lacks_are_named(tmp_path, columns, claimed, note):
+    table = {"user": ["a", "b", "c"], "query": ["tea", "tea", "tea with milk"], **dict.fromkeys(columns, ["x"] * 3)}
+    log = qv.read_log(pa.table(table))
+    release = qv.Rules(max_terms=1, min_metadata_users=2).anonymize(log)
+    assert queries_of(release) == {"tea"}
+    assert release.manifest.notes == (() if note is None else (f"The rule min_metadata_users {note}",))
+    promised = [claim.columns for claim in release.manifest.claims if isinstance(claim, CombinationUsers)]
+    assert promised == ([] if claimed is None else [claimed])
+    release.save(tmp_path / "r")
+    assert qv.verify(tmp_path / "r", log).holds
+    claims = tuple(claim for claim in release.manifest.claims if not isinstance(claim, CombinationUsers))
+    silent = replace(release, manifest=release.manifest.model_copy(update={"claims": claims}))
+    assert qv.verify(silent, log).holds == (claimed is None)
+
+
+def test_a_rule_without_a_column_to_look_at_needs_no_users():
+    """The shipped recipe asks for 1,000 users a combination, which a log without metadata need not have."""
+    recipe = load_recipe("rare-term-and-length")
+    log = log_of(*["tea"] * 60)
+    release = qv.Rules(**recipe.parameters).anonymize(log)
+    assert queries_of(release) == {"tea"}
 
 
 def test_explain_names_every_rule():
@@ -235,6 +275,6 @@ def test_metadata_columns_may_have_blanks_in_their_names():
     users = list("abcdef")
     table_ = pa.table({"user": users, "query": ["tea"] * 6, "my device": ["x"] * 5 + ["y"]})
     log = qv.read_log(table_)
-    for who in ("fresh", "drop"):
-        method = qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["my device"], users=who)
+    for link in ("none", "user"):
+        method = qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["my device"], link=link)
         assert qv.verify(method.anonymize(log), log).holds

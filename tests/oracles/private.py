@@ -15,15 +15,18 @@ def things(rows: list[Row]) -> dict[str, list[str]]:
     return {user: sorted(began, key=began.get) for user, began in found.items()}
 
 
-def bounded(rows: list[Row], d: int, which: str) -> dict[str, list[str]]:
-    """At most d queries of each user: the first, or the most repeated."""
+def ordered(rows: list[Row], keep: str) -> dict[str, list[str]]:
+    """The distinct queries of each user: the first ones first, or the most repeated ones."""
     events = Counter((row.user, row.query) for row in {(r.user, r.query, r.time): r for r in good(rows)}.values())
-    kept = {}
-    for user, mine in things(rows).items():
-        if which == "frequent":
-            mine = sorted(mine, key=lambda query: -events[user, query])
-        kept[user] = mine[:d]
-    return kept
+    repeated = {"first": 0, "frequent": 1}[keep]
+    return {
+        user: sorted(mine, key=lambda query: -repeated * events[user, query]) for user, mine in things(rows).items()
+    }
+
+
+def bounded(rows: list[Row], d: int, keep: str) -> dict[str, list[str]]:
+    """At most d queries of each user: the first, or the most repeated."""
+    return {user: mine[:d] for user, mine in ordered(rows, keep).items()}
 
 
 def counts(given: dict[str, list[str]]) -> Counter[str]:

@@ -4,7 +4,6 @@ The options of a method come from its own declaration, so they depend on the met
 """
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,9 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
+    from queryveil.log import QueryLog
     from queryveil.methods import Method
+    from queryveil.policy import Policy
     from queryveil.release import Release
 
 
@@ -39,12 +40,16 @@ def command(words: list[str], *, lenient: bool) -> Callable[..., None]:
 
 
 def epilog(words: list[str]) -> str | None:
-    """Behind the help: what there is to choose from."""
-    if "anonymize" not in words or _method_named(words, True) is not None:
+    """Behind the help: what there is to choose from, or how a parameter of the method that is named is switched off."""
+    if "anonymize" not in words:
         return None
-    from queryveil.methods import METHODS
+    from queryveil.methods import METHODS, parameters_of
     from queryveil.methods.recipe import shipped
 
+    method = _method_named(words, True)
+    if method is not None:
+        off = [_off(parameter.name) for parameter in parameters_of(method) if parameter.optional]
+        return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
     return (
         f"Methods: {', '.join(METHODS)}; their parameters: queryveil anonymize --method NAME --help. "
         f"Shipped recipes: {', '.join(shipped())}."
@@ -58,6 +63,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     """
     from queryveil.files import is_address, local_folder
     from queryveil.methods.recipe import load_recipe
+    from queryveil.policy import load_policy
     from queryveil.release import check_target
 
     recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
@@ -67,7 +73,14 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             f"--method is {method.name}, but the recipe is for {recipe.method}; leave one of them out."
         )
     named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
-    chosen = method(**{**(recipe.parameters if recipe is not None else {}), **named})
+    off = _switched_off(method, given, named)
+    chosen = method(**{**(recipe.parameters if recipe is not None else {}), **named, **off})
+    kept = next((name for name in off if getattr(chosen, name) is not None), None)
+    if kept is not None:
+        raise QueryveilError(
+            f"{_off(kept)} has no effect, because {method.name} then sets {kept} to {getattr(chosen, kept)} itself;"
+            " leave it out."
+        )
     seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
     target, spark = given["output"], given["engine"] == "spark"
     wanted = (given["output_format"], given["overwrite"])
@@ -81,6 +94,12 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     if secret is not None:
         _check_map(secret, target)
     scrubbing = _scrubbing(given)
+    policy = load_policy(given["policy"]) if given["policy"] is not None else None
+    if policy is not None and spark:
+        raise QueryveilError(
+            "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or judge a"
+            " sample of the users."
+        )
     log = options.reader(given)(given["log"])
     check_target(log.folder(target), *wanted)
     if scrubbing is not None:
@@ -93,6 +112,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         typer.echo(warning, err=True)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
+    if policy is not None:
+        _judge(policy, chosen, release, log, given["as_json"])
     if secret is not None:
         release.save_user_map(secret)
     try:
@@ -105,6 +126,52 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             secret.unlink()
         raise
     _show(release, target, given["as_json"])
+
+
+def _off(name: str) -> str:
+    """The option that switches a parameter off."""
+    return "--no-" + name.replace("_", "-")
+
+
+def _switched_off(method: "type[Method]", given: dict[str, Any], named: dict[str, Any]) -> dict[str, None]:
+    """The parameters that the command line switches off, whatever the recipe says."""
+    from queryveil.methods import parameters_of
+
+    off = [parameter for parameter in parameters_of(method) if given.get(f"without_{parameter.name}")]
+    for parameter in off:
+        if not parameter.optional:
+            raise QueryveilError(f"{_off(parameter.name)} cannot be: {method.name} needs its {parameter.name}.")
+        if parameter.name in named:
+            flag = "--" + parameter.name.replace("_", "-")
+            raise QueryveilError(f"{flag} and {_off(parameter.name)} contradict each other; leave one of them out.")
+    return dict.fromkeys(parameter.name for parameter in off)
+
+
+def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> None:
+    """Stop before anything is written, unless the release meets the policy."""
+    from queryveil.ingest import read_log
+    from queryveil.policy import judge_release
+
+    knowledge = getattr(method, "knowledge", None)
+    with options.steps("Judging") as step:
+        found = judge_release(
+            policy,
+            release,
+            log,
+            read=read_log,
+            knowledge=None if knowledge == "wordnet" else knowledge,
+            seed=release.manifest.seed,
+            progress=step,
+        )
+    if found.meets is True:
+        typer.echo(found.summary, err=True)
+        return
+    if as_json:
+        typer.echo(options.json_text({"release": None, "policy": found.as_dict()}))
+    else:
+        typer.echo(found.summary)
+        typer.echo("Nothing was written.")
+    raise typer.Exit(1)
 
 
 def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -135,7 +202,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
 
     manifest = release.manifest
     if as_json:
-        typer.echo(json.dumps({"release": target, **manifest.model_dump(mode="json")}, indent=2))
+        typer.echo(options.json_text({"release": target, **manifest.model_dump(mode="json")}))
         return
     head = ("queries of", "distinct", "kept", "events", "kept")
     found = band_rows(manifest)
@@ -202,6 +269,10 @@ def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
             rich_help_panel=f"Parameters of {method.name}",
         )
         result.append(options.keyword(parameter.name, Annotated[kind | None, option], None))
+        if kind is not bool:
+            # Hidden, because the epilog names it; what cannot be off has one too, for a sentence that says so.
+            without = typer.Option(_off(parameter.name), hidden=True)
+            result.append(options.keyword(f"without_{parameter.name}", Annotated[bool, without], False))
     return result
 
 
@@ -293,6 +364,7 @@ _SHARED = [
         ],
         None,
     ),
+    options.keyword("policy", options.Policy, None),
     *options.input_parameters(spark=True),
     options.keyword("as_json", options.Json, False),
 ]

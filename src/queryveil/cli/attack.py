@@ -1,6 +1,5 @@
 """queryveil attack: what does an attacker find in a release?"""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,7 +78,7 @@ def attack(
             progress=step,
         )
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(options.json_text(found.as_dict()))
         return
     options.tables(*_tables(found), f"\n{found.summary}")
 
@@ -107,11 +106,12 @@ def _tables(found: "Findings") -> list[Any]:
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
                 "yes" if finding.succeeds else "no",
+                "" if finding.loss is None else f"{max(finding.loss, 0):.2f}",
             )
             for finding in found.findings
             if finding.question == question
         ]
-        head = ("", "found (95 %)", "guessing", "control", "beats")
+        head = ("", "found (95 %)", "guessing", "control", "beats", "loss")
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )

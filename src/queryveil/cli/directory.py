@@ -1,6 +1,5 @@
 """queryveil directory: knowledge bases from the dumps of web directories."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -41,7 +40,7 @@ def build(
     with options.progress("Building", "sites") as update:
         about = build_directory(dump, output, leave_out=leave_out or (), overwrite=overwrite, progress=update)
     if as_json:
-        typer.echo(json.dumps(about, indent=2))
+        typer.echo(options.json_text(about))
         return
     left_out = about.pop("left_out")
     names = ("categories", "levels", "sites", "hosts", "terms")

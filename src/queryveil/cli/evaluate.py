@@ -1,6 +1,5 @@
 """queryveil evaluate: what is a release still good for?"""
 
-import json
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +41,7 @@ def evaluate(
     with options.steps("Evaluating") as tell:
         found = measure(made, log, knowledge=base, tests=tests, seed=seed, sensitive=labels, tell=tell)
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=2, allow_nan=False))
+        typer.echo(options.json_text(asdict(found)))
         return
     parts: list[Any] = []
     for group, measured in groupby(found.measured, key=lambda one: one.group):

@@ -1,6 +1,5 @@
 """queryveil explain: why is a query in a release, or not?"""
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -29,7 +28,7 @@ def explain(
         known_as(str(loaded.manifest.parameters.get("knowledge")), knowledge)
     found = make(loaded, reader(original), query)
     if as_json:
-        typer.echo(json.dumps(asdict(found) | {"released": found.released}, indent=2))
+        typer.echo(options.json_text(asdict(found) | {"released": found.released}))
         return
     where = f"is in the release ({found.rows:,} rows)" if found.released else "is not in the release"
     typer.echo(f"'{options.printable(found.query)}' {where}.")

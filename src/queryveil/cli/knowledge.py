@@ -1,6 +1,5 @@
 """queryveil knowledge: look into a knowledge base."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -26,7 +25,7 @@ def show(
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     found = places(open_knowledge(name), text, categories)
     if as_json:
-        typer.echo(json.dumps({"text": text, "nodes": [place.as_dict() for place in found]}, indent=2))
+        typer.echo(options.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
     elif not found:
         options.tables(f"'{options.printable(text)}' is not in {name}.")
     if not found:

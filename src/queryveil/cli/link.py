@@ -1,6 +1,5 @@
 """queryveil link: how much of a log a knowledge base covers."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,9 +74,7 @@ def link(
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
         rows = [row.__dict__ for row in covered]
-        typer.echo(
-            json.dumps({"knowledge": base.name, "linker": linker, "coverage": rows, "examples": shown}, indent=2)
-        )
+        typer.echo(options.json_text({"knowledge": base.name, "linker": linker, "coverage": rows, "examples": shown}))
         return
     items = _ITEMS[linker]
     shares = {f"distinct {items}": "items", f"{items} of queries": "occurrences"} if items else {}

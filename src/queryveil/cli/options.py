@@ -1,6 +1,8 @@
 """Options that several verbs share, and the way they open a log."""
 
 import inspect
+import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -77,6 +79,33 @@ Sensitive = Annotated[
         metavar="FILE",
         help="Parquet or CSV of queries with a label: query, sensitive (0, no, false or empty if not).",
         show_default=False,
+    ),
+]
+
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="Exit with 1 unless this policy is met: a TOML file, or 'default' for the one that comes with queryveil.",
+        show_default=False,
+    ),
+]
+Vectors = Annotated[
+    str,
+    typer.Option(
+        "--vectors",
+        metavar="words|concepts",
+        help="Compare queries by concepts and all other words, or by concepts alone, which is weaker.",
+    ),
+]
+ConceptMinUsers = Annotated[
+    int | None,
+    typer.Option(
+        "--concept-min-users",
+        min=2,
+        help="Users a concept needs, whatever k.",
+        show_default="0.01 % of users, at least 5",
     ),
 ]
 
@@ -350,10 +379,23 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(head))
     for i, name in enumerate(head):
-        result.add_column(name, justify="right" if i >= texts else "left")
+        result.add_column(name, justify="right" if i >= texts else "left", no_wrap=i >= texts)
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return title, result
+
+
+def json_text(value: Any) -> str:
+    """What a verb prints for a program: JSON as the standard has it, with null where a number is none."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def printable(text: str) -> str:

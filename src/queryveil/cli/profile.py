@@ -1,7 +1,5 @@
 """queryveil profile: a log in numbers."""
 
-import json
-
 import typer
 
 from queryveil.cli import options
@@ -18,7 +16,7 @@ def profile(
 
     found = make(reader(log))
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(options.json_text(found.as_dict()))
         return
     size = [
         ("rows", f"{found.rows:,}"),

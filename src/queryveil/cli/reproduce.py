@@ -1,6 +1,5 @@
 """queryveil reproduce: the experiments of a paper, on a log."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +75,7 @@ def reproduce(
         _save(figures, about, folder)
     if as_json:
         shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-        typer.echo(json.dumps({**about, "figures": shown}, indent=2))
+        typer.echo(options.json_text({**about, "figures": shown}))
         return
     options.tables(*map(_table, figures))
     if folder is not None:
@@ -89,8 +88,7 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in figure.rows:
-        value = _percent(row[figure.y]) if figure.share else f"{row[figure.y]:.2f}"
-        cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = value
+        cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = _cell(row[figure.y], figure.share)
     number = figure.name.replace("-", " ")
     if len(places) > 6 and len(lines) == 1:
         turned = [(f"{figure.x} {place}", *(values.get(place, "") for values in cells.values())) for place in places]
@@ -98,6 +96,12 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     head = (*lines, *(f"{figure.x} {place}" for place in places))
     rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
     return options.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+
+
+def _cell(value: float | None, share: bool) -> str:
+    if value is None:
+        return "-"
+    return _percent(value) if share else f"{value:.2f}"
 
 
 def _percent(value: float) -> str:
@@ -121,7 +125,7 @@ def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
             writer.writerows(figure.rows)
             stage.write(f"{figure.name}.csv", text.getvalue().encode())
             save_chart(figure.chart(), stage.path / f"{figure.name}.svg")
-        stage.write("run.json", (json.dumps(about, indent=2) + "\n").encode())
+        stage.write("run.json", (options.json_text(about) + "\n").encode())
         place.take(stage)
     finally:
         stage.remove()

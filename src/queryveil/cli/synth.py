@@ -1,6 +1,5 @@
 """queryveil synth: make a synthetic log."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -61,7 +60,7 @@ def synth(
             figures = logs.calibrate(output)
     if as_json:
         found = {"path": str(output), "truth": str(truth) if truth else None, "seed": seed, **asdict(made)}
-        typer.echo(json.dumps(found | {"figures": [figure._asdict() for figure in figures]}, indent=2))
+        typer.echo(options.json_text(found | {"figures": [figure._asdict() for figure in figures]}))
         return
     size = [(name, f"{count:,}") for name, count in asdict(made).items()]
     parts = [f"Made {output}", options.table("The log", ("", ""), size)]

@@ -1,6 +1,5 @@
 """queryveil verify: does a release hold what it promises?"""
 
-import json
 from dataclasses import asdict
 from typing import Annotated
 
@@ -34,7 +33,7 @@ def verify(
     with options.working("Checking"):
         found = check(release, log)
     if as_json:
-        typer.echo(json.dumps({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}, indent=2))
+        typer.echo(options.json_text({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}))
     else:
         for verdict in found.verdicts:
             because = (

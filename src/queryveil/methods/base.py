@@ -82,6 +82,8 @@ class Parameter:
     bounds: str
     """Such as `of at least 2` or `in (0, 1]`; empty if any value will do."""
     help: str
+    optional: bool
+    """Whether it can be off, which is None."""
 
     @property
     def expected(self) -> str:
@@ -103,6 +105,7 @@ def parameters_of(method: type[Method]) -> list[Parameter]:
 def _parameter(name: str, info: FieldInfo) -> Parameter:
     metadata = list(info.metadata)
     kind, many, choices = info.annotation, False, ()
+    optional = type(None) in get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
         kind = next(part for part in get_args(kind) if part is not type(None))
     if get_origin(kind) is Annotated:
@@ -114,7 +117,7 @@ def _parameter(name: str, info: FieldInfo) -> Parameter:
         kind, choices = str, get_args(kind)
     assert isinstance(kind, type)  # noqa: S101
     default = info.get_default(call_default_factory=True)
-    return Parameter(name, kind, many, tuple(choices), default, _bounds(metadata), info.description or "")
+    return Parameter(name, kind, many, tuple(choices), default, _bounds(metadata), info.description or "", optional)
 
 
 def _bounds(metadata: list[Any]) -> str:

@@ -14,13 +14,13 @@ from queryveil.draws import keyed
 from queryveil.log import QueryLog
 from queryveil.methods.noise import WHOLE, Noisy
 
-Which = Literal["first", "random", "frequent"]
+Keep = Literal["frequent", "first", "random"]
 
 PAIRS = "SELECT user_id, query_id, count(*) AS times, min(event_id) AS began FROM events GROUP BY user_id, query_id"
 """SQL of everything that users searched for, how often, and when first: events are numbered by user and time."""
 
 
-def bound(things: str, keys: Sequence[str], d: int, which: Which) -> str:
+def bound(things: str, keys: Sequence[str], d: int, keep: Keep) -> str:
     """SQL of user_id, the keys and n: at most d things of each user, and how many these are.
 
     Ties go to the thing that was first, then to the one whose keys, which are ordered by digests of texts, are smaller.
@@ -29,9 +29,9 @@ def bound(things: str, keys: Sequence[str], d: int, which: Which) -> str:
         things: SQL of user_id, the keys, and times and began, or draw where there is a lot.
         keys: The columns that make a thing.
         d: At most so many a user.
-        which: Which of them: the first ones, some by lot, or those he repeated most.
+        keep: Which of them: those that the user repeated most, the first ones, or some at random.
     """
-    order = {"first": "began", "frequent": "times DESC, began", "random": "draw"}[which]
+    order = {"first": "began", "frequent": "times DESC, began", "random": "draw"}[keep]
     named = ", ".join(f"t.{key} AS {key}" for key in keys)
     return (
         f"SELECT user_id, {', '.join(keys)}, least(n, {d}) AS n FROM (SELECT t.user_id AS user_id, {named},"

@@ -17,7 +17,7 @@ from queryveil.claims.private import NoisyStep
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish, weighed
+from queryveil.methods.contributions import PAIRS, Keep, bound, counted, lots, publish, weighed
 from queryveil.methods.noise import WHOLE, gaussian_threshold, opendp, rho_of
 from queryveil.methods.private import UNSEEDED, meaningless, refuse_rare_terms
 from queryveil.release import Release
@@ -44,7 +44,10 @@ class DpSet(Method):
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
     d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user and round (d)")
-    which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
+    keep: Keep = Field(
+        "frequent",
+        description="which d queries of a user: those they repeated most, their first ones, or some at random",
+    )
     rounds: int = Field(2, ge=1, le=10, description="how many rounds share the budget")
     ngrams: int = Field(
         0,
@@ -92,7 +95,7 @@ class DpSet(Method):
             if step.of == "n-grams":
                 self._use_ngrams(log, step)
             if step.of == "queries":
-                if self.which == "random" and not released:
+                if self.keep == "random" and not released:
                     lots(log, "SELECT user_id, query_id FROM things", key, "drawn things")
                 self._round(log, step)
                 released.append(int(engine.row('SELECT count(*) AS n FROM "public queries"')[0]))
@@ -116,14 +119,14 @@ class DpSet(Method):
 
     def _things(self, joined: str) -> str:
         """SQL of what users may give, with some condition."""
-        source, order = ('"drawn things"', "t.draw AS draw") if self.which == "random" else ("things", _ORDER)
+        source, order = ('"drawn things"', "t.draw AS draw") if self.keep == "random" else ("things", _ORDER)
         return f"SELECT t.user_id AS user_id, t.query_id AS query_id, {order} FROM {source} t {joined}"
 
     def _round(self, log: QueryLog, step: NoisyStep) -> None:
         """Release what reaches the threshold with the weight of users who do not need it elsewhere."""
         key = ["query_id"]
         left = self._things('LEFT JOIN "public queries" p ON p.query_id = t.query_id WHERE p.query_id IS NULL')
-        sums = weighed(log, bound(left, key, self.d, self.which), key, self.d, step.first)
+        sums = weighed(log, bound(left, key, self.d, self.keep), key, self.d, step.first)
         assert step.threshold is not None  # noqa: S101  # every round has one
         publish(log, sums, key, step.noise, step.scale, step.threshold, "new queries")
         both = 'SELECT query_id FROM "public queries" UNION ALL SELECT query_id FROM "new queries"'
@@ -145,9 +148,9 @@ class DpSet(Method):
             " CAST(sum(p.times) AS BIGINT) AS times, min(p.began) AS began FROM things p JOIN runs r"
             f" ON r.query_id = p.query_id GROUP BY p.user_id, {', '.join(f'r.{key}' for key in keys)}"
         )
-        if self.which == "random":
+        if self.keep == "random":
             grams = lots(log, grams, keys, "drawn runs")
-        sums = weighed(log, bound(grams, keys, self.d, self.which), keys, self.d, step.first)
+        sums = weighed(log, bound(grams, keys, self.d, self.keep), keys, self.d, step.first)
         assert step.threshold is not None  # noqa: S101
         publish(log, sums, keys, step.noise, step.scale, step.threshold, "public ngrams")
         same = " AND ".join(f"g.{key} = r.{key}" for key in keys)
@@ -167,7 +170,7 @@ class DpSet(Method):
     def _count(self, log: QueryLog, step: NoisyStep) -> None:
         """Count the users of released queries, each user for at most d of them."""
         mine = self._things('JOIN "public queries" p ON p.query_id = t.query_id')
-        users = counted(bound(mine, ["query_id"], self.d, self.which), ["query_id"], 1)
+        users = counted(bound(mine, ["query_id"], self.d, self.keep), ["query_id"], 1)
         sums = (
             'SELECT p.query_id AS query_id, coalesce(c.n, 0) AS n FROM "public queries" p'
             f" LEFT JOIN ({users}) AS c ON c.query_id = p.query_id"

@@ -98,11 +98,12 @@ class Poblete(LinkedMethod):
         """Which queries stay, and what each step found.
 
         Raises:
-            QueryveilError: If the log has no clicks.
+            QueryveilError: If no click of the log has an address.
         """
-        if not log.has_clicks:
+        if not has_addresses(log):
             raise QueryveilError(
-                "Poblete removes queries by what users clicked, and the log has no clicks; choose another method."
+                "Poblete removes queries by the addresses that users clicked, and no click of the log has one: it has"
+                " no URL column, or none that was found; name the column (url=COLUMN), or choose another method."
             )
         pairs = log.engine.table(
             "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
@@ -149,6 +150,11 @@ class Poblete(LinkedMethod):
                 Reason("it shares no clicked address with a query that stays", bool(found.kept[query_id]), why)
             )
         return reasons
+
+
+def has_addresses(log: LocalLog) -> bool:
+    """Whether any click of a log has an address: a log may have ranks alone."""
+    return log.has_clicks and log.clicks["url_id"].null_count < len(log.clicks)
 
 
 def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:

@@ -118,7 +118,9 @@ class Rules(LinkedMethod):
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release what passes every rule."""
-        for name in ("min_query_users", "min_row_users", "min_term_users", "min_metadata_users"):
+        metadata = self._metadata(log)
+        limits = ("min_query_users", "min_row_users", "min_term_users", *(["min_metadata_users"] if metadata else []))
+        for name in limits:
             if getattr(self, name) is not None:
                 check_k(self, name, getattr(self, name), log)
         if self.time != "drop" and not log.has_times:
@@ -126,7 +128,6 @@ class Rules(LinkedMethod):
         engine = log.engine
         self._choose(log)
         row_metadata = self._row_metadata(log)
-        metadata = self._metadata(log)
         engine.materialize(self._rows(row_metadata), "kept_rows")
         if metadata:
             engine.read("merged", self._merged(log, metadata))
@@ -142,6 +143,7 @@ class Rules(LinkedMethod):
             seed=seed,
             linking=self.linking,
             carried=carried,
+            notes=self._unseen(metadata),
         )
         engine.drop("released_queries", "kept_rows", *(["merged"] if metadata else []))
         return release
@@ -270,12 +272,16 @@ class Rules(LinkedMethod):
             raise QueryveilError(
                 f"A metadata column cannot be called '{taken}', which a release has already; rename it."
             )
-        if not found:
-            raise QueryveilError(
-                f"The rule 'min_metadata_users' needs one of the columns {', '.join(self.metadata)}, and the log has "
-                f"{', '.join(log.facts.extras) or 'no extra column'}; name others with --metadata."
-            )
         return found
+
+    def _unseen(self, metadata: Sequence[str]) -> list[str]:
+        """What the rule about metadata had nothing to look at in the log, in a sentence."""
+        missing = [name for name in self.metadata if name not in metadata]
+        if self.min_metadata_users is None or not missing:
+            return []
+        what = "had nothing to look at" if not metadata else f"looked at {', '.join(metadata)} alone"
+        columns = f"no column {missing[0]}" if len(missing) == 1 else f"none of the columns {', '.join(missing)}"
+        return [f"The rule min_metadata_users {what}: the log has {columns}."]
 
     def _rows(self, row_metadata: Sequence[str]) -> str:
         """SQL of the rows that may be released: event_id, rank, url_id."""

@@ -15,7 +15,7 @@ from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.contributions import PAIRS, Which, bound, counted, lots, publish
+from queryveil.methods.contributions import PAIRS, Keep, bound, counted, lots, publish
 from queryveil.methods.noise import laplace_delta, laplace_threshold, opendp
 from queryveil.methods.private import UNSEEDED, meaningless, refuse_rare_terms
 from queryveil.release import Release
@@ -44,7 +44,10 @@ class Zealous(Method):
     limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]
 
     d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user (d)")
-    which: Which = Field("first", description="which d: his first ones, some by lot, or those he repeated most")
+    keep: Keep = Field(
+        "frequent",
+        description="which d queries of a user: those they repeated most, their first ones, or some at random",
+    )
     epsilon: float | None = Field(
         None, gt=0, allow_inf_nan=False, description=f"the promise; {EPSILON:g} unless threshold and scale are given"
     )
@@ -136,9 +139,9 @@ class Zealous(Method):
         return release
 
     def _publish(self, log: QueryLog, things: str, keys: list[str], made: Budget, name: str) -> None:
-        if self.which == "random":
+        if self.keep == "random":
             things = lots(log, things, keys, "lots")
-        sums = counted(bound(things, keys, self.d, self.which), keys, self.min_users)
+        sums = counted(bound(things, keys, self.d, self.keep), keys, self.min_users)
         publish(log, sums, keys, "laplace", made.scale, made.threshold, name)
         log.engine.drop("lots")
 
