@@ -27,6 +27,7 @@ from queryveil.measures.records import UserRecords, user_records
 from queryveil.measures.srp import GROUP, profile_retention_of, srp_of
 from queryveil.release import Release
 from queryveil.sharing import sharing
+from queryveil.summary import part_of
 
 Tell = Callable[[str], None]
 
@@ -265,7 +266,7 @@ def _clusters(
 
 
 def _beside(kept: AboveRandom) -> str:
-    return f"before the correction {kept.kept:.1%}, groups at random {kept.random:.1%}"
+    return f"before the correction {part_of(kept.kept)}, groups at random {part_of(kept.random)}"
 
 
 def _noted(*notes: str) -> str:

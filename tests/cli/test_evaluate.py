@@ -25,7 +25,8 @@ def test_notes_say_what_was_corrected_and_what_does_not_separate(run, log, tmp_p
     assert "Note: cluster retention above random groups (1 - L): " in out
     assert "Does not separate releases: suggestion, hit@10: the log itself scores" in out
     assert "Not measured: users: no user ids released; " in out
-    assert "a reader of the release cannot" in out
+    together = "level 1 (SRP); users' interests left, level 2 (SRP)"
+    assert together in out
     found = {one["measure"]: one for one in json.loads(run(*measured, "--json")[1])["measured"]}
     assert found["suggestion, hit@10"]["separates"] is False
     assert found["completion, MRR"]["separates"] is True

@@ -336,7 +336,7 @@ def test_releases_are_not_ranked_by_a_score_that_is_low_or_unsure_on_the_log_its
 
 
 def test_a_task_says_why_releases_are_not_ranked_by_it():
-    assert "scores 1.1%" in Task("suggestion", "hit@10", 0.01, 0.0114, 2_000).unranked
+    assert "scores 1.1 %" in Task("suggestion", "hit@10", 0.01, 0.0114, 2_000).unranked
     assert "20 tests are too few" in Task("completion", "MRR", 0.1, 0.2, 20).unranked
     assert "no event" in Task("suggestion", "hit@10", 0.0, 0.0, 0).unranked
     assert Task("trend counts", ERROR, 0.3, 0.0, 1_000).unranked == ""

@@ -48,15 +48,18 @@ def evaluate(
         some = list(measured)
         rows = [(one.measure, _shown(one, one.value), _shown(one, one.best)) for one in some]
         parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
-        parts += [f"{_kind(one)}: {one.measure}: {one.why}" for one in some if one.why]
+        parts += _notes(some)
     options.tables(*parts)
 
 
-def _kind(one: "Measured") -> str:
-    """What a note is about."""
-    if one.value is None:
-        return "Not measured"
-    return "Note" if one.separates else "Does not separate releases"
+def _notes(measured: "list[Measured]") -> list[str]:
+    """What is to be known of measures, those with the same note together."""
+    notes: dict[tuple[str, str], list[str]] = {}
+    for one in measured:
+        kind = "Not measured" if one.value is None else "Note" if one.separates else "Does not separate releases"
+        if one.why:
+            notes.setdefault((kind, one.why), []).append(one.measure)
+    return [f"{kind}: {'; '.join(names)}: {why}" for (kind, why), names in notes.items()]
 
 
 def _shown(one: "Measured", value: float | None) -> str:
