@@ -204,8 +204,9 @@ def _likeness(log: LocalLog, query: Ints, known: Sequence[Ints], rarity: Floats)
 
     size = np.array([len(some) for some in known])
     queries = np.concatenate([query, *known])
-    length = log.tokens.per_query[queries]
-    vocabulary, word = np.unique(log.tokens.word[ranges(log.tokens.start[queries], length)], return_inverse=True)
+    begin = log.tokens.start[queries]
+    length = log.tokens.start[queries + 1] - begin
+    vocabulary, word = np.unique(log.tokens.word[ranges(begin, length)], return_inverse=True)
     weight = np.maximum(rarity[vocabulary], 0)[word]
     row = np.repeat(np.arange(len(queries)), length)
     words = csr_matrix((weight, (row, word)), (len(queries), len(vocabulary)))
@@ -214,10 +215,10 @@ def _likeness(log: LocalLog, query: Ints, known: Sequence[Ints], rarity: Floats)
     n = len(query)
     shared = (words[:n] @ words[n:].T).toarray() / np.outer(norm[:n], norm[n:])
     alike = (np.maximum(meaning[:n] @ meaning[n:].T, 0) + shared) / 2
-    there, begin = size > 0, np.cumsum(size) - size
+    there, first = size > 0, np.cumsum(size) - size
     found = np.zeros((n, len(known)))
     if there.any():
-        found[:, there] = np.maximum.reduceat(alike, begin[there], axis=1)
+        found[:, there] = np.maximum.reduceat(alike, first[there], axis=1)
     member = np.repeat(np.arange(len(known)), size)
     uses = csr_matrix((np.ones(len(member)), (member, np.arange(len(member)))), (len(known), len(member))) @ words[n:]
     whole = np.maximum(np.asarray(words[:n].sum(axis=1)), _SAME)

@@ -37,8 +37,9 @@ from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, link_texts, open_knowledge, recall_knowledge
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.release import Release
+from queryveil.scrubbing import repeat_scrub
 
 Longs = NDArray[np.int64]
 
@@ -138,7 +139,7 @@ def older_history(
         raise InapplicableError(NO_QUERY)
     method = method_again(release, knowledge)
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
-    newer = read(rows_of(here, event[~older]))
+    newer = _scrubbed(read(rows_of(here, event[~older])), release, here)
     try:
         made = method.anonymize(newer, seed=release.manifest.seed)
         seen = View.of(made, newer)
@@ -150,6 +151,19 @@ def older_history(
         return _finding(world, given, seen, "older half", seed)
     except InapplicableError:
         raise
+    except QueryveilError as error:
+        raise cannot(error) from None
+    finally:
+        newer.close()
+
+
+def _scrubbed(newer: LocalLog, release: Release, here: LocalLog) -> LocalLog:
+    """The log that a method is run on again, scrubbed as the one that it ran on was."""
+    scrub = release.manifest.scrub
+    if scrub is None or here.facts.scrub is not None:
+        return newer
+    try:
+        return local(repeat_scrub(newer, scrub), "An attack")
     except QueryveilError as error:
         raise cannot(error) from None
     finally:
@@ -258,8 +272,9 @@ def _moved(given: _Released, log: LocalLog, here: LocalLog, event: Longs) -> _Re
     records = given.records
     if given.base is None:
         texts = here.query_text.take(pa.array(query))
-        queries = query[pc.index_in(log.query_text, value_set=texts).to_numpy()]
-        records = Bags(records.start, queries[records.item], records.n)
+        place = pc.fill_null(pc.index_in(log.query_text, value_set=texts), -1).to_numpy()
+        there = place[records.item] >= 0  # a masked query is no query of the log
+        records = Bags(records.start, query[place][records.item], records.n).only(there)
     return _Released(records, Truth(given.truth.record, users[given.truth.user]), group, given.each, given.base)
 
 
