@@ -23,6 +23,8 @@ from tests.strategies import LOGS, table
 
 FORMATS = {"parquet": "log.parquet", "aol": "log.tsv", "csv": "log.csv"}
 
+PARAMETERS = {"k": 2, "link": "user", "session_gap": 30, "session_events": 10}
+
 
 def make_log(n: int = 40) -> qv.QueryLog:
     users = [f"original-user-{i % 7}" for i in range(n)]
@@ -56,7 +58,11 @@ def test_a_release_is_a_table_a_manifest_and_a_report(tmp_path, format):
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((tmp_path / "r" / name).read_bytes()).hexdigest() == digest
     assert manifest["input_fingerprint"] == log.fingerprint
-    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == ("equality", {"k": 2, "link": "user"}, 1)
+    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == (
+        "equality",
+        {"k": 2, "link": "user", "session_gap": 30, "session_events": 10},
+        1,
+    )
     loaded = qv.Release.load(tmp_path / "r")
     assert qv.verify(loaded, log).holds
     assert sum(len(batch) for batch in loaded.batches()) == loaded.manifest.counts.rows
@@ -240,8 +246,8 @@ def test_what_is_no_release_is_told(tmp_path):
     qv.Equality(k=2, link="user").anonymize(make_log(), seed=1).save(tmp_path / "r")
     manifest = tmp_path / "r" / "manifest.json"
     good = manifest.read_text()
-    manifest.write_text(good.replace('"format_version": 1', '"format_version": 2').replace('"seed"', '"sown"'))
-    with pytest.raises(qv.QueryveilError, match="has format version 2"):
+    manifest.write_text(good.replace('"format_version": 2', '"format_version": 3').replace('"seed"', '"sown"'))
+    with pytest.raises(qv.QueryveilError, match="has format version 3, this queryveil reads versions 1 and 2"):
         qv.Release.load(tmp_path / "r")
     manifest.write_text(good.replace('"seed": 1', '"seed": "x"'))
     with pytest.raises(qv.QueryveilError, match="is damaged at 'seed'"):
@@ -322,7 +328,7 @@ def test_a_user_map_that_does_not_fit_is_refused_in_one_sentence(tmp_path, chang
 def test_no_user_map_for_a_release_without_users_or_of_another_log(tmp_path):
     log = make_log()
     qv.Equality(k=2, link="user").anonymize(log, seed=1).save_user_map(tmp_path / "map.csv")
-    with pytest.raises(qv.QueryveilError, match="does not tell users apart"):
+    with pytest.raises(qv.QueryveilError, match="no user ids or session ids"):
         with_user_map(qv.Equality(k=2, link="none").anonymize(log), log, tmp_path / "map.csv")
     with pytest.raises(qv.QueryveilError, match="made from another log"):
         with_user_map(qv.Equality(k=2, link="user").anonymize(log), make_log(39), tmp_path / "map.csv")

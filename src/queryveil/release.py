@@ -532,8 +532,8 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     if counts.sessions is None:
         expected = (rows, rows, counts.users, 1, counts.users)
     else:
-        expected = (rows, counted[1], rows, 1, counts.sessions)
-    if counted != expected:
+        expected = (counts.sessions, counted[1], counts.sessions, 1, counts.sessions)
+    if counted != expected or counted[0] != rows:
         engine.drop(fresh)
         raise misfit
     known = replace(release, log=log, fresh_users=fresh)

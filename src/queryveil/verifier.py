@@ -183,9 +183,12 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if manifest.method == "equality":
             claims.append(QueryUsers(users=k))
         else:
-            least = given["min_users"] or max(k, round(0.0001 * log.n_users))
-            same = {name: given[name] for name in ("theta", "min_term_users", "min_query_users", "max_new_users")}
-            claims.append(AffineUsers(users=k, min_users=least, **same))
+            least = {
+                "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
+                "min_term_users": given["min_term_users"] or k,
+            }
+            same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
+            claims.append(AffineUsers(users=k, **least, **same))
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
         return claims + _linked(given)

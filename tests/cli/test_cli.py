@@ -67,7 +67,7 @@ def test_concepts_are_listed_heaviest_first(run, tmp_path):
     log.write_text(
         "user,query\n" + "".join(f"{user},{query}\n" for user in "abc" for query in ("red tea", "red", "the"))
     )
-    code, out, _ = run("concepts", log, "--min-users", 3, "--json")
+    code, out, _ = run("concepts", log, "--concept-min-users", 3, "--json")
     assert code == 0
     found = json.loads(out)
     assert found["concepts"] == 3
@@ -77,7 +77,7 @@ def test_concepts_are_listed_heaviest_first(run, tmp_path):
         ("tea", 1, 3),
     ]
     assert [row["weight"] for row in found["top"]] == [3.1699, 2.8074, 2.0]  # log2 of 9, 7 and 4
-    code, out, _ = run("concepts", log, "--min-users", 3, "--words", 2, "--top", 1)
+    code, out, _ = run("concepts", log, "--concept-min-users", 3, "--words", 2, "--top", 1)
     assert code == 0
     assert "1 concepts of at least 3 users" in out
     assert "red tea" in out
@@ -117,7 +117,7 @@ def test_neighbours_are_listed_and_drawn_without_what_steers_a_terminal(run, cas
 
 
 def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases, tmp_path):
-    code, *_ = run("anonymize", cases, "--method", "affinity", "-k", 5, "-o", tmp_path / "r")
+    code, *_ = run("anonymize", cases, "--method", "affinity", "--min-term-users", 2, "-o", tmp_path / "r")
     assert code == 0
     code, out, _ = run("explain", tmp_path / "r", "--original", cases, "the cell phone case")
     assert code == 0
@@ -277,7 +277,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "rules"], "Rules needs at least one rule"),
         (["--method", "affinity", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
-        (["--method", "affinity", "--min-users", "3"], "'min_users' is 3, fewer than the 5 of 'k'"),
+        (["--method", "affinity", "--concept-min-users", "1"], "must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
         (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
     ],

@@ -172,7 +172,7 @@ def test_a_manifest_must_claim_what_the_parameters_say():
 @pytest.mark.parametrize("format", ["parquet", "aol", "csv"])
 def test_a_saved_release_is_verified(tmp_path, format):
     log = read(SOUP)
-    qv.Poblete(k=2, sites=2).anonymize(log).save(tmp_path / "r", format=format)
+    qv.Poblete(k=2, sites=2, link="user").anonymize(log).save(tmp_path / "r", format=format)
     assert qv.verify(tmp_path / "r", log).holds
 
 

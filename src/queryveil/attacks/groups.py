@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
 from queryveil.attacks.view import view
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import QueryLog
@@ -37,6 +37,7 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         fitting[seen.rest[some] != 0] = 0
         details["journalist"] = 1 / int(np.maximum(fitting, seen.crowd).min())
     beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
+    control = share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people)
     details |= {"groups": kinds, "alone": int((seen.crowd == 1).sum())}
     return Finding(
         attack="classic risks",
@@ -47,9 +48,10 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         estimate=share(kinds, people),
         baseline=1 / people,
         guessing="one session of the release at random" if seen.sessions else "one person of the release by lot",
-        control=share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people),
+        control=control,
         controlled="the same with records dealt to people by lot",
         trials=people,
         beside=f"{beside}, marketer {shown(kinds / people, 'share')}",
         details=details,
+        loss=anonymity_loss(kinds / people, 1.0, max(1 / people, control.value)),
     )

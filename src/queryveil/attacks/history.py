@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from queryveil.attacks.again import NO_READ, cannot, method_again, rows_of
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
-from queryveil.attacks.view import NO_MAP, NO_QUERY, View, view
+from queryveil.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.background import (
     EVENTS,
     NOBODY,
@@ -97,7 +97,7 @@ def history_linkage(
     seen = view(release, log)
     given = _released(release, seen, seen.log, knowledge)
     people = _people(seen.log, given, seed, users)
-    event, user = _events(seen.log, people)
+    event, user = events_of(seen.log, people)
     chosen = half(user, keyed(seen.log.secret(seed, _PURPOSE), event.astype(np.uint64)))
     return _finding(_world(seen.log, given, people, event, user, chosen), given, seen, "random half", seed)
 
@@ -219,16 +219,9 @@ def _people(log: LocalLog, given: _Released, seed: int, users: int) -> Longs:
     return np.sort(order[np.isin(place, turn[fits])])
 
 
-def _events(log: LocalLog, people: Longs) -> tuple[Longs, Longs]:
-    """The events of some people, and the place of each one's person; they are ordered by user."""
-    user = log.events["user_id"].to_numpy()
-    begin, end = np.searchsorted(user, people), np.searchsorted(user, people, side="right")
-    return ranges(begin, end - begin), np.repeat(np.arange(len(people)), end - begin)
-
-
 def _by_age(log: LocalLog, people: Longs) -> tuple[Longs, Longs, NDArray[np.bool_]]:
     """The timed events of some people who have two, the users, and whether each is in the older half."""
-    event, place = _events(log, np.sort(people))
+    event, place = events_of(log, np.sort(people))
     time = log.events["time"].combine_chunks().take(pa.array(event))
     timed = time.is_valid().to_numpy(zero_copy_only=False)
     event, place, age = event[timed], place[timed], time.filter(pa.array(timed)).cast(pa.int64()).to_numpy()

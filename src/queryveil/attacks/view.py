@@ -17,7 +17,7 @@ from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
-from queryveil.knowledge.index import offsets
+from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
@@ -243,6 +243,13 @@ def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
     """Lists of as many items each, from columns of items: where each starts, and the items."""
     item = np.stack(columns, axis=1).astype(np.int32)
     return offsets(np.full(len(item), item.shape[1])), item.reshape(-1)
+
+
+def events_of(log: LocalLog, people: Longs) -> tuple[Longs, Longs]:
+    """The events of some users, ascending, and the place of the user of each; events are ordered by user."""
+    user = log.events["user_id"].to_numpy()
+    begin, end = np.searchsorted(user, people), np.searchsorted(user, people, side="right")
+    return ranges(begin, end - begin), np.repeat(np.arange(len(people)), end - begin)
 
 
 def _mixed(item: NDArray[np.integer], times: Longs) -> NDArray[np.uint64]:
