@@ -7,7 +7,7 @@ heavy subsets that affine queries share (`kernels/heavy.py`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
