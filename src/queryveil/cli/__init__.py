@@ -130,8 +130,12 @@ def main() -> None:
 
 def _warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """Show warnings of queryveil as a sentence; those of other packages are no business of the user."""
-    if issubclass(category, QueryveilWarning):
+    if issubclass(category, QueryveilWarning) and str(message) not in _shown:
+        _shown.add(str(message))
         print(f"Warning: {message}", file=sys.stderr)
+
+
+_shown: set[str] = set()
 
 
 _stopped: list[int] = []
