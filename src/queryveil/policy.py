@@ -273,7 +273,7 @@ class Criterion:
     @property
     def sentence(self) -> str:
         """What was found and what is allowed, without a full stop."""
-        return f"{self.label} {self.found_text} ({self.limit_text} allowed)"
+        return f"{self.label}: {self.found_text}; {self.limit_text} {'required' if self.least else 'allowed'}"
 
     @property
     def limit_text(self) -> str:
