@@ -342,9 +342,9 @@ def test_linked_events_are_warned_of_with_a_number(run, log, tmp_path):
     assert run(*words)[2] == ""
     code, _, err = run(*words, "--link", "user", "--overwrite")
     assert code == 0
-    assert err.count("Warning: The users in this release are linked by pseudonyms.") == 1
+    assert err.count("Warning: The events of each user are linked by a pseudonym.") == 1
     assert re.search(r"links [0-9.]+ % of the users to the right person", err)
-    assert "linked by pseudonyms" in (tmp_path / "r" / "report.md").read_text()
+    assert "linked by a pseudonym" in (tmp_path / "r" / "report.md").read_text()
 
 
 @pytest.mark.parametrize(
