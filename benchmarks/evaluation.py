@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.harness import log_file, run, timed
 
 HERE = "benchmarks.evaluation"
-METHODS = {"equality": {"k": 5}, "odp": {"k": 5}, "rules": {"max_characters": 1000, "users": "fresh"}, "hash": {}}
+METHODS = {"equality": {"k": 5}, "odp": {"k": 5}, "rules": {"max_characters": 1000, "link": "user"}, "hash": {}}
 """Few queries and many; records that are shared; tokens. Rules so wide release the log as it is."""
 WORK = {"evaluate": "evaluated", "attack": "attacked"}
 

@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -12,10 +13,13 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil import comparison
 from queryveil.bands import Band
-from queryveil.comparison import Cell, Comparison, Row, compare, grid
+from queryveil.comparison import Cell, Comparison, Row, compare, grid, recommend
+from queryveil.evaluation import CLUSTERS, PROFILES
 from queryveil.knowledge.directory import build_directory
 from queryveil.manifest import Counts
 from queryveil.methods import METHODS
+from queryveil.methods.recipe import shipped
+from queryveil.policy import Evidence, Number, Policy
 from queryveil.sharing import shared, sharing
 
 SOME = {"methods": ["equality", "wngen", "clump"], "ks": [2, 5], "tests": 50}
@@ -43,11 +47,26 @@ def test_the_grid_has_every_method_and_every_value():
     assert len({cell.name for cell in cells}) == len(cells)
     names = [cell.name for cell in cells if cell.method in ("affinity", "clump", "zealous", "hash")]
     assert names == [
-        *("affinity, k = 2", "affinity, k = 2, no users", "affinity, k = 9", "affinity, k = 9, no users"),
+        *("affinity, k = 2", "affinity, k = 2, link session", "affinity, k = 2, link user"),
+        *("affinity, k = 9", "affinity, k = 9, link session", "affinity, k = 9, link user"),
         *("clump, k = 2", "clump, k = 9", "zealous, ε = 1", "zealous, ε = 3", "hash"),
     ]
     for cell in cells:
         METHODS[cell.method](**cell.parameters)
+
+
+def test_there_are_no_sessions_without_times():
+    links = [cell.parameters.get("link", "none") for cell in grid(["equality", "rules"], ks=[5], times=False)]
+    assert links == ["none", "user", *["none"] * len(shipped())]
+
+
+def test_a_log_without_times_is_compared_without_sessions(tmp_path):
+    log = qv.read_log(pa.table({"user": ["a", "b", "c"] * 4, "query": ["tea", "mug"] * 6}))
+    found = compare(log, tmp_path / "c", methods=["equality"], ks=[2], tests=5)
+    assert [(cell.name, cell.status, cell.linked) for cell in found.cells] == [
+        ("equality, k = 2", "done", False),
+        ("equality, k = 2, link user", "done", True),
+    ]
 
 
 def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
@@ -151,7 +170,7 @@ def test_what_cannot_be_made_is_told(log, tmp_path):
     assert (by["search, k = 2"].status, by["zealous, ε = 0.1"].status) == ("failed", "empty")
     assert "knows no sites" in by["search, k = 2"].why
     assert found.rows == ()
-    assert [one.cell for one in found.recommendations] == [None, None, None]
+    assert [one.cell for one in recommend(found)] == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -170,17 +189,29 @@ def test_bad_arguments_leave_nothing(log, tmp_path, given, sentence):
     assert not (tmp_path / "c").exists()
 
 
-def made_up(points, method="equality", parameters=None):
-    """A comparison with a cell for every tail, interests and risk."""
+def known(risk, k=5, epsilon=None, **changed):
+    """What a policy asks for, of a release that meets the default one if its risk does."""
+    numbers = (
+        Number("history linkage", "random half", risk, risk),
+        Number("planting", "", 30.0),
+        Number("vanity and PII", "", 0.0),
+    )
+    return Evidence("queries", False, k, epsilon, 0, True, 0, numbers if risk is not None else numbers[1:], **changed)
+
+
+def made_up(points, method="equality", parameters=None, *, linked=True):
+    """A comparison with a cell for every tail, profiles and risk."""
     cells, rows = [], []
-    for i, (tail, interests, risk) in enumerate(points):
+    for i, (tail, profiles, risk) in enumerate(points):
         name = f"cell {i}"
-        cells.append(Cell(name, method, 2, parameters or {"k": 2}, holds=True, guards=True))
+        given = parameters or {"k": 5}
+        found = known(risk, epsilon=given.get("epsilon"))
+        cells.append(Cell(name, method, 5, given, holds=True, linked=linked, known=found))
         rows += [
             Row(name, "utility", "retention", "distinct queries", "", tail),
             Row(name, "utility", "retention", "distinct queries of 1 user", "", tail),
-            Row(name, "utility", "interests", "users' interests left, level 1 (SRP)", "", interests),
-            Row(name, "risk", "linkability", "record linkage", "", risk),
+            Row(name, "utility", "interests", PROFILES, "", profiles),
+            Row(name, "risk", "linkability", "history linkage", "random half", risk),
         ]
     counts = Counts(rows=9, events=9, users=3, queries=9, clicks=0)
     bands = (Band(least=1, most=1, queries=9, events=9), Band(least=2, most=4, queries=0, events=0))
@@ -207,10 +238,10 @@ def test_nothing_beats_the_frontier_and_it_beats_the_rest(points):
 
 
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(0, 20).map(lambda n: n / 100)), max_size=12))
-def test_recommendations_keep_the_most_within_the_risk(points):
-    tail, _, histories = made_up(points).recommendations
+def test_recommendations_keep_the_most_of_what_meets_the_policy(points):
+    tail, histories, _ = recommend(made_up(points))
     for place, chosen in ((0, tail), (1, histories)):
-        fit = [point for point in points if point[2] <= comparison.MOST_RISK and point[place] > 0]
+        fit = [point for point in points if point[2] <= Policy().max_linkage and point[place] > 0]
         if not fit:
             assert chosen.cell is None
         else:
@@ -219,38 +250,104 @@ def test_recommendations_keep_the_most_within_the_risk(points):
             assert (best[place], -best[2]) == max((point[place], -point[2]) for point in fit)
 
 
-def test_the_strictest_guarantee_has_the_smallest_epsilon():
-    weak = made_up([(0.5, 0, 0)], "dp-set", {"epsilon": 8.0, "delta": 1e-6})
-    strict = made_up([(0.1, 0, 0)], "zealous", {"epsilon": 0.5, "delta": 1e-6})
-    both = Comparison(
-        "f",
-        0,
-        9,
-        weak.counts,
-        weak.bands,
-        (weak.cells[0], Cell("strict", "zealous", None, {"epsilon": 0.5, "delta": 1e-6}, holds=True)),
-        weak.rows + tuple(Row(**(vars(row) | {"cell": "strict"})) for row in strict.rows),
-    )
-    assert both.recommendations[1].cell == "strict"
-    assert "e^0.5" in both.recommendations[1].reason
-    assert "guarantee is weak" in weak.recommendations[1].reason
-    refuted = Comparison(
-        "f", 0, 9, weak.counts, weak.bands, (Cell("cell 0", "dp-set", None, {"epsilon": 8.0}),), weak.rows
-    )
-    assert refuted.recommendations[1].cell is None
+@given(st.lists(st.tuples(UNIT, UNIT, UNIT), max_size=12), UNIT)
+def test_only_what_meets_the_policy_is_recommended(points, limit):
+    found = replace(made_up(points), policy=Policy(max_linkage=limit))
+    for one in recommend(found):
+        assert one.cell is None or found.judgement(one.cell).meets is True
+    assert set(found.meeting) == {f"cell {i}" for i, point in enumerate(points) if point[2] <= limit}
 
 
-def test_risk_is_that_of_groups_where_nothing_can_be_linked_and_there_is_none_without_records():
-    cells = tuple(Cell(name, "clump", 2, {}, holds=True) for name in ("groups", "words", "nobody"))
-    rows = (
-        Row("groups", "risk", "singling out", "classic risks", "", 0.25),
-        Row("words", "risk", "linkability", "record linkage", "", 0.1),
-        Row("words", "risk", "singling out", "classic risks", "", 0.9),
-        Row("words", "risk", "inference", "token hashing", "", 0.6),
-        Row("nobody", "utility", "retention", "distinct queries", "", 0.5),
+def test_another_policy_recommends_another_release():
+    found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.05)])
+    assert recommend(found)[0].cell == "cell 1"
+    assert recommend(replace(found, policy=Policy(max_linkage=0.3)))[0].cell == "cell 0"
+    assert recommend(replace(found, policy=Policy(min_k=6)))[0].cell is None
+
+
+def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why():
+    found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.1), (0.5, 0, 0.2)])
+    worse = replace(found.cells[1], known=replace(found.cells[1].known, few=7, covered=False))
+    chosen = recommend(replace(found, cells=(found.cells[0], worse, found.cells[2])))[0]
+    assert chosen.cell is None
+    assert chosen.reason == (
+        "None of these releases meets the policy. The nearest is cell 2: unknown query texts attributed to the right"
+        " person 20.0 % (at most 9.0 % allowed)."
     )
-    made = Comparison("f", 0, 9, Counts(rows=1, events=1, users=1, queries=1, clicks=0), (), cells, rows)
-    assert [made.risk(cell.name) for cell in cells] == [0.25, 0.6, None]
+    assert not replace(found, cells=(worse,)).meeting
+
+
+def test_what_was_not_measured_is_not_recommended():
+    found = made_up([(0.9, 0.9, None)])
+    assert found.risk("cell 0") is None
+    assert {one.cell for one in recommend(found)} == {None}
+    assert "not measured" in recommend(found)[0].reason
+
+
+def test_histories_need_linked_events():
+    found = made_up([(0.5, 0.5, 0.01)], linked=False)
+    tail, histories, _ = recommend(found)
+    assert (tail.cell, histories.cell) == ("cell 0", None)
+
+
+def test_what_does_not_separate_is_left_out_of_the_ranking():
+    found = made_up([(0.5, 0.9, 0.01), (0.5, 0.1, 0.02)])
+    assert recommend(found)[1].cell == "cell 0"
+    rows = tuple(
+        replace(row, separates=False, why="the log itself scores 1.1 %") if row.measure == PROFILES else row
+        for row in found.rows
+    )
+    rows += tuple(Row(f"cell {i}", "utility", "interests", CLUSTERS, "", value) for i, value in enumerate((0.2, 0.3)))
+    blind = replace(found, rows=rows)
+    assert recommend(blind)[1].cell == "cell 1"
+    assert CLUSTERS in recommend(blind)[1].rule
+    assert blind.unranked == {PROFILES: "the log itself scores 1.1 %"}
+    assert blind.kept("cell 0")["profiles"] is None
+    assert not blind.frontiers[1].points
+
+
+def private(epsilon, kept, name):
+    found = made_up([(kept, 0, 0.01)], "zealous", {"epsilon": epsilon, "delta": 1e-6}, linked=False)
+    return replace(found.cells[0], name=name), tuple(replace(row, cell=name) for row in found.rows)
+
+
+def test_statistics_are_of_the_smallest_epsilon():
+    (weak, some), (strict, others), (more, rest) = (
+        private(8.0, 0.5, "weak"),
+        private(0.5, 0.1, "strict"),
+        private(0.5, 0.2, "more"),
+    )
+    found = replace(made_up([]), cells=(weak, strict, more), rows=some + others + rest)
+    assert recommend(found)[2].cell == "more"
+    assert "e^0.5" in recommend(found)[2].reason
+    assert "guarantee is weak" in recommend(replace(found, cells=(weak,)))[2].reason
+    assert recommend(replace(found, policy=Policy(max_epsilon=0.1)))[2].cell is None
+    wrong = replace(weak, known=replace(weak.known, refuted=1))
+    assert recommend(replace(found, cells=(wrong,)))[2].cell is None
+
+
+def test_why_there_are_no_statistics_is_said_as_it_is():
+    found = made_up([(0.3, 0.2, 0.05)])
+    assert recommend(found)[2].reason == "No differentially private method was tried."
+    missing = Cell("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
+    assert "OpenDP is not installed." in recommend(replace(found, cells=(missing,)))[2].reason
+    empty = tuple(Cell(f"z {e}", "zealous", None, {"epsilon": e}, "empty", "Nothing.") for e in (1.0, 10.0))
+    assert recommend(replace(found, cells=empty[:1]))[2].reason == (
+        "No differentially private release is possible on this log: at epsilon 1 nothing passes."
+    )
+    assert "at epsilon 1 and 10 nothing passes" in recommend(replace(found, cells=empty))[2].reason
+
+
+def test_risk_is_what_the_policy_limits():
+    words = replace(known(0.1), kind="tokens")
+    words = replace(words, numbers=(*words.numbers, Number("token hashing", "", 0.6, 0.7)))
+    older = replace(known(0.1), numbers=(*known(0.1).numbers, Number("history linkage", "older half", 0.3, 0.4)))
+    cells = tuple(
+        Cell(name, "equality", 5, {}, holds=True, known=one)
+        for name, one in (("half", known(0.25)), ("older", older), ("words", words), ("nothing", known(None)))
+    )
+    found = replace(made_up([]), cells=cells)
+    assert [found.risk(cell.name) for cell in cells] == [0.25, 0.3, 0.6, None]
 
 
 def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
@@ -269,29 +366,31 @@ def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
     assert made == ["alone", "alone", "once", "other", "after"]
 
 
-def test_a_release_without_records_says_so_and_one_that_counts_no_people_is_not_recommended():
-    made = made_up([(0.3, 0.2, 0.05)])
-    open_to_all = replace(made, cells=(replace(made.cells[0], guards=False),))
-    assert [one.cell for one in open_to_all.recommendations] == [None, None, None]
-    assert "promises something about people" in open_to_all.recommendations[0].reason
-    nobody = replace(made, rows=tuple(row for row in made.rows if row.kind == "utility"))
-    assert nobody.recommendations[0].cell == "cell 0"
-    assert "no record to be linked" in nobody.recommendations[0].reason
-    assert "chance" not in nobody.recommendations[0].reason
-
-
-def test_why_there_is_no_strict_guarantee_is_told_as_it_is():
-    made = made_up([(0.3, 0.2, 0.05)])
-    assert made.recommendations[1].reason == "No differentially private method was tried."
-    missing = Cell("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
-    assert "OpenDP is not installed." in replace(made, cells=(missing,)).recommendations[1].reason
+def test_releases_without_linked_events_are_on_no_frontier():
+    found = made_up([(0.3, 0.2, 0.05), (0.9, 0.8, 0.01)])
+    apart = replace(found, cells=(found.cells[0], replace(found.cells[1], linked=False)))
+    for frontier, kept in zip(apart.frontiers[:2], (0.9, 0.8), strict=True):
+        assert frontier.cells == tuple(frontier.points) == ("cell 0",)
+        assert frontier.apart == {"cell 1": kept}
 
 
 def test_refuted_releases_are_on_no_frontier():
     made = made_up([(0.3, 0.2, 0.05), (0.2, 0.1, 0.5)])
-    wrong = replace(made, cells=(replace(made.cells[0], holds=False), made.cells[1]))
+    refuted = replace(made.cells[0], holds=False, known=replace(made.cells[0].known, refuted=1))
+    wrong = replace(made, cells=(refuted, made.cells[1]))
     assert wrong.frontiers[0].cells == ("cell 1",)
-    assert {one.cell for one in wrong.recommendations} == {None}
+    assert {one.cell for one in recommend(wrong)} == {None}
+
+
+def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
+    given = {"methods": ["equality"], "ks": [5], "tests": 10}
+    first = compare(log, tmp_path / "c", **given, read=qv.read_log)
+    monkeypatch.setattr(comparison.Job, "do", lambda *given: pytest.fail("made again"))
+    strict = compare(log, tmp_path / "c", **given, read=qv.read_log, policy=Policy(min_k=6))
+    assert strict.rows == first.rows
+    assert first.policy == Policy()
+    limits = {one.judgement("equality, k = 5").criteria[1].limit for one in (first, strict)}
+    assert limits == {5, 6}
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ def test_with_vectors_told_apart_by_the_full_text_theta_one_is_equality(pairs):
     word = np.full((n, 3), -1, np.int32)
     word[:, 0] = ids
     vocabulary = Vocabulary(ids, log.query_text)
-    one_each = Concepts(vocabulary, np.ones(n, np.int8), word, np.ones(n, np.int64), np.ones(n, np.int64), np.ones(n))
+    kinds = (np.int64, np.int64, np.float64, np.bool_)
+    one_each = Concepts(vocabulary, np.ones(n, np.int8), word, *(np.ones(n, kind) for kind in kinds))
     vertices = vertices_of(log, one_each, np.arange(n + 1), ids, np.ones(n, np.bool_))
     for k, core in enumerate(AffinityGraph(vertices, 1.0, 2).cores([2, 3, 4]), 2):
         assert (core[vertices.of_query] == (log.users_per_query >= k)).all()

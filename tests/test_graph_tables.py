@@ -13,20 +13,22 @@ from tests.oracles.log import Row
 from tests.strategies import table
 
 
-def affine(log: qv.QueryLog, min_users: int, wanted: Wanted) -> set[str]:
-    find_affine(log, mine_concepts(log, min_users), wanted)
+def affine(log: qv.QueryLog, concept_min_users: int, wanted: Wanted, vectors: str = "words") -> set[str]:
+    words = wanted.min_term_users if vectors == "words" else None
+    find_affine(log, mine_concepts(log, concept_min_users, word_min_users=words), wanted)
     found = log.engine.table("SELECT q.query AS query FROM affine a JOIN queries q ON q.query_id = a.query_id")
     log.engine.drop("affine")
     return set(found["query"].to_pylist())
 
 
 @settings(max_examples=150)
-@given(LOGS, st.integers(2, 4), THETAS, st.integers(0, 1), PROTECTION, st.sampled_from([4096, 3, 1]))
-def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, more, protection, most):
-    expected = affinity_degrees(rows, theta, k + more, **protection)
+@given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 4), PROTECTION, st.sampled_from([4096, 3, 1]))
+def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
+    expected = affinity_degrees(rows, theta, concept_min_users, **protection)
+    vectors = protection.pop("vectors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(graph_tables, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
-        found = affine(qv.read_log(table(rows)), k + more, Wanted(k, theta, **protection))
+        found = affine(qv.read_log(table(rows)), concept_min_users, Wanted(k, theta, **protection), vectors)
     assert found == {query for query, degree in expected.items() if degree >= k}
 
 
@@ -39,7 +41,7 @@ def test_tables_and_arrays_agree_on_a_larger_log(max_new_users):
     method = qv.Affinity(k=4, theta=0.8, max_new_users=max_new_users)
     release = method.anonymize(log)
     by_arrays = {query for batch in release.batches() for query in batch["query"].to_pylist()}
-    assert affine(log, 4, Wanted(4, 0.8, 2, 1, max_new_users)) == by_arrays
+    assert affine(log, 5, Wanted(4, 0.8, 4, 1, max_new_users)) == by_arrays
     assert 100 < len(by_arrays) < log.n_queries - 100
 
 

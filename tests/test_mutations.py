@@ -19,7 +19,7 @@ MUTATIONS = {
     ),
     "the unique-word rule": (
         "methods/affinity.py",
-        "self.chosen &= log.rarest_word >= method.min_term_users",
+        "self.chosen &= log.rarest_word >= fewest",
         "self.chosen &= log.rarest_word >= 0",
         "tests/methods/test_affinity.py::test_private_data_joined_to_a_frequent_query_is_not_released",
     ),

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.drawings import draw_graph
-from tests.oracles.affinity import affinity_degrees, are_affine, vector
-from tests.oracles.concepts import concepts
+from tests.oracles.affinity import affinity_degrees, are_affine, vectors_of
 from tests.oracles.log import Row
 from tests.strategies import table
 
@@ -15,7 +14,7 @@ WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the"
 LOGS = st.lists(
     st.tuples(st.sampled_from("abcdefgh"), WORDS.map(" ".join)).map(lambda pair: Row(*pair)), min_size=5, max_size=50
 )
-REST = {"k": 2, "min_users": 2}
+REST = {"k": 2, "concept_min_users": 2}
 
 
 @settings(max_examples=60)
@@ -23,9 +22,9 @@ REST = {"k": 2, "min_users": 2}
 def test_degrees_are_exact_in_a_whole_graph_and_lower_bounds_in_a_cut_one(rows, theta, most):
     log = qv.read_log(table(rows))
     true = affinity_degrees(rows, theta, 2, 2)
-    weights = concepts(rows, 2)
+    vector = vectors_of(rows, 2)
     for query in sorted(true)[:3]:
-        if not vector(query, weights) or true[query] == 0:
+        if not vector[query] or true[query] == 0:
             continue
         found = qv.neighbourhood(log, query, theta=theta, max_vertices=most, **REST)
         assert found.queries[0].query == query
@@ -40,12 +39,12 @@ def test_degrees_are_exact_in_a_whole_graph_and_lower_bounds_in_a_cut_one(rows, 
             (i, j)
             for i in range(len(names))
             for j in range(i + 1, len(names))
-            if are_affine(vector(names[i], weights), vector(names[j], weights), theta)
+            if are_affine(vector[names[i]], vector[names[j]], theta)
         }
         assert set(found.edges) == affine
         if found.whole:  # nobody affine to a member is missing
-            outside = {q for q, degree in true.items() if degree and vector(q, weights)} - set(names)
-            assert not any(are_affine(vector(a, weights), vector(b, weights), theta) for a in names for b in outside)
+            outside = {q for q, degree in true.items() if degree and vector[q]} - set(names)
+            assert not any(are_affine(vector[a], vector[b], theta) for a in names for b in outside)
 
 
 def log_of_cases():
@@ -56,7 +55,7 @@ def log_of_cases():
 
 
 def test_the_drawing_escapes_queries_and_is_well_formed(tmp_path):
-    found = qv.neighbourhood(log_of_cases(), "Cell  phone CASE", theta=0.5)
+    found = qv.neighbourhood(log_of_cases(), "Cell  phone CASE", theta=0.5, min_term_users=2)
     assert found.whole
     assert {n.query for n in found.queries} >= {"cell phone case", "the cell phone case"}
     assert any("<script>" in n.query for n in found.queries)
@@ -84,7 +83,7 @@ def test_a_drawing_takes_hostile_names_and_higher_degrees_are_darker():
     [
         ("nobody asked this", {}, "Nobody issued this query"),
         ("tea", {}, "holds no concept, so there is no graph around it: its degree is 1"),
-        ("cell phone case zzz", {}, "released for no k"),
+        ("cell phone case zzz", {}, "fewer users than these parameters ask for"),
         ("cell phone case", {"max_vertices": 0}, "must be an integer of at least 1"),
         ("cell phone case", {"theta": 0}, "The 'theta' parameter of Affinity"),
     ],
@@ -96,7 +95,7 @@ def test_a_query_without_a_graph_is_told_in_a_sentence(query, given, sentence):
 
 
 def test_a_graph_that_is_cut_says_so():
-    found = qv.neighbourhood(log_of_cases(), "cell phone case", theta=0.5, max_vertices=2)
+    found = qv.neighbourhood(log_of_cases(), "cell phone case", theta=0.5, max_vertices=2, min_term_users=2)
     assert not found.whole
     assert len(found.queries) <= 2
     assert found.degree >= 5

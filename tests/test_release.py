@@ -23,6 +23,8 @@ from tests.strategies import LOGS, table
 
 FORMATS = {"parquet": "log.parquet", "aol": "log.tsv", "csv": "log.csv"}
 
+PARAMETERS = {"k": 2, "link": "user", "session_gap": 30, "session_events": 10}
+
 
 def make_log(n: int = 40) -> qv.QueryLog:
     users = [f"original-user-{i % 7}" for i in range(n)]
@@ -49,21 +51,25 @@ def contents(folder) -> dict[str, bytes]:
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_release_is_a_table_a_manifest_and_a_report(tmp_path, format):
     log = make_log()
-    verdicts = qv.Equality(k=2).anonymize(log, seed=1).save(tmp_path / "r", format=format)
+    verdicts = qv.Equality(k=2, link="user").anonymize(log, seed=1).save(tmp_path / "r", format=format)
     assert all(verdict.holds for verdict in verdicts)
     assert set(contents(tmp_path / "r")) == {FORMATS[format], "manifest.json", "report.md"}
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((tmp_path / "r" / name).read_bytes()).hexdigest() == digest
     assert manifest["input_fingerprint"] == log.fingerprint
-    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == ("equality", {"k": 2, "users": "fresh"}, 1)
+    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == (
+        "equality",
+        {"k": 2, "link": "user", "session_gap": 30, "session_events": 10},
+        1,
+    )
     loaded = qv.Release.load(tmp_path / "r")
     assert qv.verify(loaded, log).holds
     assert sum(len(batch) for batch in loaded.batches()) == loaded.manifest.counts.rows
 
 
 def test_all_formats_hold_the_same_table(tmp_path):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     tables = {}
     for format in FORMATS:
         release.save(tmp_path / format, format=format)
@@ -75,7 +81,7 @@ def test_all_formats_hold_the_same_table(tmp_path):
 
 
 def test_other_readers_understand_the_files(tmp_path):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     for format, name in FORMATS.items():
         release.save(tmp_path / format, format=format)
         if format == "aol":
@@ -89,7 +95,7 @@ def test_the_same_seed_gives_the_same_bytes_with_one_thread_or_two(tmp_path, for
     rows = pa.table({"user": [f"u{i % 300}" for i in range(9000)], "query": [f"q{i * i % 997}" for i in range(9000)]})
     for name, threads in (("one", 1), ("two", 2)):
         log = qv.read_log(rows.take(pa.array(range(8999, -1, -1))) if threads == 2 else rows, threads=threads)
-        qv.Equality(k=3).anonymize(log, seed=7).save(tmp_path / name, format=format)
+        qv.Equality(k=3, link="user").anonymize(log, seed=7).save(tmp_path / name, format=format)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
@@ -97,7 +103,7 @@ def test_another_seed_gives_another_order_and_the_same_queries(tmp_path):
     log = make_log()
     rows = []
     for seed in (1, 2):
-        release = qv.Equality(k=2).anonymize(log, seed=seed)
+        release = qv.Equality(k=2, link="user").anonymize(log, seed=seed)
         rows.append(pa.Table.from_batches(list(release.batches()), release.schema))
     assert not rows[0].equals(rows[1])
     assert sorted(rows[0]["query"].to_pylist()) == sorted(rows[1]["query"].to_pylist())
@@ -110,7 +116,7 @@ def test_no_original_user_nor_unreleased_query_is_anywhere_in_the_release(tmp_pa
         return
     place = tmp_path_factory.mktemp("r") / "release"
     log = qv.read_log(table(rows))
-    release = qv.Equality(k=3).anonymize(log, seed=1)
+    release = qv.Equality(k=3, link="user").anonymize(log, seed=1)
     release.save(place, format=format, allow_empty=True)
     released = set(oracle.equality(rows, 3)[0])
     for name in contents(place):
@@ -123,7 +129,7 @@ def test_no_original_user_nor_unreleased_query_is_anywhere_in_the_release(tmp_pa
 
 
 def test_nothing_is_written_over(tmp_path):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     release.save(tmp_path / "r")
     before = contents(tmp_path / "r")
     with pytest.raises(qv.QueryveilError, match="exists already"):
@@ -135,7 +141,7 @@ def test_nothing_is_written_over(tmp_path):
 
 
 def test_a_failed_overwrite_puts_the_old_release_back(tmp_path, monkeypatch):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     release.save(tmp_path / "r")
     before, rename = contents(tmp_path / "r"), Path.rename
 
@@ -153,7 +159,7 @@ def test_a_failed_overwrite_puts_the_old_release_back(tmp_path, monkeypatch):
 
 
 def test_overwrite_replaces_only_releases(tmp_path):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("meow")
     for place in (tmp_path / "photos", tmp_path / "photos" / "cat.jpg"):
@@ -164,7 +170,7 @@ def test_overwrite_replaces_only_releases(tmp_path):
 
 def test_an_empty_release_is_written_only_when_wanted(tmp_path):
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"]}))
-    release = qv.Equality(k=2).anonymize(log)
+    release = qv.Equality(k=2, link="user").anonymize(log)
     with pytest.raises(qv.QueryveilError, match=r"would be empty.*--allow-empty"):
         release.save(tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
@@ -174,7 +180,7 @@ def test_an_empty_release_is_written_only_when_wanted(tmp_path):
 
 def test_a_claim_that_does_not_hold_is_never_written(tmp_path):
     log = make_log()
-    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
     boast = release.manifest.model_copy(update={"claims": (QueryUsers(users=99),)})
     with pytest.raises(qv.QueryveilError, match="a check refutes what it promises: Every released query") as caught:
         qv.Release(boast, release.schema, release.batches, log=log).save(tmp_path / "r")
@@ -187,7 +193,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, s
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     release.save(tmp_path / "old")
     before = contents(tmp_path / "old")
     monkeypatch.setattr(writers, step, full)
@@ -199,12 +205,12 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch, s
 
 
 def test_places_and_formats_that_will_not_do(tmp_path):
-    release = qv.Equality(k=2).anonymize(make_log(), seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     with pytest.raises(qv.QueryveilError, match="does not exist; make it first"):
         release.save(tmp_path / "no" / "such")
     with pytest.raises(qv.QueryveilError, match="no release format 'xml'"):
         release.save(tmp_path / "r", format="xml")
-    without = qv.Equality(k=2, users="drop").anonymize(make_log())
+    without = qv.Equality(k=2, link="none").anonymize(make_log())
     with pytest.raises(qv.QueryveilError, match="has a user in every row"):
         without.save(tmp_path / "r", format="aol")
     assert list(tmp_path.iterdir()) == []
@@ -214,7 +220,7 @@ def test_where_users_are_dropped_the_order_does_not_stand_in_for_them():
     log = qv.read_log(
         pa.table({"user": [f"u{i % 50}" for i in range(500)], "query": [f"q{i % 5}" for i in range(500)]})
     )
-    release = qv.Equality(k=2, users="drop").anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="none").anonymize(log, seed=1)
     rows = pa.Table.from_batches(list(release.batches()), release.schema)
     assert rows.column_names == ["event", "query"]
     ordered = rows["query"].to_pylist()
@@ -224,7 +230,7 @@ def test_where_users_are_dropped_the_order_does_not_stand_in_for_them():
 
 def test_the_user_map_is_secret_and_complete(tmp_path):
     log = make_log()
-    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
     release.save_user_map(tmp_path / "map.csv")
     assert stat.S_IMODE(os.stat(tmp_path / "map.csv").st_mode) == 0o600
     found = pacsv.read_csv(tmp_path / "map.csv")
@@ -237,11 +243,11 @@ def test_the_user_map_is_secret_and_complete(tmp_path):
 def test_what_is_no_release_is_told(tmp_path):
     with pytest.raises(qv.QueryveilError, match="There is no release in"):
         qv.Release.load(tmp_path)
-    qv.Equality(k=2).anonymize(make_log(), seed=1).save(tmp_path / "r")
+    qv.Equality(k=2, link="user").anonymize(make_log(), seed=1).save(tmp_path / "r")
     manifest = tmp_path / "r" / "manifest.json"
     good = manifest.read_text()
-    manifest.write_text(good.replace('"format_version": 1', '"format_version": 2').replace('"seed"', '"sown"'))
-    with pytest.raises(qv.QueryveilError, match="has format version 2"):
+    manifest.write_text(good.replace('"format_version": 2', '"format_version": 3').replace('"seed"', '"sown"'))
+    with pytest.raises(qv.QueryveilError, match="has format version 3, this queryveil reads versions 1 and 2"):
         qv.Release.load(tmp_path / "r")
     manifest.write_text(good.replace('"seed": 1', '"seed": "x"'))
     with pytest.raises(qv.QueryveilError, match="is damaged at 'seed'"):
@@ -264,7 +270,7 @@ def test_what_is_no_release_is_told(tmp_path):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_loaded_release_knows_who_is_who_again_by_its_user_map(tmp_path, format):
     log = make_log(28)  # an event a row: the aol format does not tell of several clicks whether they are of one
-    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
     release.save(tmp_path / "r", format=format)
     release.save_user_map(tmp_path / "map.csv")
     known = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
@@ -284,7 +290,7 @@ def test_users_who_share_a_record_share_a_line_of_the_map(tmp_path):
 def test_names_of_users_come_through_a_user_map_as_they_are(tmp_path):
     names = ['a "b"', "x,y", "two\nlines", "null", "12", " pad ", "é"]
     log = qv.read_log(pa.table({"user": names, "query": ["tea"] * len(names)}))
-    release = qv.Equality(k=2).anonymize(log)
+    release = qv.Equality(k=2, link="user").anonymize(log)
     release.save(tmp_path / "r")
     release.save_user_map(tmp_path / "map.csv")
     known = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
@@ -310,7 +316,7 @@ def test_names_of_users_come_through_a_user_map_as_they_are(tmp_path):
 )
 def test_a_user_map_that_does_not_fit_is_refused_in_one_sentence(tmp_path, change):
     log = make_log()
-    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
     release.save(tmp_path / "r")
     release.save_user_map(tmp_path / "map.csv")
     (tmp_path / "wrong.csv").write_text("\n".join(change((tmp_path / "map.csv").read_text().splitlines())) + "\n")
@@ -321,10 +327,10 @@ def test_a_user_map_that_does_not_fit_is_refused_in_one_sentence(tmp_path, chang
 
 def test_no_user_map_for_a_release_without_users_or_of_another_log(tmp_path):
     log = make_log()
-    qv.Equality(k=2).anonymize(log, seed=1).save_user_map(tmp_path / "map.csv")
-    with pytest.raises(qv.QueryveilError, match="does not tell users apart"):
-        with_user_map(qv.Equality(k=2, users="drop").anonymize(log), log, tmp_path / "map.csv")
+    qv.Equality(k=2, link="user").anonymize(log, seed=1).save_user_map(tmp_path / "map.csv")
+    with pytest.raises(qv.QueryveilError, match="no user ids or session ids"):
+        with_user_map(qv.Equality(k=2, link="none").anonymize(log), log, tmp_path / "map.csv")
     with pytest.raises(qv.QueryveilError, match="made from another log"):
-        with_user_map(qv.Equality(k=2).anonymize(log), make_log(39), tmp_path / "map.csv")
+        with_user_map(qv.Equality(k=2, link="user").anonymize(log), make_log(39), tmp_path / "map.csv")
     with pytest.raises(qv.QueryveilError, match=r"none\.csv cannot be read"):
-        with_user_map(qv.Equality(k=2).anonymize(log), log, tmp_path / "none.csv")
+        with_user_map(qv.Equality(k=2, link="user").anonymize(log), log, tmp_path / "none.csv")

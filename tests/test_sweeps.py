@@ -14,12 +14,21 @@ LOGS = st.lists(st.tuples(st.sampled_from("abcdefgh"), WORDS).map(lambda pair: R
 
 
 @settings(max_examples=25)
-@given(LOGS, st.sampled_from([None, 5]), st.sampled_from([1, 2]))
-def test_each_point_is_what_the_method_releases(rows, min_users, min_query_users):
+@given(
+    LOGS,
+    st.fixed_dictionaries(
+        {
+            "vectors": st.sampled_from(["words", "concepts"]),
+            "concept_min_users": st.sampled_from([None, 2, 3]),
+            "min_term_users": st.sampled_from([None, None, 1, 3]),
+            "min_query_users": st.sampled_from([1, 2]),
+        }
+    ),
+)
+def test_each_point_is_what_the_method_releases(rows, rest):
     if len({row.user for row in rows}) < 4:
         return
     log = qv.read_log(table(rows))
-    rest = {"min_users": min_users, "min_query_users": min_query_users}
     found = qv.sweep(log, ks=[4, 2], thetas=[0.8, 1.0, 0.6], **rest)
     assert [(point.theta, point.k) for point in found.points] == [
         (theta, k) for theta in (None, 1.0, 0.8, 0.6) for k in (2, 4)
@@ -31,7 +40,8 @@ def test_each_point_is_what_the_method_releases(rows, min_users, min_query_users
             release = qv.Affinity(k=point.k, theta=point.theta, **rest).anonymize(log)
         counts = release.manifest.counts
         assert (counts.queries, counts.events) == (point.queries, point.events)
-        assert point.min_users == (min_users or point.k)
+        assert point.concept_min_users == (rest["concept_min_users"] or 5)
+        assert point.min_term_users == (rest["min_term_users"] or point.k)
 
 
 def small():
@@ -45,7 +55,8 @@ def small():
         ({"ks": [1]}, "The 'k' parameter of Affinity must be an integer of at least 2"),
         ({"ks": [2, 50]}, "The 'k' parameter of Affinity is 50, but the log has only 9 users"),
         ({"thetas": [0.8, 1.5]}, r"The 'theta' parameter of Affinity must be a number in \(0, 1\]"),
-        ({"ks": [2, 6], "min_users": 5}, "'min_users' is 5, fewer than the 6 of 'k'"),
+        ({"concept_min_users": 1}, "The 'concept_min_users' parameter of Affinity must be an integer of at least 2"),
+        ({"vectors": "letters"}, "The 'vectors' parameter of Affinity must be one of words, concepts"),
         ({"colour": 5}, "Affinity has no parameter 'colour'"),
         ({"ks": ["x"]}, "The 'k' parameter of Affinity must be an integer"),
         ({"k": 5}, "A sweep takes lists"),

@@ -1,7 +1,7 @@
-"""Concepts: runs of one to three words that many users type, with the weight of each.
+"""Concepts: runs of one to three words that many users type, and the vectors of queries made of them.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015, section 3.1.
+and Management 51, 2015, sections 3.1 and 3.2.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ from queryveil.text import STOP_WORDS
 LONGEST = 3
 FIXED_POINT = 2.0**20
 SHARE = 0.0001
-"""The share of all users who must use an n-gram before it is a concept: 65 of AOL's 650,000."""
+"""The share of all users who must use an n-gram before it is a key concept: 65 of AOL's 650,000."""
+
+FEWEST = 5
+"""The least users of a key concept in a small log, where that share is nobody."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,10 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Concepts:
-    """The concepts of a log, the lightest first; equal weights by number of words and the words.
+    """What vectors are made of, the lightest first; equal weights by number of words and the words.
+
+    These are the key concepts of a log and, if asked for, each rarer word by itself: it weighs little, and a query with
+    it differs a little from the query without it.
 
     Attributes:
         vocabulary: The words of concepts.
@@ -49,6 +55,7 @@ class Concepts:
         users: Distinct users who used it.
         events: Events that hold it.
         weight: log2(events + 1) for one word, mutual information for two and three.
+        key: Whether it is a key concept; else it is a rarer word.
     """
 
     vocabulary: "Vocabulary"
@@ -57,6 +64,7 @@ class Concepts:
     users: NDArray[np.int64]
     events: NDArray[np.int64]
     weight: NDArray[np.float64]
+    key: NDArray[np.bool_]
 
     @property
     def squared(self) -> NDArray[np.int64]:
@@ -86,14 +94,21 @@ class Concepts:
         return " ".join(self.vocabulary.text[int(word)].as_py() for word in self.word[concept] if word >= 0)
 
 
-def default_min_users(log: QueryLog, k: int) -> int:
-    """One user in ten thousand; on small logs that is nobody, so at least k."""
-    return max(k, round(SHARE * log.n_users))
+def default_concept_min_users(log: QueryLog) -> int:
+    """One user in ten thousand; on small logs that is nobody, so at least five. It does not depend on k."""
+    return max(FEWEST, round(SHARE * log.n_users))
 
 
-def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
-    """Find the n-grams of at least `min_users` users that are not made of stop words alone, and weigh them."""
-    counted = [log.ngrams(n, min_users=min_users) for n in range(1, LONGEST + 1)]
+def mine_concepts(log: QueryLog, concept_min_users: int, *, word_min_users: int | None = None) -> Concepts:
+    """Find the key concepts of a log and, if asked for, its rarer words, and weigh them.
+
+    Args:
+        log: The log.
+        concept_min_users: The least users of a key concept, an n-gram not made of stop words alone.
+        word_min_users: Words of so many users are found too, but for stop words; by default key concepts alone.
+    """
+    least = concept_min_users if word_min_users is None else min(concept_min_users, word_min_users)
+    counted = [log.ngrams(n, min_users=least if n == 1 else concept_min_users) for n in range(1, LONGEST + 1)]
     vocabulary = _vocabulary(log, counted[0])
     grams = [
         np.stack([vocabulary.places(found[f"word_{i}"].to_numpy()) for i in range(1, n + 1)], axis=1)
@@ -110,6 +125,7 @@ def mine_concepts(log: QueryLog, min_users: int) -> Concepts:
         events.append(found["events"].to_numpy()[meant])
         weight.append(weighed[meant])
     columns = [np.concatenate(parts) for parts in (order, word, users, events, weight)]
+    columns.append(columns[2] >= concept_min_users)
     by_weight = np.lexsort((*columns[1].T[::-1], columns[0], columns[4]))
     return Concepts(vocabulary, *(column[by_weight] for column in columns))
 
@@ -125,7 +141,10 @@ def _vocabulary(log: QueryLog, single: pa.Table) -> Vocabulary:
 
 
 def query_vectors(log: LocalLog, concepts: Concepts) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The concepts that each query holds, each once, lightest first: where those of a query start, and the concepts."""
+    """The vector of each query: where its concepts start, and these, each once, lightest first.
+
+    A query without a key concept has an empty vector: it is compared with no other.
+    """
     place = concepts.vocabulary.places(np.arange(log.facts.words))
     return vectors(concepts, log.tokens.start, place[log.tokens.word])
 
@@ -133,7 +152,7 @@ def query_vectors(log: LocalLog, concepts: Concepts) -> tuple[NDArray[np.int64],
 def vectors(
     concepts: Concepts, start: NDArray[np.int64], place: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The concepts of some queries, each once, lightest first.
+    """The vectors of some queries: the concepts of each, once, lightest first; none without a key concept.
 
     Args:
         concepts: The concepts.
@@ -164,6 +183,7 @@ def vectors(
         prefix_key,
         triple_key[by_triple],
         ids[three][by_triple],
+        concepts.key,
     )
 
 

@@ -10,24 +10,35 @@ from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, Links, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures import (
+    AboveRandom,
+    Task,
     distribution,
     f_beta,
     generalization_loss,
-    information_loss,
     ncp,
     retention,
-    srp,
     tasks,
     user_clusters,
 )
+from queryveil.measures.counts import pseudonym
 from queryveil.measures.labelled import sensitive_of
-from queryveil.measures.loss import any_left
+from queryveil.measures.loss import any_left, cluster_retention_of, lost, released_distances, too_large
+from queryveil.measures.records import UserRecords, user_records
+from queryveil.measures.srp import GROUP, profile_retention_of, srp_of
 from queryveil.release import Release
+from queryveil.sharing import sharing
+from queryveil.summary import part_of
 
 Tell = Callable[[str], None]
 
+SAMPLE = 2_000
+"""Most users that L looks at."""
 CLUSTER = 10
 """Users of a cluster in the mean, for L. Of fewer each, nearly all are alone, and every release has the same L."""
+
+PROFILES = "profile retention above random groups (SRP)"
+CLUSTERS = "cluster retention above random groups (1 - L)"
+SESSIONS = "sessions of a user are put together by the user map; a reader of the release cannot"
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Measured:
         best: What the log itself has.
         share: Whether it is a share, to be shown in per cent.
         why: Why it does not apply, or what is to be known of it.
+        separates: Whether releases can be ranked by it; False for a task that scores too low on the log itself, and
+            for clusters of which one holds most users. `why` says so.
     """
 
     group: str
@@ -49,6 +62,7 @@ class Measured:
     best: float
     share: bool = True
     why: str = ""
+    separates: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,8 +104,9 @@ def evaluate(
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
-    found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
-    measured = tuple(_finite(one) for one in found)
+    with sharing(here):
+        found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
+        measured = tuple(_finite(one) for one in found)
     manifest = release.manifest
     return Evaluation(manifest.method, manifest.parameters, manifest.seed, here.fingerprint, measured)
 
@@ -113,7 +128,7 @@ def _measures(
     for name in ("queries", "events", "users", "clicks", "terms"):
         label = f"distinct {name}" if name in ("queries", "terms") else name
         of = getattr(kept, name)
-        why = "users are not told apart" if of is None else ""
+        why = _no_users(kept.sessions) if of is None else ""
         if not why and (of.of == 0 or not (queries or name == "users")):
             why = none
         yield Measured("retention", label, None if why else of.share, 1.0, why=why)
@@ -134,8 +149,7 @@ def _measures(
     yield from _interests(release, log, base, seed)
     tell("tasks")
     for task in tasks(release, log, tests=tests, seed=seed):
-        why = "" if task.released is not None else "the release has nothing to learn from"
-        yield Measured("task", f"{task.task}, {task.score}", task.released, task.original, why=why)
+        yield _task(task, release)
     if sensitive is not None:
         tell("labelled queries")
         for beta in (1.0, 0.1):
@@ -164,36 +178,96 @@ def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> I
         yield Measured("interests", "normalized certainty penalty (NCP)", ncp(release, log, terms), 0.0)
     except QueryveilError as error:
         yield Measured("interests", "normalized certainty penalty (NCP)", None, 0.0, why=str(error))
-    yield from _left(release, terms, min(2, base.taxonomy.height))
-    yield _loss(release, log, link(log, base, "phrases"), seed)
+    yield from _of_users(release, log, base, terms, seed)
 
 
-def _left(release: Release, terms: Links, levels: int) -> Iterator[Measured]:
-    """SRP, level by level."""
-    labels = [f"users' interests left, level {level} (SRP)" for level in range(1, levels + 1)]
+def _no_users(sessions: int | None) -> str:
+    return "no user ids released" + ("" if sessions is None else f"; {sessions:,} sessions")
+
+
+def _task(task: Task, release: Release) -> Measured:
+    within = task.task == "suggestion" and pseudonym(release) == "session"
+    notes = (
+        "the release has nothing to learn from" if task.released is None else "",
+        task.unranked,
+        "learnt from queries within one session" if within else "",
+    )
+    name = f"{task.task}, {task.score}"
+    return Measured("task", name, task.released, task.original, why=_noted(*notes), separates=not task.unranked)
+
+
+def _of_users(release: Release, log: LocalLog, base: Knowledge, terms: Links, seed: int) -> Iterator[Measured]:
+    """SRP and L, as in the papers and corrected for groups at random: what needs to know who is who."""
+    levels = [f"users' interests left, level {level} (SRP)" for level in range(1, min(2, base.taxonomy.height) + 1)]
+    lost_label = "information loss (L)"
     try:
-        found = srp(release, terms, levels)
+        found = user_records(release, "It")
     except QueryveilError as error:
-        yield from (Measured("interests", label, None, 1.0, why=_apart(release) or str(error)) for label in labels)
+        why = _not_linked(release) or str(error)
+        for label in (*levels, PROFILES, lost_label, CLUSTERS):
+            yield Measured("interests", label, None, float(label != lost_label), why=why)
         return
-    for label, level in zip(labels, found, strict=True):
-        why = "" if level.users else "no user of the log has a category on this level; name another knowledge base"
+    note = SESSIONS if pseudonym(release) == "session" else ""
+    yield from _srp(found, terms, levels, note)
+    yield _profiles(found, terms, seed, note)
+    yield from _clusters(found, log, link(log, base, "phrases"), lost_label, seed, note)
+
+
+def _not_linked(release: Release) -> str:
+    """Why nothing can be said of the interests of single users, if it is for the kind of the release."""
+    linked = pseudonym(release) is not None and "query" in release.schema.names
+    return "" if linked else "it is for releases of queries with user or session ids"
+
+
+def _srp(found: UserRecords, terms: Links, labels: list[str], note: str) -> Iterator[Measured]:
+    """SRP as in the paper, level by level."""
+    for label, level in zip(labels, srp_of(found, terms, len(labels)), strict=True):
+        why = note if level.users else "no user of the log has a category on this level; name another knowledge base"
         yield Measured("interests", label, level.mean if level.users else None, 1.0, why=why)
 
 
-def _loss(release: Release, log: LocalLog, phrases: Links, seed: int) -> Measured:
-    """L, where any record has a category left."""
-    label = "information loss (L)"
+def _profiles(found: UserRecords, terms: Links, seed: int, note: str) -> Measured:
     try:
-        clusters = user_clusters(log, phrases, size=CLUSTER, sample=2_000, seed=seed)
-        if not any_left(release, clusters):
-            return Measured("interests", label, None, 0.0, why="no released record has a category")
-        return Measured("interests", label, information_loss(release, clusters) / 100, 0.0)
+        kept = profile_retention_of(found, terms, seed)
     except QueryveilError as error:
-        return Measured("interests", label, None, 0.0, why=_apart(release) or str(error))
+        return Measured("interests", PROFILES, None, 1.0, why=str(error))
+    why = (
+        f"level {kept.level} of the taxonomy, the first on which groups of {GROUP} users at random keep at most half;"
+        f" {_beside(kept)}"
+    )
+    return Measured("interests", PROFILES, kept.value, 1.0, why=_noted(why, note))
 
 
-def _apart(release: Release) -> str:
-    """Why nothing can be said of the interests of single users, if it is for the kind of the release."""
-    told = {"user", "query"} <= set(release.schema.names)
-    return "" if told else "it is for releases of queries that tell users apart"
+def _clusters(
+    found: UserRecords, log: LocalLog, phrases: Links, label: str, seed: int, note: str
+) -> Iterator[Measured]:
+    """L as in the paper, and corrected; where any record has a category left."""
+    try:
+        average, ward = (
+            user_clusters(log, phrases, size=CLUSTER, sample=SAMPLE, seed=seed, linkage=linkage)
+            for linkage in ("average", "ward")
+        )
+        if not any_left(found, average):
+            raise QueryveilError("no released record has a category")
+    except QueryveilError as error:
+        yield Measured("interests", label, None, 0.0, why=str(error))
+        yield Measured("interests", CLUSTERS, None, 1.0, why=str(error))
+        return
+    far = released_distances(found, average)
+    unclear = too_large(average)
+    yield Measured("interests", label, lost(far, average), 0.0, why=_noted(unclear, note), separates=not unclear)
+    try:
+        kept = cluster_retention_of(found, far, ward, seed)
+    except QueryveilError as error:
+        yield Measured("interests", CLUSTERS, None, 1.0, why=str(error))
+        return
+    why = f"{ward.count:,} clusters of {len(ward.users):,} users by Ward's method; {_beside(kept)}"
+    yield Measured("interests", CLUSTERS, kept.value, 1.0, why=_noted(why, note))
+
+
+def _beside(kept: AboveRandom) -> str:
+    return f"before the correction {part_of(kept.kept)}, groups at random {part_of(kept.random)}"
+
+
+def _noted(*notes: str) -> str:
+    return "; ".join(note.rstrip(".") for note in notes if note)

@@ -54,7 +54,12 @@ class Vertices:
 
 
 def vertices_of(
-    log: LocalLog, concepts: Concepts, start: NDArray[np.int64], concept: NDArray[np.int32], chosen: NDArray[np.bool_]
+    log: LocalLog,
+    concepts: Concepts,
+    start: NDArray[np.int64],
+    concept: NDArray[np.int32],
+    chosen: NDArray[np.bool_],
+    level: NDArray[np.int64] | None = None,
 ) -> Vertices:
     """Merge the equal vectors of chosen queries, and gather the users behind each.
 
@@ -64,6 +69,7 @@ def vertices_of(
         start: Where the concepts of each query start, as `query_vectors` tells.
         concept: The concepts of all queries.
         chosen: Which queries are vertices; each holds a concept.
+        level: For each query a small number; equal vectors are merged only at the same one, and are neighbours else.
     """
     from queryveil.kernels.digest import digests
     from queryveil.kernels.heavy import Sets
@@ -71,7 +77,10 @@ def vertices_of(
 
     queries = np.flatnonzero(chosen)
     begin, end = start[:-1][queries], start[1:][queries]
-    number, fresh = Interner().add(*digests(concept.view(np.uint8), begin * 4, end * 4))
+    low, high = digests(concept.view(np.uint8), begin * 4, end * 4)
+    if level is not None:
+        high += level[queries].astype(np.uint64)
+    number, fresh = Interner().add(low, high)
     weight = concepts.squared
     so_far = np.concatenate([[0], np.cumsum(weight[concept])])
     total = (so_far[end] - so_far[begin])[fresh]

@@ -31,12 +31,16 @@ _PRIVATE = (
     "Accounts controlled by one person count as several users, and are protected apart.",
 )
 
+_LINKED = (
+    "Nothing is promised about what stands under one pseudonym, if there are any (`link`): one session, or all events"
+    " of one user, can be those of one person alone, and an attacker who knows part of their history finds the rest."
+)
+
 LIMITS: dict[str, tuple[str, ...]] = {
     "equality": (
         "k-anonymity of queries is not differential privacy: it says nothing about what an attacker can learn who knows"
         " part of the log.",
-        "Each query is shared by k users, but the set of queries of one fresh user id can still be that of one person. "
-        "Where that matters, drop the users (`--users drop`).",
+        _LINKED,
         "Accounts controlled by one person count as several users.",
     ),
     "rules": (
@@ -45,14 +49,14 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
         " personal, and miss what does not look like it.",
         "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
+        _LINKED,
         "Accounts controlled by one person count as several users.",
     ),
     "affinity": (
         "k-theta-affinity is not differential privacy, and it is weaker than k-anonymity of queries: a released query "
         "may have been issued by one user alone, protected by similar queries of others. Whoever saw it typed finds it "
         "again.",
-        "The set of queries of one fresh user id can still be that of one person. Where that matters, drop the users "
-        "(`--users drop`).",
+        _LINKED,
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
         "In a large release the users behind a query are counted anew for a sample alone, drawn by lot at each check.",
     ),
@@ -71,8 +75,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
     "partition": ITEMS,
     "wngen": (
         *ITEMS,
-        "Each concept is shared by k users, but the set of concepts of one fresh user id can still be that of one"
-        " person. Where that matters, drop the users (`--users drop`).",
+        _LINKED,
     ),
     "zealous": _PRIVATE,
     "dp-set": _PRIVATE,
@@ -82,8 +85,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "What a query leads to is told by the clicks of the log alone. Who asks a search engine for the released"
         " queries may find that two of them have an answer in common.",
         "A site that a query describes without naming it is not noticed, nor are misspelt names.",
-        "The set of queries of one fresh user id can be that of one person. Where that matters, drop the users"
-        " (`--users drop`).",
+        _LINKED,
     ),
     "hash": (
         "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"

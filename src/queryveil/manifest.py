@@ -5,11 +5,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from queryveil import __version__
+from queryveil.background import Linkage
 from queryveil.bands import Band
 from queryveil.claims import AnyClaim
 from queryveil.log import Scrub
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Counts(BaseModel):
@@ -19,9 +20,11 @@ class Counts(BaseModel):
     rows: int
     events: int
     users: int | None
-    """None where users are not told apart."""
+    """None where no user ids are released."""
     queries: int
     clicks: int
+    sessions: int | None = None
+    """None where no session ids are released."""
 
 
 NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
@@ -44,6 +47,9 @@ class Manifest(BaseModel):
     """What the method did on this log that a reader should know."""
     scrub: Scrub | None = None
     """How the log was scrubbed before the method saw it, and what was found."""
+    linkage: Linkage | None = None
+    """How far background knowledge leads in the release, as its maker measured it; None where nothing is linked, or
+    nothing could be measured."""
     input_fingerprint: str
     input_counts: Counts
     counts: Counts

@@ -99,7 +99,7 @@ def neighbourhood(
         query: The query, in any spelling of case and blanks.
         theta: Least cosine of affine queries.
         max_vertices: How many queries the graph may have, the paper's V_max.
-        **parameters: Further parameters of `Affinity`; its k plays no part but for the default of `min_users`.
+        **parameters: Further parameters of `Affinity`; its k plays no part but for the default of `min_term_users`.
 
     Raises:
         QueryveilError: If nobody issued the query, or it stands in no graph.
@@ -121,7 +121,7 @@ def neighbourhood(
     if not candidates.chosen[query_id]:
         raise QueryveilError(
             "The query is released for no k, so there is no graph around it: one of its words, or the query itself, has"
-            " too few users."
+            " fewer users than these parameters ask for."
         )
     return _grown(log, candidates, query_id, theta, max_vertices)
 

@@ -4,11 +4,12 @@ import errno
 import itertools
 import json
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, Unpack
 
@@ -16,16 +17,19 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 from pydantic import ValidationError
 
+from queryveil.background import Linkage, measure_linkage
 from queryveil.bands import Band, bands
-from queryveil.claims import Claim, DifferentialPrivacy, Verdict
+from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents, Verdict
 from queryveil.draws import drawn
+from queryveil.earlier import read_manifest
 from queryveil.engines import Batches, InFiles
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, QueryveilWarning
 from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
-from queryveil.summary import markdown
+from queryveil.sessions import USERS, Linking, check_linking, make_sessions
+from queryveil.summary import linkage_sentence, markdown
 
 MANIFEST, REPORT = "manifest.json", "report.md"
 
@@ -56,7 +60,8 @@ class Release:
         batches: Gives the released table, batch after batch.
         log: The original log, if the release was just made from it.
         folder: Its directory, if it was loaded.
-        fresh_users: The table of the log's engine that holds the released id of each user; the secret of the release.
+        fresh_users: The table of the log's engine that holds the released ids of each user (one, or one for each
+            session); the secret of the release. None if events are not linked.
     """
 
     manifest: Manifest
@@ -65,6 +70,8 @@ class Release:
     log: QueryLog | None = None
     folder: Folder | None = None
     fresh_users: str | None = field(default=None, repr=False)
+    measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
+    """Measures how far background knowledge leads, where events are linked."""
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -79,28 +86,27 @@ class Release:
         events: str,
         clicks: str | None,
         *,
-        users: Literal["fresh", "drop"] = "fresh",
+        linking: Linking = USERS,
         carried: Sequence[str] = (),
         holders: str | None = None,
         **said: Unpack[Said],
     ) -> "Release":
-        """A release of some of the log's events, under fresh user ids in random order.
+        """A release of some of the log's events, in random order, under pseudonyms if they are linked.
 
         Args:
             log: The original log.
             events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
             clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks.
-            users: Whether users stay apart under fresh ids, or are dropped.
+            linking: What ties released events together.
             carried: Further columns of `events` that are released.
-            holders: SQL of user_id and holder, the user under whose fresh id he is released; by default himself.
+            holders: SQL of user_id and holder, the user under whose pseudonym they are released; by default their own.
             said: What the method says of it.
         """
         draws = _draws(log, said)
-        made = _shuffled_rows(log, events, clicks, draws, users, carried)
-        schema = _schema(users, clicks is not None, carried)
+        made = _shuffled_rows(log, events, clicks, draws, linking, carried)
+        schema = _schema(linking, clicks is not None, carried)
         clicked = "count(url_id)" if clicks is not None else "0"
         n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')
-        (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
         found = bands(
             log.frequencies(
                 "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"
@@ -114,22 +120,24 @@ class Release:
             Counts(
                 rows=n_rows,
                 events=sum(band.kept_events for band in found),
-                users=n_users if users == "fresh" else None,
                 queries=sum(band.kept_queries for band in found),
                 clicks=n_clicks,
+                **_pseudonyms(log, made, linking),
             ),
             found,
         )
         fresh = made.fresh
-        if holders is not None:
+        if holders is not None and made.fresh is not None:
             fresh = f"{made.fresh} of all"
             log.engine.materialize(
                 f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'
                 f' JOIN "{made.fresh}" f ON f.user_id = h.holder',
                 fresh,
             )
-        release = cls(manifest, schema, log.texts(made.rows, schema), log=log, fresh_users=fresh)
-        weakref.finalize(release, log.engine.drop, *made, fresh)
+        measured = _linkage(log, made.rows, fresh, linking, said)
+        texts = log.texts(made.rows, schema)
+        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured)
+        weakref.finalize(release, log.engine.drop, *made.tables, *([fresh] if fresh is not None else []))
         return release
 
     @classmethod
@@ -139,28 +147,27 @@ class Release:
         items: str,
         names: pa.Array,
         *,
-        users: Literal["fresh", "drop"] = "fresh",
+        linking: Linking = USERS,
         **said: Unpack[Said],
     ) -> "Release":
-        """A release of nodes of a tree in the place of queries, under fresh user ids in random order.
+        """A release of nodes of a tree in the place of queries, in random order, under pseudonyms if they are linked.
 
         Args:
             log: The original log.
             items: SQL that gives event_id, user_id and node.
             names: What every node is called.
-            users: Whether users stay apart under fresh ids, or are dropped.
+            linking: What ties released items together; sessions need the event_id of events of the log.
             said: What the method says of it.
         """
         draws = _draws(log, said)
         # A node takes the place of the query all the way; only its text comes from elsewhere.
         rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"
-        made = _shuffled_rows(log, rows, None, draws, users, ())
-        schema = pa.schema([(name, writers.type_of(name)) for name in _item_columns(users)])
+        made = _shuffled_rows(log, rows, None, draws, linking, ())
+        schema = pa.schema([(name, writers.type_of(name)) for name in (*_id_column(linking), "item", "node")])
         n_rows, n_items = log.engine.row(
             "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"
             f' (SELECT query_id, count(*) AS n FROM "{made.rows}" GROUP BY query_id) AS items'
         )
-        (n_users,) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
         manifest = _manifest(
             log,
             said,
@@ -168,9 +175,9 @@ class Release:
             Counts(
                 rows=n_rows or 0,
                 events=n_rows or 0,
-                users=n_users if users == "fresh" else None,
                 queries=n_items,
                 clicks=0,
+                **_pseudonyms(log, made, linking),
             ),
             bands(log.frequencies()),
         )
@@ -179,12 +186,13 @@ class Release:
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in ordered():
                 node = batch["query_id"]
-                found = {"user": batch["user"], "item": names.take(node), "node": node}
+                found = {name: batch[name] for name in _id_column(linking)} | {"item": names.take(node), "node": node}
                 arrays = [found[field.name].cast(field.type) for field in schema]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh)
-        weakref.finalize(release, log.engine.drop, *made)
+        measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
+        weakref.finalize(release, log.engine.drop, *made.tables)
         return release
 
     @classmethod
@@ -237,16 +245,16 @@ class Release:
         log: QueryLog,
         texts: str,
         *,
-        users: Literal["fresh", "drop"] = "fresh",
+        linking: Linking = USERS,
         **said: Unpack[Said],
     ) -> "Release":
-        """A release of other texts in the place of queries, under fresh user ids in random order, without clicks.
+        """A release of other texts in the place of queries, in random order, without clicks.
 
         Args:
             log: The original log.
             texts: The table of query_id, query, low and high: what is published in the place of a query, and a digest
                 of that. Events of other queries are left out.
-            users: Whether users stay apart under fresh ids, or are dropped.
+            linking: What ties released events together.
             said: What the method says of it.
         """
         engine, number = log.engine, next(_numbers)
@@ -258,14 +266,13 @@ class Release:
             "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"
             " JOIN renumbered n ON n.query_id = e.query_id"
         )
-        made = _shuffled_rows(log, rows, None, draws, users, ())
+        made = _shuffled_rows(log, rows, None, draws, linking, ())
         engine.materialize(
             "SELECT text_id AS query_id, min(query) AS query FROM renumbered GROUP BY text_id", published
         )
         engine.drop("renumbered")
-        schema = _schema(users, False, ())
+        schema = _schema(linking, False, ())
         (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')
-        (n_users,) = engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
         (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')
         manifest = _manifest(
             log,
@@ -274,14 +281,16 @@ class Release:
             Counts(
                 rows=n_rows,
                 events=n_rows,
-                users=n_users if users == "fresh" else None,
                 queries=n_texts,
                 clicks=0,
+                **_pseudonyms(log, made, linking),
             ),
             bands(log.frequencies()),
         )
-        release = cls(manifest, schema, log.texts(made.rows, schema, published), log=log, fresh_users=made.fresh)
-        weakref.finalize(release, engine.drop, *made, published)
+        measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
+        batches = log.texts(made.rows, schema, published)
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
+        weakref.finalize(release, engine.drop, *made.tables, published)
         return release
 
     @classmethod
@@ -298,7 +307,7 @@ class Release:
         text = ""
         try:
             text = place.read(MANIFEST).decode("utf-8", "replace")
-            manifest = Manifest.model_validate_json(text)
+            manifest = _read_manifest(text)
         except OSError:
             raise QueryveilError(
                 f"There is no release in {place}: it has no readable {MANIFEST}; give the directory that "
@@ -306,10 +315,10 @@ class Release:
             ) from None
         except ValidationError as error:
             version = _version_of(text)
-            if version != FORMAT_VERSION:
+            if version not in (1, FORMAT_VERSION):
                 raise QueryveilError(
-                    f"The release {place} has format version {version}, this queryveil reads version {FORMAT_VERSION}; "
-                    "use the version of queryveil that made it."
+                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
+                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
                 ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
@@ -327,6 +336,11 @@ class Release:
             raise QueryveilError(f"The column '{wrong}' of {place}/{table} is of the wrong type.")
         return cls(manifest, schema, batches, folder=place)
 
+    @cached_property
+    def linkage(self) -> Linkage | None:
+        """How far background knowledge leads where users or sessions are linked; None if that was not measured."""
+        return self.manifest.linkage if self.measured is None else self.measured()
+
     def save(
         self,
         path: str | Path,
@@ -336,6 +350,9 @@ class Release:
         allow_empty: bool = False,
     ) -> tuple[Verdict, ...]:
         """Check every claim, then write the release as a new directory.
+
+        Where users or sessions are linked, it is measured first how many of them an attacker with half of their history
+        finds again, and a `QueryveilWarning` says so.
 
         Args:
             path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
@@ -360,13 +377,16 @@ class Release:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
             )
+        if self.linkage is not None:
+            warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
         stage = None
         try:
             stage = place.stage()
             table = f"log{writers.SUFFIXES[format]}"
             schema = writers.schema_in(format, self.schema)
             self.log.write(stage, table, format, self.schema, self.batches)
-            manifest = self.manifest.model_copy(update={"table": table, "columns": tuple(schema.names)})
+            written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
+            manifest = self.manifest.model_copy(update=written)
             verdicts = _checked(Release(manifest, *_open_table(stage, table)), self.log)
             _publish(manifest, verdicts, stage, place)
         except OSError as error:
@@ -380,7 +400,9 @@ class Release:
     def user_map(self) -> Iterator[pa.RecordBatch]:
         """The secret of the release, batch after batch: the `original` name of each user and the `released` id."""
         if self.log is not None and self.fresh_users is None:
-            raise QueryveilError("This release tells no users apart, so that there is no user map.")
+            raise QueryveilError(
+                "This release has no user ids or session ids, so there is no user map; leave it out, or link events."
+            )
         if self.log is None or self.fresh_users is None:
             raise QueryveilError("Only a release that was just made knows its user map.")
         engine = self.log.engine
@@ -390,6 +412,7 @@ class Release:
             ("user_id",),
             "user map",
             "n",
+            then=("released",),
         )
         for batch in engine.ordered("user map")():
             yield batch.select(["original", "released"])
@@ -472,8 +495,8 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     Raises:
         QueryveilError: If the release has no users, is of another log, or the file does not fit the two.
     """
-    if "user" not in release.schema.names:
-        raise QueryveilError("The release does not tell users apart, so that there is no user map for it.")
+    if not {"user", "session"} & set(release.schema.names):
+        raise QueryveilError("The release has no user ids or session ids, so there is no user map for it.")
     if release.manifest.input_fingerprint != log.fingerprint:
         raise QueryveilError("The release was made from another log, so that no user map brings the two together.")
     misfit = QueryveilError(
@@ -501,14 +524,16 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     )
     engine.drop(file)
     counted = engine.row(
-        'SELECT coalesce(sum(n), 0) AS n, count(*) AS users, (SELECT count(*) AS n FROM (SELECT "user" FROM'
-        f' "{fresh}" GROUP BY "user") AS ids) AS ids, (SELECT min("user") AS n FROM "{fresh}") AS first_id,'
-        f' (SELECT max("user") AS n FROM "{fresh}") AS last_id FROM'
-        f' (SELECT user_id, count(*) AS n FROM "{fresh}" GROUP BY user_id) AS users'
+        'SELECT count(*) AS n, count(DISTINCT user_id) AS users, count(DISTINCT "user") AS ids,'
+        f' coalesce(min("user"), 1) AS first_id, coalesce(max("user"), 0) AS last_id FROM "{fresh}"'
     )
-    users = release.manifest.counts.users or 0
-    expected = (len(given), len(given), users, 1 if users else None, users or None)
-    if counted != expected:
+    counts, rows = release.manifest.counts, len(given)
+    # A user has one pseudonym, which several may share in a record; a session is of one user, who may have several.
+    if counts.sessions is None:
+        expected = (rows, rows, counts.users, 1, counts.users)
+    else:
+        expected = (counts.sessions, counted[1], counts.sessions, 1, counts.sessions)
+    if counted != expected or counted[0] != rows:
         engine.drop(fresh)
         raise misfit
     known = replace(release, log=log, fresh_users=fresh)
@@ -566,6 +591,24 @@ def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, pla
     place.take(stage)
 
 
+def _read_manifest(text: str) -> Manifest:
+    """A manifest of this version, or of version 0.1 in the words of this one."""
+    if _version_of(text) != 1:
+        return Manifest.model_validate_json(text)
+    try:
+        values, changes = read_manifest(json.loads(text))
+        manifest = Manifest.model_validate(values)
+    except (AttributeError, TypeError):  # lists and tables are not where they should be
+        raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
+    warnings.warn(
+        "This release was made by version 0.1. It is checked for what it promised then; its limits are stated as today,"
+        f" and its report.md is not compared{''.join('; ' + change for change in changes)}.",
+        QueryveilWarning,
+        stacklevel=3,
+    )
+    return manifest
+
+
 def _version_of(text: str) -> object:
     try:
         return json.loads(text).get("format_version")
@@ -578,8 +621,13 @@ class _Rows(NamedTuple):
 
     rows: str
     """Released rows as integers."""
-    fresh: str
-    """The fresh id of each user in them."""
+    fresh: str | None
+    """The user_id and the released id of each user or session in them; None if rows are not linked."""
+
+    @property
+    def tables(self) -> list[str]:
+        """What the tables are called."""
+        return [self.rows, *([self.fresh] if self.fresh is not None else [])]
 
 
 _numbers = itertools.count(1)
@@ -590,50 +638,114 @@ def _shuffled_rows(
     events: str,
     clicks: str | None,
     draws: Callable[[str], bytes],
-    users: str,
+    linking: Linking,
     carried: Sequence[str],
 ) -> _Rows:
-    """Released rows as integers, in an order that tells nothing: by fresh user, query, and a keyed draw an event.
+    """Released rows as integers, in an order that says nothing: by pseudonym, query, and a keyed draw per event.
 
-    Columns: user, event (numbered anew), query_id, rank, url_id, and the carried ones. An event has a row for each of
-    its clicks, or one row without.
+    Columns: user or session where rows are linked, event (numbered anew), query_id, rank, url_id, and the carried ones.
+    An event has a row for each of its clicks, or one row without.
     """
+    check_linking(log, linking)
     engine, number = log.engine, next(_numbers)
-    made = _Rows(f"released rows {number}", f"fresh users {number}")
+    made = _Rows(f"released rows {number}", f"fresh users {number}" if linking.by != "none" else None)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
     kept = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
     engine.map(events, *drawn(kept, "event_id", draws("event")), "kept")
-    members = (
-        "SELECT u.user_id AS user_id, u.digest AS digest FROM users u JOIN (SELECT user_id FROM kept GROUP BY user_id)"
-        " AS k ON k.user_id = u.user_id"
-    )
-    engine.map(members, *drawn(pa.schema([("user_id", log.id_type)]), "digest", draws("user")), "members")
-    engine.number("SELECT user_id, draw FROM members", ("draw", "user_id"), made.fresh, "user")
-    columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw", 'f."user" AS "user"']
+    columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw"]
     columns += [f'k."{name}" AS "{name}"' for name in carried]
     joined = ""
+    if made.fresh is not None:
+        joined = _number_owners(log, draws, linking, made.fresh)
+        columns += [f'f."user" AS "{linking.by}"']
     if clicks is not None:
         columns += ["c.rank AS rank", "c.url_id AS url_id"]
-        joined = f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
-    # Where users are dropped, their order must not stand in for them.
-    by_user = ("user",) if users == "fresh" else ()
+        joined += f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
     engine.number(
-        f'SELECT {", ".join(columns)} FROM kept k JOIN "{made.fresh}" f ON f.user_id = k.user_id{joined}',
-        (*by_user, "query_id", "draw", "event_id"),
+        f"SELECT {', '.join(columns)} FROM kept k{joined}",
+        (*_id_column(linking), "query_id", "draw", "event_id"),
         made.rows,
         "event",
         then=("rank", "url_id") if clicks is not None else (),
     )
-    engine.drop("kept", "members")
+    engine.drop("kept", *(["kept sessions"] if linking.by == "session" else []))
     return made
 
 
-def _item_columns(users: str) -> list[str]:
-    return [*(["user"] if users == "fresh" else []), "item", "node"]
+def _number_owners(log: QueryLog, draws: Callable[[str], bytes], linking: Linking, name: str) -> str:
+    """Number the users or sessions of the kept events at random: user_id and "user"; the join that finds the number."""
+    engine = log.engine
+    if linking.by == "user":
+        members = (
+            "SELECT u.user_id AS user_id, u.digest AS digest FROM users u JOIN (SELECT user_id FROM kept"
+            " GROUP BY user_id) AS k ON k.user_id = u.user_id"
+        )
+        engine.map(members, *drawn(pa.schema([("user_id", log.id_type)]), "digest", draws("user")), "members")
+        engine.number("SELECT user_id, draw FROM members", ("draw", "user_id"), name, "user")
+        joined = f' JOIN "{name}" f ON f.user_id = k.user_id'
+    else:
+        make_sessions(log, linking, "all sessions")
+        engine.materialize(
+            'SELECT s.event_id AS event_id, s.user_id AS user_id, s.session AS session FROM "all sessions" s'
+            " JOIN kept k ON k.event_id = s.event_id",
+            "kept sessions",
+        )
+        engine.drop("all sessions")
+        schema = pa.schema([("user_id", log.id_type), ("session", log.id_type)])
+        members = 'SELECT session, min(user_id) AS user_id FROM "kept sessions" GROUP BY session'
+        engine.map(members, *drawn(schema, "session", draws("session")), "members")
+        engine.number("SELECT user_id, session, draw FROM members", ("draw", "session"), name, "user")
+        joined = f' JOIN "kept sessions" s ON s.event_id = k.event_id JOIN "{name}" f ON f.session = s.session'
+    engine.drop("members")
+    return joined
 
 
-def _schema(users: str, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:
+def _linkage(
+    log: QueryLog, rows: str, fresh: str | None, linking: Linking, said: Said, *, own: bool = False
+) -> Callable[[], Linkage | None] | None:
+    """Measures linkage when it is asked for; None where events are not linked, or records are shared by several users.
+
+    Args:
+        log: The log.
+        rows: The released rows.
+        fresh: The released ids.
+        linking: What they stand for.
+        said: What the method says of the release.
+        own: Whether what is released has ids of its own in the place of queries, one for each event.
+    """
+    linked = any(isinstance(claim, LinkedEvents | HashedWords) for claim in said["claims"])
+    if fresh is None or linking.by == "none" or not linked:
+        return None
+    column: Literal["user", "session"] = linking.by
+    return partial(
+        measure_linkage,
+        log,
+        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',
+        fresh,
+        column=column,
+        seed=said["seed"],
+        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'
+        " JOIN events e ON e.event_id = r.event_id"
+        if own
+        else None,
+    )
+
+
+def _id_column(linking: Linking) -> tuple[str, ...]:
+    """The column of pseudonyms, if there is one."""
+    return () if linking.by == "none" else (linking.by,)
+
+
+def _pseudonyms(log: QueryLog, made: _Rows, linking: Linking) -> dict[str, int | None]:
+    """How many users and sessions have a pseudonym, None where they have none."""
+    found: dict[str, int | None] = {"users": None, "sessions": None}
+    if made.fresh is not None:
+        (found[f"{linking.by}s"],) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+    return found
+
+
+def _schema(linking: Linking, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:
     """The columns of the released table."""
-    names = [*(["user"] if users == "fresh" else []), "event", "query", *carried]
+    names = [*_id_column(linking), "event", "query", *carried]
     names += ["rank", "url"] if with_clicks else []
     return pa.schema([(name, writers.type_of(name)) for name in names])

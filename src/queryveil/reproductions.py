@@ -431,8 +431,8 @@ def _carpineto2015(run: Run) -> list[Figure]:
     for k in (k for k in CARPINETO_KS if k <= log.n_users):
         methods: dict[str, Method] = {
             "EQ": Equality(k=k),
-            "AFF θ = 0.9": Affinity(k=k, theta=0.9),
-            "AFF θ = 0.8": Affinity(k=k, theta=0.8),
+            "AFF θ = 0.9": Affinity(k=k, theta=0.9, min_term_users=2),  # as in the paper, section 3.2
+            "AFF θ = 0.8": Affinity(k=k, theta=0.8, min_term_users=2),
         }
         for name, method in methods.items():
             tell(f"k {k}, {name}")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from queryveil.background import Linkage
 from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
 from queryveil.log import Size
 from queryveil.manifest import Counts, Manifest
@@ -53,7 +54,7 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         if name == "queries" and _hashed(manifest):
             rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
         elif after is None:
-            rows.append((label, f"{before:,}", "not told apart", "-"))
+            rows.append((label, f"{before:,}", _linked(manifest.counts), "-"))
         elif records is not None and name == "events":
             # Queries of a record stand under each of its users, or once for all of them: neither is a share.
             rows.append((label, f"{before:,}", f"{after:,}", "-"))
@@ -75,7 +76,7 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """Of generalized items there is no share of queries."""
     before, after = _whole_log(manifest), manifest.counts
     users = (
-        ("not told apart", "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+        (_linked(after), "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
     )
     return [
         ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
@@ -83,6 +84,11 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         ("users", f"{before.users:,}", *users),
         ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
     ]
+
+
+def _linked(counts: Counts) -> str:
+    """What stands in the place of users where no user ids are released."""
+    return "no user ids released" if counts.sessions is None else f"{counts.sessions:,} sessions, no user ids"
 
 
 def is_private(manifest: Manifest) -> bool:
@@ -126,6 +132,26 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
+def linkage_sentence(found: Linkage) -> str:
+    """What was measured of a release whose users or sessions are linked, and what to do about it."""
+    what = "users" if found.link == "user" else "sessions"
+    instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
+    linked, learned, low, high, baseline = (
+        part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
+    )
+    return (
+        f"The {what} in this release are linked by pseudonyms. An attacker who has half of a person's history links"
+        f" {linked} of the {what} to the right person, and so learns {learned} of a person's released queries that they"
+        f" did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on {found.users:,} people). If"
+        f" that is too much, choose {instead} or link = none."
+    )
+
+
+def part_of(value: float) -> str:
+    """A share from 0 to 1 in per cent."""
+    return share(round(value * 1_000_000), 1_000_000)
+
+
 def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     """The report of a release as Markdown."""
     parameters = [(f"`{name}`", escape(_plain(value))) for name, value in manifest.parameters.items()]
@@ -140,6 +166,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "Whoever has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
+        *(["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))] if manifest.linkage else []),
         *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),

@@ -10,7 +10,6 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from queryveil.concepts import default_min_users
 from queryveil.drawings import CHARTS, save_chart
 from queryveil.errors import QueryveilError
 from queryveil.files import check_file
@@ -28,10 +27,12 @@ class Point:
     theta: float | None
     """None for equality."""
     k: int
-    min_users: int
+    concept_min_users: int
     """Least users of a concept."""
+    min_term_users: int
+    """Least users of each word of a released query with a concept."""
     concepts: int
-    """Concepts of so many users."""
+    """Concepts of the log."""
     queries: int
     """Distinct queries released."""
     events: int
@@ -98,9 +99,8 @@ def sweep(
 ) -> Sweep:
     """Count what equality and affinity release for every k and theta, in one run.
 
-    Concepts, vectors and the graph are made once, and serve every k and theta. Only where the least users of a concept
-    must differ, because a k is above 0.01 % of the users and `min_users` is not given, they are made again: each number
-    is what `anonymize` with the same parameters releases.
+    Concepts, vectors and the graph are made once, and serve every k and theta; where `min_term_users` is not given, it
+    is k itself, as in `anonymize`. Each number is what `anonymize` with the same parameters releases.
 
     Args:
         log: The log.
@@ -118,19 +118,18 @@ def sweep(
     for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
         Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))
-    users, events = log.users_per_query, log.events_per_query
-    found: dict[tuple[float | None, int], Point] = {}
-    alike: dict[int, list[Affinity]] = {}
-    for k in ks:
-        method = Affinity(k=k, **parameters)
+    methods = {k: Affinity(k=k, **parameters) for k in ks}
+    for k, method in methods.items():
         check_k(method, "k", k, log)
-        alike.setdefault(method.min_users or default_min_users(log, k), []).append(method)
-    for least, methods in alike.items():
-        candidates = Candidates(methods[-1], log)
-        each = [method.k for method in methods]
-        equality = ((None, k, users >= k) for k in each)
-        for theta, k, kept in chain(equality, candidates.released(each, thetas)):
-            concepts = len(candidates.concepts)
-            found[theta, k] = Point(theta, k, least, concepts, int(kept.sum()), int(events[kept].sum()))
+    users, events = log.users_per_query, log.events_per_query
+    candidates = Candidates(methods[ks[0]], log, ks)
+    concept_users, concepts = methods[ks[0]].concept_users(log), int(candidates.concepts.key.sum())
+    equality = ((None, k, users >= k) for k in ks)
+    found = {
+        (theta, k): Point(
+            theta, k, concept_users, methods[k].term_users, concepts, int(kept.sum()), int(events[kept].sum())
+        )
+        for theta, k, kept in chain(equality, candidates.released(ks, thetas))
+    }
     lines = [None, *reversed(thetas)]
     return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))

@@ -19,12 +19,14 @@ from queryveil.claims import (
     DisjointClicks,
     HashedWords,
     IssuedQueries,
+    LinkedEvents,
     PartOfLog,
     QuerySpelling,
     QueryUsers,
     RecordQueries,
     RecordUsers,
     RowUsers,
+    Sessions,
     TermUsers,
     TimesRounded,
     Verdict,
@@ -35,7 +37,7 @@ from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
 from queryveil.log import QueryLog
-from queryveil.manifest import NOT_TOLD, Manifest
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
@@ -89,7 +91,9 @@ def verify(release: str | Path | Release, log: QueryLog) -> Verification:
 def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     claims = check_claims(release, log)
-    told = [] if release.folder is None else [_report_right(release, release.folder, claims)]
+    # The report of an earlier format is in the words of its version, which nobody can repeat.
+    compared = release.folder is not None and release.manifest.format_version == FORMAT_VERSION
+    told = [_report_right(release, release.folder, claims)] if compared and release.folder is not None else []
     return (
         _promises_kept(release, log),
         _limits_told(release),
@@ -179,12 +183,15 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if manifest.method == "equality":
             claims.append(QueryUsers(users=k))
         else:
-            least = given["min_users"] or max(k, round(0.0001 * log.n_users))
-            same = {name: given[name] for name in ("theta", "min_term_users", "min_query_users", "max_new_users")}
-            claims.append(AffineUsers(users=k, min_users=least, **same))
+            least = {
+                "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
+                "min_term_users": given["min_term_users"] or k,
+            }
+            same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
+            claims.append(AffineUsers(users=k, **least, **same))
         if has_clicks:
             claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
-        return claims
+        return claims + _linked(given)
     if manifest.method == "mdav" and given["distance"] == "semantic":
         return [IssuedQueries(), RecordUsers(users=given["k"], compact=given["compact"])]
     if manifest.method in ("odp", "search", "mdav"):
@@ -196,7 +203,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         base = recall_knowledge(given["knowledge"])
         common = {"users": given["k"], "knowledge": given["knowledge"], "tree": tree_digest(base)}
         if manifest.method == "wngen":
-            return [ConceptUsers(**common)]
+            return [ConceptUsers(**common), *_linked(given, items=True)]
         return [BagUsers(**common, duplicates=given.get("duplicates", False))]
     if manifest.method in ("zealous", "dp-set"):
         first = (
@@ -204,9 +211,9 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         )
         return [IssuedQueries(), *first, _private(manifest)]
     if manifest.method == "hash":
-        return [HashedWords()]
+        return [HashedWords(sessions=_sessions(given))]
     if manifest.method == "poblete":
-        return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks()]
+        return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks(), *_linked(given)]
     if manifest.method != "rules":
         raise ValueError(manifest.method)
     if given["min_query_users"] is not None:
@@ -228,7 +235,18 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         known = [name for name in given["metadata"] if name in log.facts.extras]
         if known:  # without such a column there is nothing to promise, and no such column may be in the table
             claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
-    return claims
+    return claims + _linked(given, whole=given["min_row_users"] is None)
+
+
+def _linked(given: dict[str, Any], *, whole: bool = True, items: bool = False) -> list[Claim]:
+    """What pseudonyms must promise; nothing where there must be none."""
+    if given["link"] not in ("none", "session", "user"):
+        raise ValueError(given["link"])
+    return [] if given["link"] == "none" else [LinkedEvents(sessions=_sessions(given), whole=whole, items=items)]
+
+
+def _sessions(given: dict[str, Any]) -> Sessions | None:
+    return Sessions(gap=given["session_gap"], events=given["session_events"]) if given["link"] == "session" else None
 
 
 def _private(manifest: Manifest) -> Claim:
@@ -273,14 +291,16 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
 
 def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     claim = "The table has no column but those that the claims cover."
-    allowed = {"user", "event", "query", "rank", "url"}
+    allowed = {"event", "query", "rank", "url"}
     for promise in release.manifest.claims:
         if isinstance(promise, BagUsers | ConceptUsers):
-            allowed = {"user", "item", "node"}
+            allowed = {"item", "node"}
         if isinstance(promise, DifferentialPrivacy):
             allowed = {"query", "url", "count"}
-    if release.manifest.parameters.get("users") == "drop":
-        allowed.discard("user")
+    # Methods without this parameter give every user of a group the same record, or publish no events.
+    linked = release.manifest.parameters.get("link", "none" if is_private(release.manifest) else "user")
+    if linked != "none":
+        allowed.add(linked)
     for promise in release.manifest.claims:
         if isinstance(promise, RowUsers | CombinationUsers):
             allowed |= set(promise.columns)
@@ -328,6 +348,7 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         "rows": "count(*)",
         "events": "count(DISTINCT event)" if "event" in columns else _events_of_counts(columns) if private else None,
         "users": 'count(DISTINCT "user")' if "user" in columns else None,
+        "sessions": "count(DISTINCT session)" if "session" in columns else None,
         "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
         "clicks": "count(url)" if "url" in columns else None,
     }

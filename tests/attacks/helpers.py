@@ -16,7 +16,7 @@ def read(pairs):
 
 def identity(log):
     """The log as it is, but for the names of users."""
-    return qv.Rules(max_characters=1000, users="fresh").anonymize(log)
+    return qv.Rules(max_characters=1000, link="user").anonymize(log)
 
 
 def as_it_is(log):

@@ -166,7 +166,7 @@ def test_to_give_up_is_no_success(accounts, value):
 def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     log = by_lot(users=40, words=6)
     (tmp_path / "list").write_text("w1 w1\n")
-    release = qv.Rules(block_list=tmp_path / "list", users="fresh").anonymize(log)
+    release = qv.Rules(block_list=tmp_path / "list", link="user").anonymize(log)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list").unlink()
     with pytest.raises(InapplicableError, match="the method cannot be run again"):
@@ -176,7 +176,7 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
 def test_planting_finds_the_directory_of_the_release(knowledge):
     log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
     release = qv.Odp(k=3, knowledge=knowledge).anonymize(log)
-    with pytest.raises(InapplicableError, match="the method cannot be run again"):
+    with pytest.raises(InapplicableError, match="run again with --knowledge FOLDER"):
         planting(release, log, qv.read_log)
     assert planting(release, log, qv.read_log, knowledge=knowledge).baseline == 3
 

@@ -120,7 +120,7 @@ def test_days_help_where_they_are_released():
     log = qv.read_log(
         pa.table({name: [str(row[i]) for row in rows] for i, name in enumerate(("user", "query", "time"))})
     )
-    dated = qv.Rules(max_characters=1000, users="fresh", time="day").anonymize(log)
+    dated = qv.Rules(max_characters=1000, link="user", time="day").anonymize(log)
     assert same_user(dated, log).estimate.value > 0.9
     assert not same_user(identity(log), log).succeeds
 
@@ -134,7 +134,7 @@ def test_clicks_help_where_they_are_released():
     found = same_user(qv.Equality(k=2).anonymize(log), log)
     assert found.succeeds
     assert found.estimate.value > 0.9
-    hidden = qv.Rules(max_characters=1000, users="fresh").anonymize(log)
+    hidden = qv.Rules(max_characters=1000, link="user").anonymize(log)
     assert "url" not in hidden.schema.names
     assert same_user(hidden, log).estimate.value < 0.7
 

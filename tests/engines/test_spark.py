@@ -70,16 +70,18 @@ def test_numbers_go_through_all_parts_in_order(engine):
 @pytest.mark.parametrize(
     "method",
     [
+        qv.Equality(k=3, link="user"),
+        qv.Equality(k=3, link="session", session_gap=5, session_events=3),
         qv.Equality(k=3),
-        qv.Equality(k=3, users="drop"),
         qv.Rules(min_row_users=2, min_term_users=2, time="day", min_metadata_users=2, metadata=["country", "device"]),
     ],  # affinity is compared in test_cluster.py
-    ids=["equality", "dropped", "rules"],
+    ids=["users", "sessions", "nothing linked", "rules"],
 )
 def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
     local, there = logs
     one, other = (method.anonymize(log, seed=9) for log in (local, there))
     assert one.manifest == other.manifest
+    assert one.linkage == other.linkage
     rows = pa.Table.from_batches(list(one.batches()), one.schema)
     assert len(rows) > 15
     assert rows.equals(pa.Table.from_batches(list(other.batches()), other.schema))

@@ -27,10 +27,10 @@ def test_a_method_is_frozen():
 
 def test_errors_name_the_parameter_and_what_was_given():
     with pytest.raises(
-        qv.QueryveilError, match=r"The 'users' parameter of Equality must be one of fresh, drop. Got 'all' instead."
+        qv.QueryveilError, match=r"The 'link' parameter of Equality must be one of none, session, user. Got 'all'"
     ):
-        qv.Equality(users="all")
-    with pytest.raises(qv.QueryveilError, match=r"Equality has no parameter 'theta'; it has k, users\."):
+        qv.Equality(link="all")
+    with pytest.raises(qv.QueryveilError, match=r"Equality has no parameter 'theta'; it has k, link, "):
         qv.Equality(theta=0.9)
     with pytest.raises(qv.QueryveilError, match="'metadata' parameter of Rules must be a list"):
         qv.Rules(max_terms=2, metadata=5)

@@ -10,6 +10,8 @@ import queryveil as qv
 from tests.oracles import log as oracle
 from tests.strategies import LOGS, table
 
+LINKS = ["none", "session", "user"]
+
 
 def user_map(release: qv.Release) -> dict[str, int]:
     return {row["original"]: row["released"] for batch in release.user_map() for row in batch.to_pylist()}
@@ -19,33 +21,38 @@ def rows_of(release: qv.Release) -> list[dict]:
     return pa.Table.from_batches(list(release.batches()), release.schema).to_pylist()
 
 
-@given(LOGS, st.integers(2, 4), st.sampled_from(["fresh", "drop"]))
-def test_releases_what_the_definition_says(rows, k, users):
+@given(LOGS, st.integers(2, 4), st.sampled_from(LINKS))
+def test_releases_what_the_definition_says(rows, k, link):
     if len({row.user for row in oracle.good(rows)}) < k:
         return
-    release = qv.Equality(k=k, users=users).anonymize(qv.read_log(table(rows)), seed=3)
+    log = qv.read_log(table(rows))
+    if link == "session" and not log.has_times:
+        return
+    release = qv.Equality(k=k, link=link).anonymize(log, seed=3)
     queries, clicks = oracle.equality(rows, k)
     found = rows_of(release)
     assert Counter(query for _, query in {(row["event"], row["query"]) for row in found}) == queries
     assert Counter((row["query"], row["url"]) for row in found if row.get("url")) == clicks
-    assert ("user" in release.schema.names) == (users == "fresh")
+    assert {"user", "session"} & set(release.schema.names) == {link} - {"none"}
 
 
-@given(LOGS, st.integers(2, 4))
-def test_the_verifier_accepts_every_release(rows, k):
+@given(LOGS, st.integers(2, 4), st.sampled_from(LINKS), st.integers(1, 3))
+def test_the_verifier_accepts_every_release(rows, k, link, most):
     if len({row.user for row in oracle.good(rows)}) < k:
         return
     log = qv.read_log(table(rows))
-    verification = qv.verify(qv.Equality(k=k).anonymize(log, seed=1), log)
+    if link == "session" and not log.has_times:
+        return
+    verification = qv.verify(qv.Equality(k=k, link=link, session_events=most).anonymize(log, seed=1), log)
     assert verification.holds, verification
 
 
 @given(LOGS)
-def test_each_fresh_user_has_the_released_queries_of_one_user(rows):
+def test_each_pseudonym_has_the_released_queries_of_one_user(rows):
     if len({row.user for row in oracle.good(rows)}) < 2:
         return
     log = qv.read_log(table(rows))
-    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
     released = oracle.equality(rows, 2)[0]
     original = defaultdict(Counter)
     for (user, query, _), n in oracle.events(rows).items():
@@ -62,11 +69,11 @@ def test_each_fresh_user_has_the_released_queries_of_one_user(rows):
     assert sorted(fresh) == list(range(1, len(fresh) + 1))
 
 
-def test_fresh_ids_follow_the_seed_and_the_log_and_not_the_original_ids():
+def test_pseudonyms_follow_the_seed_and_the_log_and_not_the_original_ids():
     def ids(seed, extra=()):
         users = [f"u{i:03}" for i in range(200)]
         log = qv.read_log(pa.table({"user": [*users, *extra], "query": ["same"] * (200 + len(extra))}))
-        release = qv.Equality(k=2).anonymize(log, seed=seed)
+        release = qv.Equality(k=2, link="user").anonymize(log, seed=seed)
         by_name = user_map(release)
         return [by_name[user] for user in users]
 
@@ -103,7 +110,8 @@ def test_a_rank_stays_only_if_k_users_clicked_at_it():
 def test_releases_of_one_log_do_not_line_up_by_user():
     rows = pa.table({"user": [f"u{i:03}" for i in range(300)], "query": ["same"] * 300})
     log = qv.read_log(rows)
-    one, other = (np.array(list(user_map(qv.Equality(k=k).anonymize(log, seed=1)).values())) for k in (2, 3))
+    methods = [qv.Equality(k=k, link="user") for k in (2, 3)]
+    one, other = (np.array(list(user_map(method.anonymize(log, seed=1)).values())) for method in methods)
     assert np.mean(one == other) < 0.1
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.3
 

@@ -101,7 +101,7 @@ METHODS = [
     (qv.Clump, {"clustering": "nearest", "tight": True}),
     (qv.Partition, {}),
     (qv.Wngen, {}),
-    (qv.Wngen, {"users": "drop"}),
+    (qv.Wngen, {"link": "none"}),
 ]
 
 
@@ -248,8 +248,8 @@ def test_what_parameters_say_of_the_table_is_checked(food):
     once = qv.Clump(k=3, knowledge=food, duplicates=False).anonymize(log)
     twice = [(u, "fruit") for u in (1, 2, 3) for _ in range(2)]
     assert "has an item more than once" in refuted(forged(once, twice, food), log)
-    dropped = qv.Wngen(k=3, knowledge=food, users="drop").anonymize(log)
-    fresh = qv.Wngen(k=3, knowledge=food).anonymize(log)
+    dropped = qv.Wngen(k=3, knowledge=food, link="none").anonymize(log)
+    fresh = qv.Wngen(k=3, knowledge=food, link="user").anonymize(log)
     posed = replace(fresh, manifest=fresh.manifest.model_copy(update={"parameters": dropped.manifest.parameters}))
     assert "the column 'user'" in refuted(posed, log)
 
@@ -301,11 +301,11 @@ def test_a_directory_is_known_by_its_own_name(food, tmp_path, monkeypatch):
         qv.Clump(k=2, knowledge=str(tmp_path / "wordnet")).anonymize(read(FIVE))
 
 
-@pytest.mark.parametrize("users", ["fresh", "drop"])
+@pytest.mark.parametrize("link", ["none", "user"])
 @pytest.mark.parametrize(("old", "new"), [("fruit", "apple"), ("Top", "milk"), ("meat", "chicken")])
-def test_a_concept_that_is_none_of_its_queries_is_refuted(food, old, new, users):
+def test_a_concept_that_is_none_of_its_queries_is_refuted(food, old, new, link):
     log = read(["orange", "apple", "chicken", "beef", "unknown", "else"])
-    release = qv.Wngen(k=2, knowledge=food, users=users).anonymize(log)
+    release = qv.Wngen(k=2, knowledge=food, link=link).anonymize(log)
     tree = qv.open_knowledge(food).taxonomy
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
     rows = pa.Table.from_batches(release.batches()).to_pylist()

@@ -51,10 +51,10 @@ def expected(rows):
     return found
 
 
-def check(rows, log, key_file, users):
-    release = qv.Hash(key_file=key_file, users=users).anonymize(log, seed=5)
+def check(rows, log, key_file, link):
+    release = qv.Hash(key_file=key_file, link=link).anonymize(log, seed=5)
     found = rows_of(release)
-    if users == "fresh":
+    if link == "user":
         names = {r["released"]: r["original"] for batch in release.user_map() for r in batch.to_pylist()}
         assert Counter((names[row["user"]], row["query"]) for row in found) == expected(rows)
         assert [row["user"] for row in found] == sorted(row["user"] for row in found)
@@ -64,25 +64,26 @@ def check(rows, log, key_file, users):
             texts[text] += n
         assert Counter(row["query"] for row in found) == texts
     assert [row["event"] for row in found] == list(range(1, len(found) + 1))
-    assert set(release.schema.names) <= {"user", "event", "query"}
+    assert set(release.schema.names) <= {"user", "session", "event", "query"}
     verification = qv.verify(release, log)
     assert verification.holds, verification
     return release
 
 
-@given(LOGS, st.sampled_from(["fresh", "drop"]))
-def test_every_word_becomes_its_token(key_file, rows, users):
+@given(LOGS, st.sampled_from(["none", "session", "user"]))
+def test_every_word_becomes_its_token(key_file, rows, link):
     if not oracle.good(rows):
         return
-    check(rows, qv.read_log(table(rows)), key_file, users)
+    log = qv.read_log(table(rows))
+    check(rows, log, key_file, link if log.has_times else "user")
 
 
 @on_both_engines
 def test_the_same_release_on_both_engines(read, key_file, tmp_path):
     log = read(TABLE)
-    release = check(ROWS, log, key_file, "fresh")
+    release = check(ROWS, log, key_file, "user")
     here = qv.read_log(TABLE)
-    other = qv.Hash(key_file=key_file).anonymize(here, seed=5)
+    other = qv.Hash(key_file=key_file, link="user").anonymize(here, seed=5)
     assert rows_of(release) == rows_of(other)
     assert release.manifest == other.manifest
     release.save(tmp_path / "r")
@@ -120,7 +121,7 @@ def test_rows_are_not_in_an_order_that_tells_of_the_words(key_file):
     """Ids of queries follow from their digests, which anybody can compute; released rows must not be in that order."""
     queries = [f"w{i}" for i in range(200)]
     log = qv.read_log(pa.table({"user": ["a"] * 200, "query": queries}))
-    found = [row["query"] for row in rows_of(qv.Hash(key_file=key_file, users="drop").anonymize(log))]
+    found = [row["query"] for row in rows_of(qv.Hash(key_file=key_file, link="none").anonymize(log))]
     by_id = [token(log.query_text[i].as_py()) for i in range(200)]
     assert sorted(found) == sorted(by_id)
     places = [found.index(text) for text in by_id]
@@ -245,10 +246,10 @@ def test_tokens_that_were_shuffled_between_queries_are_refuted(read, key_file):
     assert re.search("no query of the log has words, events and users where", refuted(log, release, rows))
 
 
-@pytest.mark.parametrize("users", ["fresh", "drop"])
-def test_an_exchange_of_two_tokens_in_one_query_is_refuted_unless_it_is_a_renaming(key_file, users):
+@pytest.mark.parametrize("link", ["none", "user"])
+def test_an_exchange_of_two_tokens_in_one_query_is_refuted_unless_it_is_a_renaming(key_file, link):
     log = qv.read_log(EXCHANGED)
-    release = qv.Hash(key_file=key_file, users=users).anonymize(log)
+    release = qv.Hash(key_file=key_file, link=link).anonymize(log)
     rows = rows_of(release)
     tokens = sorted({part for row in rows for part in row["query"].split()})
     seen = set()

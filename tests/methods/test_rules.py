@@ -29,7 +29,7 @@ SETTINGS = st.fixed_dictionaries(
         "time": st.sampled_from(["drop", "day", "week"]),
         "min_metadata_users": SOME,
         "metadata": st.sampled_from([["country", "device"], ["device"]]),
-        "users": st.sampled_from(["fresh", "drop"]),
+        "link": st.sampled_from(["none", "session", "user"]),
     }
 )
 FILTERS = ("min_query_users", "min_row_users", "min_term_users", "max_characters", "max_terms", "no_digits", "no_at")
@@ -74,6 +74,8 @@ def test_releases_what_the_rules_say_and_the_verifier_accepts_it(rows, settings)
     if len({row.user for row in oracle.good(rows)}) < 3:
         return
     log = qv.read_log(table(rows))
+    if settings["link"] == "session" and not log.has_times:
+        settings |= {"link": "user"}
     try:
         release = qv.Rules(**settings).anonymize(log, seed=5)
     except qv.QueryveilError as error:
@@ -273,6 +275,6 @@ def test_metadata_columns_may_have_blanks_in_their_names():
     users = list("abcdef")
     table_ = pa.table({"user": users, "query": ["tea"] * 6, "my device": ["x"] * 5 + ["y"]})
     log = qv.read_log(table_)
-    for who in ("fresh", "drop"):
-        method = qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["my device"], users=who)
+    for link in ("none", "user"):
+        method = qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["my device"], link=link)
         assert qv.verify(method.anonymize(log), log).holds

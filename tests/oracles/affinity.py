@@ -2,22 +2,40 @@
 
 from collections import defaultdict
 from collections.abc import Set
+from math import log2
 
+from queryveil.text import STOP_WORDS
 from tests.oracles.concepts import concepts
-from tests.oracles.log import Row, good, users_per_query, users_per_word
+from tests.oracles.log import Row, good, ngrams, users_per_query, users_per_word
 from tests.oracles.text import words
 
 Graph = dict[object, set[object]]
 
 
-def vector(query: str, weights: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], int]:
-    """The squared weight of every concept of a query, in the fixed point that makes the definition decidable."""
-    parts = words(query)
-    grams = {tuple(parts[i : i + n]) for n in (1, 2, 3) for i in range(len(parts) - n + 1)}
-    return {gram: round(weights[gram] ** 2 * 2**20) for gram in grams & set(weights)}
+Vector = dict[tuple[str, ...], int]
 
 
-def are_affine(a: dict[tuple[str, ...], int], b: dict[tuple[str, ...], int], theta: float) -> bool:
+def vectors_of(rows: list[Row], concept_min_users: int, kind: str = "words") -> dict[str, Vector]:
+    """What each query holds, with squared weights in the fixed point that makes the definition decidable.
+
+    The key concepts of a query and, but for the kind `concepts`, each of its other words that is no stop word; nothing
+    for a query without a key concept.
+    """
+    weights = concepts(rows, concept_min_users)
+    events = {gram: found[1] for gram, found in ngrams(rows, 1).items()}
+    found = {}
+    for query in users_per_query(rows):
+        parts = words(query)
+        grams = {tuple(parts[i : i + n]) for n in (1, 2, 3) for i in range(len(parts) - n + 1)}
+        held = {gram: weights[gram] for gram in grams & set(weights)}
+        if held and kind == "words":
+            others = {(word,) for word in parts if word not in STOP_WORDS} - set(held)
+            held |= {word: log2(events[word] + 1) for word in others}
+        found[query] = {gram: round(weight**2 * 2**20) for gram, weight in held.items()}
+    return found
+
+
+def are_affine(a: Vector, b: Vector, theta: float) -> bool:
     common = float(sum(w for gram, w in a.items() if gram in b))
     return common * common >= theta * theta * (float(sum(a.values())) * float(sum(b.values())))
 
@@ -50,23 +68,24 @@ def degrees(
 def affinity_degrees(
     rows: list[Row],
     theta: float,
-    min_users: int,
+    concept_min_users: int,
     min_term_users: int,
     min_query_users: int = 1,
     max_new_users: int | None = None,
+    vectors: str = "words",
 ) -> dict[str, int]:
     """The anonymity degree of every query; 0 if it is released for no k."""
-    weights, per_query, per_word = concepts(rows, min_users), users_per_query(rows), users_per_word(rows)
+    per_query, per_word = users_per_query(rows), users_per_word(rows)
+    vector = vectors_of(rows, concept_min_users, vectors)
     users: dict[object, set[object]] = defaultdict(set)
     history: dict[object, set[str]] = defaultdict(set)
     for row in good(rows):
         users[row.query].add(row.user)
         history[row.user].add(row.query)
     new = {user for user, queries in history.items() if len(queries) <= 2}
-    vectors = {query: vector(query, weights) for query in per_query}
     shared = [query for query, n in per_query.items() if n >= min_query_users]
     found = dict.fromkeys(per_query, 0)
-    found |= {query: count(users[query], new, max_new_users) for query in shared if not vectors[query]}
-    vertices = [q for q in shared if vectors[q] and all(per_word[w] >= min_term_users for w in words(q))]
-    graph: Graph = {a: {b for b in vertices if b != a and are_affine(vectors[a], vectors[b], theta)} for a in vertices}
+    found |= {query: count(users[query], new, max_new_users) for query in shared if not vector[query]}
+    vertices = [q for q in shared if vector[q] and all(per_word[w] >= min_term_users for w in words(q))]
+    graph: Graph = {a: {b for b in vertices if b != a and are_affine(vector[a], vector[b], theta)} for a in vertices}
     return found | degrees(graph, users, new, max_new_users)  # type: ignore[operator]

@@ -1,10 +1,14 @@
 """A comparison as it could come out, made up: numbers that fit together, and nothing measured."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from queryveil.bands import Band
 from queryveil.comparison import Cell, Comparison, Row
+from queryveil.evaluation import PROFILES
 from queryveil.manifest import Counts
+from queryveil.policy import Evidence, Number
 
 SIZES = [(1, 1, 24_899), (2, 4, 812), (5, 9, 112), (10, 29, 51), (30, 99, 22), (100, None, 5)]
 BANDS = tuple(Band(least=least, most=most, queries=n, events=2 * n) for least, most, n in SIZES)
@@ -14,12 +18,30 @@ ATTACKS = [
     ("singling out", "unique queries", ""),
     ("singling out", "unique pairs", ""),
     ("singling out", "classic risks", ""),
+    ("linkability", "history linkage", "random half"),
     ("linkability", "record linkage", ""),
     ("linkability", "same user", ""),
     ("inference", "differencing", ""),
 ]
-DECIDING = ("record linkage", "classic risks")
-"""The attacks that the risk is told by."""
+
+
+def evidence(cell, risk, *, typed=True):
+    """What a policy asks for: a release that would meet the default if its risk is small and its k at least 5."""
+    numbers = (
+        Number("history linkage", "random half", risk, risk),
+        Number("planting", "", float(cell.k or 30)),
+        Number("vanity and PII", "", 0.0),
+    )
+    return Evidence(
+        kind="queries" if typed else "items",
+        shared=False,
+        k=cell.k,
+        epsilon=cell.parameters.get("epsilon"),
+        few=0,
+        covered=True,
+        refuted=0,
+        numbers=numbers,
+    )
 
 
 def made_up(text=""):
@@ -28,33 +50,36 @@ def made_up(text=""):
     cells, rows = [], []
     for method in METHODS:
         for k in (2, 5, 10, 20):
-            for users in ("", ", no users") if method in ("equality", "affinity", "poblete") else ("",):
-                parameters = {"k": k} | ({"users": "drop"} if users else {})
-                cells.append(Cell(f"{method}, k = {k}{users}{text}", method, k, parameters, holds=True, guards=True))
-    cells.append(
-        Cell(f"zealous, ε = 10{text}", "zealous", None, {"epsilon": 10.0, "delta": 1e-6}, holds=True, guards=True)
-    )
+            for link in ("", "session", "user") if method in ("equality", "affinity", "poblete") else ("",):
+                parameters = {"k": k} | ({"link": link} if link else {})
+                name = f"{method}, k = {k}{f', link {link}' if link else ''}{text}"
+                linked = bool(link) or method not in ("equality", "affinity", "poblete", "wngen")
+                cells.append(Cell(name, method, k, parameters, holds=True, linked=linked))
+    cells.append(Cell(f"zealous, ε = 10{text}", "zealous", None, {"epsilon": 10.0, "delta": 1e-6}, holds=True))
     cells.append(Cell("zealous, ε = 1", "zealous", None, {"epsilon": 1.0, "delta": 1e-6}, "empty", f"Nothing.{text}"))
     cells.append(Cell("search, k = 50", "search", 50, {"k": 50}, "failed", f"The log has only 40 users.{text}"))
-    for cell in cells:
+    for i, cell in enumerate(cells):
         if cell.status != "done":
             continue
         k = cell.k or 30
         level = float(rng.uniform(0.5, 1.0)) / k
-        dropped = cell.parameters.get("users") == "drop" or cell.k is None
-        level = level / 4 if dropped else level
-        risk = 0.0 if dropped else min(1.0, 1.6 * level)
+        apart = not cell.linked
+        weight = {"none": 0.1, "session": 0.5, "user": 4.0}[cell.parameters.get("link", "none" if apart else "session")]
+        risk = min(1.0, weight * level)
         typed = cell.method not in ("clump", "partition", "wngen")
+        cells[i] = replace(cell, known=evidence(cell, risk, typed=typed))
         if typed:
             rows.append(Row(cell.name, "utility", "retention", "distinct queries", "", level, best=1.0))
+            kept = None if apart else level
+            rows.append(Row(cell.name, "utility", "interests", PROFILES, "", kept, best=1.0))
         for band in BANDS if typed else ():
             kept = 1.0 if band.least >= k else level * (band.least / k) ** 0.5
             rows.append(Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", kept, best=1.0))
-        for group, measure, setting in ATTACKS if typed else ATTACKS[5:6]:
-            if dropped and measure in DECIDING:
-                rows.append(Row(cell.name, "risk", group, measure, setting, None, why="users are not told apart"))
+        for group, measure, setting in ATTACKS if typed else ATTACKS[6:7]:
+            if apart and measure == "record linkage":
+                rows.append(Row(cell.name, "risk", group, measure, setting, None, why="no user ids released"))
                 continue
-            value = risk if measure in DECIDING else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
+            value = risk if measure == "history linkage" else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
             low, high = max(0.0, value - 0.03), min(1.0, value + 0.03)
             rest = {"baseline": 0.002, "control": 0.01, "succeeds": low > 0.02}
             rows.append(Row(cell.name, "risk", group, measure, setting, value, low, high, **rest))

@@ -8,6 +8,7 @@ from queryveil.attacks import Estimate, Finding, Findings, Skipped
 from queryveil.claims import Verdict
 from queryveil.evaluation import Evaluation, Measured
 from queryveil.measures import retention
+from queryveil.policy import Criterion, Judgement
 from queryveil.reports import Report, release_page
 from queryveil.reports.examples import Example
 from queryveil.verifier import Verification
@@ -53,6 +54,7 @@ def made_up(method="equality", *, holds=True, text="It counts right."):
         Verification((Verdict(text, holds, None if holds else "the query 'my secret'"),)),
         Evaluation(method, {}, 0, "f", measured),
         Findings(method, (finding,), (Skipped("vanity", "inference", text),)),
+        Judgement(False, (Criterion("linkage", text, 0.09, False, 0.4, 0.5, "share", False, text),)),
     )
 
 

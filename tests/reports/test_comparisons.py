@@ -2,26 +2,40 @@ import json
 import re
 from dataclasses import replace
 
-import pytest
-
-from queryveil.comparison import Cell, Comparison, Row
+from queryveil.comparison import Cell, Row, recommend
+from queryveil.policy import Policy
 from queryveil.reports import comparison_page
-from tests.reports.compared import made_up
+from tests.reports.compared import evidence, made_up
 from tests.reports.conftest import HOSTILE
 from tests.reports.html import Page
 
 
-def test_recommendations_come_first_and_say_why():
+def test_how_many_meet_the_policy_comes_first_and_then_what_is_recommended():
     comparison = made_up()
     comparison = replace(comparison, cells=tuple(cell for cell in comparison.cells if cell.method != "zealous"))
     text = Page(comparison_page(comparison)).text
-    places = [text.index(one.aim) for one in comparison.recommendations]
+    done = sum(cell.status == "done" for cell in comparison.cells)
+    places = [text.index(f"{len(comparison.meeting)} of {done} releases meet the policy.")]
+    places += [text.index(one.aim) for one in recommend(comparison)]
     assert places == sorted(places)
     assert places[-1] < text.index("What is kept, against what is given away")
-    for one in comparison.recommendations:
+    for one in recommend(comparison):
         assert one.reason in text.replace("\N{NO-BREAK SPACE}", " ")
         assert one.rule in text
-    assert "none of them" in text
+    assert "none meets the policy" in text
+
+
+def test_that_nothing_meets_the_policy_is_said_first():
+    text = Page(comparison_page(replace(made_up(), policy=Policy(max_linkage=0)))).text
+    assert "No release meets the policy." in text[: text.index("Each method was run")]
+    assert "at most 0.0" in text
+
+
+def test_the_measures_that_do_not_rank_are_named_with_the_reason():
+    comparison = made_up()
+    dull = Row(comparison.cells[0].name, "utility", "task", "suggestion, MRR", "", 0.01, why="too low", separates=False)
+    text = Page(comparison_page(replace(comparison, rows=(*comparison.rows, dull)))).text
+    assert "suggestion, MRR: too low" in text
 
 
 def test_every_release_is_in_the_table_and_every_other_has_its_reason():
@@ -35,7 +49,7 @@ def test_every_release_is_in_the_table_and_every_other_has_its_reason():
 def test_every_chart_has_words_and_a_table():
     found = Page(comparison_page(made_up()))
     charts = [one for one in found.all("div") if "chart" in one.get("class", "").split()]
-    assert len(charts) == 3
+    assert len(charts) == 4
     assert all(len(chart["aria-label"].split()) > 8 for chart in charts)
     assert len(found.all("figcaption")) == 3
 
@@ -44,7 +58,7 @@ def test_the_frontier_is_told_by_its_ends():
     comparison = made_up()
     least, most = comparison.frontiers[0].cells[0], comparison.frontiers[0].cells[-1]
     text = Page(comparison_page(comparison)).text
-    assert re.search(rf"The frontier goes from {re.escape(least)} \(.*to {re.escape(most)} \(", text)
+    assert re.search(rf"linked events goes from {re.escape(least)} \(.*to {re.escape(most)} \(", text)
 
 
 def test_a_refuted_release_is_named_on_top():
@@ -66,14 +80,14 @@ def test_releases_with_the_same_queries_have_one_line_in_the_long_tail():
     assert f">{twin}<" not in tail
 
 
-def test_releases_that_differ_in_more_than_users_are_all_in_the_long_tail():
+def test_releases_that_differ_in_more_than_the_link_are_all_in_the_long_tail():
     """Two recipes, and two epsilons, that keep the same; none of them has a k."""
     comparison = made_up()
     settings = [("zealous", {"epsilon": e, "delta": 1e-6}) for e in (1.0, 10.0)] + [
         ("rules", {"max_digits": d}) for d in (1, 2)
     ]
     cells = [Cell(f"cell {i}", method, None, given, holds=True) for i, (method, given) in enumerate(settings)]
-    cells.append(Cell("twin", "rules", None, {"max_digits": 2, "users": "drop"}, holds=True))
+    cells.append(Cell("twin", "rules", None, {"max_digits": 2, "link": "user"}, holds=True))
     rows = [
         Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", 0.5, best=1.0)
         for cell in cells
@@ -90,33 +104,59 @@ def test_where_nothing_is_kept_there_is_no_frontier_but_a_page():
         Row("hash", "utility", "retention", "distinct queries", "", 0.0, best=1.0),
         Row("hash", "risk", "linkability", "record linkage", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=True),
     )
-    alone = replace(comparison, cells=(Cell("hash", "hash", None, {}, holds=True),), rows=rows)
+    hashed = Cell("hash", "hash", None, {"link": "user"}, holds=True, linked=True)
+    alone = replace(comparison, cells=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
     assert any(frontier.points for frontier in alone.frontiers)
     text = Page(comparison_page(alone)).text
-    assert "No release keeps anything of it, so that there is no frontier." in text
+    assert "No release of linked events keeps anything of it, so that there is no frontier." in text
 
 
-@pytest.mark.parametrize("without", [None, 0.0])
-def test_where_users_are_not_told_apart_there_are_no_records(without, monkeypatch):
+def layers(chart):
+    """The parts of a chart: each with its values, and the encodings of its marks."""
+    for part in chart["layer"]:
+        data = [layer.get("data", part.get("data", {})) for layer in part["layer"]]
+        values = [chart["datasets"][one["name"]] if "name" in one else one.get("values", []) for one in data if one]
+        yield [value for some in values for value in some], [layer["encoding"] for layer in part["layer"]]
+
+
+def charts(page):
+    (text,) = [text for kind, text in Page(page).inside if kind == "script" and text.startswith('{"')]
+    return json.loads(text)
+
+
+def test_releases_without_linked_events_stand_in_a_strip_outside_the_axis():
     comparison = made_up()
-    risk, frontiers = Comparison.risk, comparison.frontiers
-    monkeypatch.setattr(Comparison, "frontiers", frontiers)  # in which such a release is at 0
-    monkeypatch.setattr(Comparison, "risk", lambda self, cell: risk(self, cell) or without)
-    page = comparison_page(comparison)
-    table = page[page.index('<section id="cells"') : page.index('<section id="attacks"')]
-    lines = {line.split("</th>")[0].split(">")[-1]: line for line in table.split("<tr>") if 'scope="row"' in line}
-    for cell in comparison.cells:
-        if cell.status == "done":
-            dropped = cell.parameters.get("users") == "drop" or cell.method == "zealous"
-            assert (">no records<" in lines[cell.name]) == dropped, cell.name
-    charts = next(text for kind, text in Page(page).inside if kind == "script" and text.startswith('{"frontier'))
-    values = [
-        value for some in json.loads(charts)["frontier-0"]["datasets"].values() for value in some if "fill" in value
-    ]
-    hollow = {value["name"] for value in values if value["fill"] == "var(--page)"}
-    assert "equality, k = 2, no users" in hollow
-    assert "equality, k = 2" not in hollow
-    assert {value["found"] for value in values if value["name"] in hollow} == {"no records"}
+    for i, frontier in enumerate(comparison.frontiers[:1]):
+        (main, upper), (strip, lower) = layers(charts(comparison_page(comparison))[f"frontier-{i}"])
+        linked = {cell.name for cell in comparison.cells if cell.linked}
+        assert {value["name"] for value in main if "name" in value} == set(frontier.points) <= linked
+        assert {value["name"] for value in strip if "name" in value} == set(frontier.apart)
+        assert not set(frontier.apart) & linked
+        (axis,) = {json.dumps(one["y"]["scale"]) for one in upper if one.get("y", {}).get("field") == "risk"}
+        lanes = [one["y"] for one in lower if one.get("y", {}).get("field")]
+        assert {one["field"] for one in lanes} == {"method"}  # no risk
+        assert lanes[0]["scale"]["range"][0] > max(json.loads(axis)["range"])
+
+
+def test_the_chart_has_a_line_a_method_with_its_ks_and_the_zone_of_the_policy():
+    comparison = replace(made_up(), policy=Policy(max_linkage=0.2))
+    (main, upper), _ = layers(charts(comparison_page(comparison))["frontier-0"])
+    by = {value["name"]: value for value in main if "name" in value}
+    assert by["equality, k = 5, link user"]["label"] == "5"
+    assert by["equality, k = 5, link user"]["series"] == by["equality, k = 20, link user"]["series"]
+    assert by["equality, k = 5, link user"]["series"] != by["equality, k = 5, link session"]["series"]
+    assert [value for value in main if value.get("limit") == 0.2 and value["risk"] == 0]
+    assert any(one.get("y2", {}).get("field") == "limit" for one in upper)
+    for name, value in by.items():
+        assert (value["fill"] != "var(--page)") == comparison.meets(name)
+
+
+def test_a_comparison_without_linked_events_has_a_strip_alone():
+    comparison = made_up()
+    apart = tuple(cell for cell in comparison.cells if not cell.linked)
+    page = comparison_page(replace(comparison, cells=apart))
+    assert len(list(layers(charts(page)["frontier-0"]))) == 1
+    assert "there is no frontier" in Page(page).text
 
 
 def test_attacks_that_work_are_told_as_shares_of_those_tried():
@@ -139,8 +179,7 @@ def test_attacks_that_work_are_told_as_shares_of_those_tried():
 
 def test_accounts_are_not_drawn_as_shares():
     page = comparison_page(made_up())
-    charts = next(text for kind, text in Page(page).inside if kind == "script" and text.startswith('{"frontier'))
-    assert "planting" not in charts
+    assert "planting" not in json.dumps(charts(page))
     assert "20 accounts" in Page(page).text
 
 
@@ -160,6 +199,8 @@ def test_hostile_text_is_text_wherever_it_stands():
 
 
 def test_the_same_can_be_made_again():
+    assert "--policy" not in Page(comparison_page(made_up())).text
+    assert "--policy POLICY" in Page(comparison_page(replace(made_up(), policy=Policy(min_k=9)))).text
     text = Page(comparison_page(made_up())).text
     methods = "equality,affinity,odp,search,mdav,clump,partition,wngen,poblete,zealous"
     assert f"queryveil compare LOG --methods {methods} -k 2,5,10,20,50 --epsilon 1,10 --seed 3 -o comparison" in text

@@ -9,6 +9,7 @@ from queryveil.claims import QueryUsers
 from queryveil.evaluation import Measured
 from queryveil.measures import retention
 from queryveil.methods import METHODS
+from queryveil.policy import Criterion, Judgement, Policy
 from queryveil.reports import release_page
 from queryveil.reports.releases import commands
 from queryveil.reports.words import PLAIN
@@ -93,6 +94,65 @@ def test_the_same_again_gives_the_same_bytes(reported, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == path.read_bytes()
 
 
+def judged(*lines, meets=False):
+    return replace(made_up(), judgement=Judgement(meets, lines))
+
+
+def line(met, found=0.4, why=""):
+    return Criterion("linkage", "texts attributed to the right person", 0.09, False, found, found, "share", met, why)
+
+
+def test_it_opens_with_the_verdict(reported):
+    text = Page(reported[2].read_text()).text
+    assert text.index(reported[3].judgement.verdict) < text.index("It holds the queries that")
+    for one in reported[3].judgement.criteria:
+        assert one.label in text
+        assert one.limit_text in text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize(
+    ("found", "sentences"),
+    [
+        (
+            judged(line(False, why="Link less.")),
+            [
+                "The release does not meet the policy.",
+                "High risk: texts attributed to the right person 40.0 % (at most 9.0 % allowed).",
+                "Not met:",
+                "Link less.",
+            ],
+        ),
+        (judged(line(True, 0.02), meets=True), ["The release meets the policy.", "Low risk:"]),
+        (
+            judged(line(None, None, "Rerun with the user map."), meets=None),
+            ["It cannot be said whether", "Risk not measured.", "Cannot be said:", "Rerun with the user map."],
+        ),
+    ],
+)
+def test_the_verdict_says_why_and_what_to_run(found, sentences):
+    log = small()
+    text = Page(page(qv.Equality(k=3).anonymize(log), log, found)).text.replace("\N{NO-BREAK SPACE}", " ")
+    opening = text[: text.index("It holds the queries that")]
+    for sentence in sentences:
+        assert sentence in opening
+
+
+def test_attacks_that_were_not_tried_stand_in_the_opening():
+    log = small()
+    text = Page(page(qv.Equality(k=3).anonymize(log), log)).text
+    assert "Attacks that were not tried: vanity" in text[: text.index("It holds the queries that")]
+
+
+def test_a_release_is_judged_by_the_policy_that_is_given(tmp_path):
+    log = small()
+    release = qv.Equality(k=3).anonymize(log)
+    found = [qv.report(release, log, tmp_path / f"{k}.html", policy=Policy(min_k=k)) for k in (3, 4)]
+    assert ["k" in {one.id for one in each.judgement.missed} for each in found] == [False, True]
+    assert "--policy POLICY" in (tmp_path / "3.html").read_text()
+    qv.report(release, log, tmp_path / "default.html")
+    assert "--policy POLICY" not in (tmp_path / "default.html").read_text()
+
+
 def test_a_refuted_release_is_told_as_such_without_the_counter_example():
     log = small()
     text = Page(page(qv.Equality(k=3).anonymize(log), log, made_up(holds=False))).text
@@ -117,7 +177,7 @@ def test_every_method_is_told_in_plain_words():
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
-        (qv.Equality(k=3, users="drop"), "It does not tell which searches were one person's."),
+        (qv.Equality(k=3), "It does not tell which searches were one person's."),
         (qv.Wngen(k=3), "It holds no queries."),
         (qv.Odp(k=3), "At least 3 people with similar interests share one record"),
         (qv.Hash(), "This release is not anonymous"),
@@ -195,8 +255,8 @@ def test_the_commands_name_what_the_report_was_made_with(knowledge):
 
 def test_the_commands_have_a_user_map_if_the_report_knew_who_is_who(tmp_path):
     log = small()
-    qv.Equality(k=3).anonymize(log).save(tmp_path / "release")
-    for release, known in ((tmp_path / "release", False), (qv.Equality(k=3).anonymize(log), True)):
+    qv.Equality(k=3, link="user").anonymize(log).save(tmp_path / "release")
+    for release, known in ((tmp_path / "release", False), (qv.Equality(k=3, link="user").anonymize(log), True)):
         qv.report(release, log, tmp_path / "report.html", overwrite=True)
         text = Page((tmp_path / "report.html").read_text()).text
         assert ("queryveil evaluate release --original LOG --user-map map.csv" in text) == known

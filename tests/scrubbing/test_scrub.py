@@ -278,7 +278,7 @@ def test_a_log_is_scrubbed_once():
     "method",
     [
         qv.Equality(k=2),
-        qv.Affinity(k=2, min_users=2),
+        qv.Affinity(k=2, concept_min_users=2),
         qv.Mdav(k=3, distance="strings"),
         qv.Wngen(k=2),
         qv.Rules(min_query_users=2),

@@ -3,11 +3,13 @@
 Can a person be singled out? Can what belongs to one person be linked? Can something be inferred about a person?
 """
 
+from queryveil.attacks.attribution import attribution, attribution_to_one
 from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError
 from queryveil.attacks.groups import classic_risks
 from queryveil.attacks.hashing import Guesses, TokenAttack, token_frequency_attack, token_hashing
+from queryveil.attacks.history import history_linkage, older_history
 from queryveil.attacks.known import known_queries
 from queryveil.attacks.linkage import record_linkage
 from queryveil.attacks.personal import personal_data
@@ -25,10 +27,14 @@ __all__ = [
     "Skipped",
     "TokenAttack",
     "attack",
+    "attribution",
+    "attribution_to_one",
     "classic_risks",
     "differencing",
     "disambiguation",
+    "history_linkage",
     "known_queries",
+    "older_history",
     "personal_data",
     "planting",
     "record_linkage",

@@ -47,7 +47,7 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
         raise InapplicableError("no record is shared by several people")
     if len(shared) > groups:
         shared = np.sort(rng.choice(shared, groups, replace=False))
-    rarity = _rarity(seen.log, seen.queries)
+    rarity = rarity_of(seen.log, seen.queries)
     found, by_lot = [], []
     for one in shared.tolist():
         query, issuer = _issuers(seen, group, one, rng)
@@ -91,7 +91,7 @@ def _issuers(seen: View, group: Longs, one: int, rng: np.random.Generator) -> tu
     return query, issuer
 
 
-def _rarity(log: LocalLog, queries: Ints) -> NDArray[np.float64]:
+def rarity_of(log: LocalLog, queries: Ints) -> NDArray[np.float64]:
     """The logarithm of one by the share of released queries that have a word."""
     word = log.tokens.word[ranges(log.tokens.start[queries], log.tokens.per_query[queries])]
     return np.asarray(np.log(len(queries) / np.maximum(np.bincount(word, minlength=len(log.tokens.text)), 1)))

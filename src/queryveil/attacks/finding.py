@@ -14,6 +14,8 @@ LEVEL = 0.95
 """How often an interval holds the true value."""
 ROUNDS = 1_000
 _FEW = 10
+_LEAST_SURE = 20
+_LEAST_RECALL = 1e-4
 
 Question = Literal["singling out", "linkability", "inference"]
 Unit = Literal["share", "index", "accounts", "rate"]
@@ -62,6 +64,8 @@ class Finding:
     """How the trials of the estimate and of the control go together, where they are the same people; from -1 to 1."""
     gave_up: bool = False
     """Whether it ended before it found anything, which is no success whatever the number."""
+    loss: float | None = None
+    """The Anonymity Loss Coefficient, at most 1; None where the attack makes no predictions about people."""
 
     @property
     def succeeds(self) -> bool:
@@ -126,6 +130,42 @@ def share(hits: float, trials: int) -> Estimate:
     low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
     return Estimate(hits / trials, low, high)
+
+
+def anonymity_loss(precision: float, recall: float, baseline: float) -> float:
+    """The Anonymity Loss Coefficient: what an attacker gains of what there is to gain beyond the baseline.
+
+    Paul Francis, David Wagner, Towards better attribute inference vulnerability measures, arXiv:2507.01710 (2025), with
+    their constants: precision P at recall R counts as (1 - (log R / log 0.0001)^3) P.
+
+    Args:
+        precision: How many predictions are right.
+        recall: For how many people or queries the attacker predicts at all.
+        baseline: How many predictions about all of them would be right without the release.
+    """
+    return _loss(np.array([precision]), np.array([recall]), baseline)
+
+
+def surest_loss(right: NDArray[np.float64], sure: NDArray[np.float64], baseline: float) -> float:
+    """The coefficient of an attacker who predicts only where they are sure: the largest over all thresholds.
+
+    Args:
+        right: The probability that each prediction is right.
+        sure: How sure the attacker is of each.
+        baseline: How many predictions would be right without the release.
+    """
+    n, order = len(right), np.argsort(-sure, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(sure[order])), n - 1)
+    last = last[(last >= _LEAST_SURE - 1) | (last == n - 1)]  # of a few predictions, all may be right by chance
+    made = last + 1
+    return _loss(np.cumsum(right[order])[last] / made, made / n, baseline)
+
+
+def _loss(precision: NDArray[np.float64], recall: NDArray[np.float64], baseline: float) -> float:
+    if baseline >= 1:
+        return 0.0
+    counted = precision * (1 - (np.log(np.maximum(recall, _LEAST_RECALL)) / np.log(_LEAST_RECALL)) ** 3)
+    return float((counted.max() - baseline) / (1 - baseline))
 
 
 def least_gain(found: Estimate, control: Estimate, correlation: float = 0.0) -> float:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.attacks.finding import Estimate, Finding, InapplicableError, share, shown
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, share, shown
 from queryveil.attacks.known import PEOPLE
 from queryveil.attacks.token_texts import Texts, guessed, released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
@@ -117,7 +117,7 @@ def token_hashing(
         theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), read.numbers(half))]
         known = typed_texts(here, np.bincount(theirs, minlength=here.n_queries))
         setting = "with half of the log"
-        if release.fresh_users is not None and release.log is log:
+        if "user" in release.schema.names and release.fresh_users is not None and release.log is log:
             who = read.log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
             others = who["user"].combine_chunks().filter(pa.array(~np.isin(who["user_id"].to_numpy(), half)))
             setting = "with the log of other users"
@@ -150,6 +150,7 @@ def token_hashing(
         beside=f"{shown(text, 'share')} of all that was typed; by how often they occur alone"
         f" {shown(float(frequency.mean()), 'share')} of these tokens",
         details={"of_text": text, "by_frequency": float(frequency.mean())},
+        loss=anonymity_loss(float(right.mean()), 1.0, by_lot),
     )
 
 
@@ -186,6 +187,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         trials=total,
         beside=f"{shown(text, 'share')} of all that was typed",
         details={"of_text": text},
+        loss=anonymity_loss(len(read.truth) / total, 1.0, max(1, len(by_lot)) / total),
     )
 
 

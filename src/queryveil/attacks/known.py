@@ -6,7 +6,7 @@ from typing import Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.attacks.finding import Finding, InapplicableError, mean, share
+from queryveil.attacks.finding import Finding, InapplicableError, anonymity_loss, mean, share
 from queryveil.attacks.view import view
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.index import offsets
@@ -72,6 +72,7 @@ def known_queries(
     start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
     found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
     right, wrong = (found == 1) & there, found - there == 1
+    baseline = 1 / int(seen.people.sum())
     size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
     told = {
         "random": f"any {m} of their queries",
@@ -85,7 +86,7 @@ def known_queries(
         number=f"people singled out by {told[known]}",
         unit="share",
         estimate=share(int(right.sum()), len(user)),
-        baseline=1 / int(seen.people.sum()),
+        baseline=baseline,
         guessing="one person of the release by lot",
         control=share(int(wrong.sum()), len(user)),
         controlled="the same with the person taken out of the release: another is singled out, wrongly",
@@ -101,6 +102,7 @@ def known_queries(
         },
         # Who is singled out rightly is not singled out wrongly, so that chance drives the two apart.
         correlation=_correlation(right, wrong),
+        loss=anonymity_loss(right.sum() / max((found == 1).sum(), 1), (found == 1).mean(), baseline),
     )
 
 

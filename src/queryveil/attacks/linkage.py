@@ -1,6 +1,6 @@
 """Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
 
-from queryveil.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
 from queryveil.attacks.hashing import linked_by_words
 from queryveil.attacks.view import view
 from queryveil.claims import RecordUsers
@@ -22,8 +22,7 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
     seen = view(release, log)
     hashed = release.manifest.method == "hash"
     if hashed and seen.records:
-        if seen.owner is None:
-            raise InapplicableError("needs the user map")
+        seen.need_owner("record linkage")
         chances, by_lot = linked_by_words(release, log, seed=seed)
     else:
         seen.owners("record linkage")
@@ -45,4 +44,5 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         trials=len(chances),
         beside="" if k is None else f"at most {shown(1 / k, 'share')}, because {k} users share every record",
         details={} if k is None else {"bound": 1 / k},
+        loss=anonymity_loss(float(chances.mean()), 1.0, max(1 / seen.log.n_users, float(by_lot.mean()))),
     )

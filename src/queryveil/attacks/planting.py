@@ -8,12 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from queryveil.attacks.again import cannot, method_again, rows_of
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError
 from queryveil.attacks.view import NO_QUERY, View, view
 from queryveil.claims import AffineUsers, QueryUsers, RecordUsers
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods import METHODS, Method
+from queryveil.methods import Method
 from queryveil.release import Release, loaded
 from queryveil.text import STOP_WORDS, normal_form, words
 
@@ -52,16 +53,11 @@ def planting(
     seen = view(release, log)
     if not seen.texts:
         raise InapplicableError("planting is for releases of queries")
-    if release.manifest.method not in METHODS:
-        raise InapplicableError(f"the method '{release.manifest.method}' is not known here")
     if not len(seen.queries):
         raise InapplicableError(NO_QUERY)
+    method = method_again(release, knowledge)
     secret, other = _secrets(release, seen)
     try:
-        parameters = release.manifest.parameters
-        if knowledge is not None and parameters.get("knowledge") is not None:
-            parameters = parameters | {"knowledge": knowledge}
-        method = METHODS[release.manifest.method](**parameters)
         k = _promised(release)
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 
@@ -71,7 +67,7 @@ def planting(
         j = _fewest(succeeds, accounts)
         anyway = j is not None and succeeds(j, other)
     except QueryveilError as error:
-        raise InapplicableError(f"the method cannot be run again: {error}") from None
+        raise cannot(error) from None
     return Finding(
         attack="planting",
         question="inference",
@@ -122,23 +118,10 @@ def _secrets(release: Release, seen: View) -> tuple[str, str]:
 
 def _table(log: LocalLog, users: int, seed: int) -> pa.Table:
     """The rows of a log, or of some of its users."""
-    extras = "".join(f', x{i}.value AS "{name}"' for i, name in enumerate(log.extras))
-    joins = "".join(f' LEFT JOIN "extra {name}" x{i} ON x{i}.id = e."{name} id"' for i, name in enumerate(log.extras))
     some = np.arange(log.n_users)
     if len(some) > users:
         some = np.sort(np.random.default_rng(seed).choice(some, users, replace=False))
-    log.engine.read("attacked users", pa.table({"user_id": some.astype(np.int32)}))
-    clicks = ", c.rank AS rank, urls.url AS url" if log.has_clicks else ""
-    if log.has_clicks:
-        joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
-    time = ", e.time AS time" if log.has_times else ""
-    found = log.engine.table(
-        f'SELECT u."user" AS "user", q.query AS query{time}{clicks}{extras} FROM events e'
-        ' JOIN "attacked users" a ON a.user_id = e.user_id JOIN users u ON u.user_id = e.user_id'
-        f" JOIN queries q ON q.query_id = e.query_id{joins}"
-    )
-    log.engine.drop("attacked users")
-    return found
+    return rows_of(log, np.flatnonzero(np.isin(log.events["user_id"].to_numpy(), some)))
 
 
 def _with(table: pa.Table, secret: str, j: int) -> pa.Table:

@@ -1,17 +1,20 @@
 """All attacks on a release, and what they say together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
 import pyarrow as pa
 
+from queryveil.attacks.again import NO_READ
+from queryveil.attacks.attribution import attribution, attribution_to_one
 from queryveil.attacks.differencing import differencing
 from queryveil.attacks.disambiguation import disambiguation
 from queryveil.attacks.finding import Finding, InapplicableError, Question, estimated, shown
 from queryveil.attacks.groups import classic_risks
 from queryveil.attacks.hashing import token_hashing, token_matching
+from queryveil.attacks.history import history_linkage, older_history
 from queryveil.attacks.known import Known, check_known, known_queries
 from queryveil.attacks.linkage import record_linkage
 from queryveil.attacks.personal import personal_data
@@ -90,6 +93,7 @@ def attack(
     read: Callable[[pa.Table], LocalLog] | None = None,
     knowledge: str | None = None,
     progress: Callable[[str], None] | None = None,
+    only: Collection[str] | None = None,
 ) -> Findings:
     """Try every attack on a release.
 
@@ -103,9 +107,11 @@ def attack(
         other: Another release to compare with.
         reference: A log of the same kind that the attacker has, to read hashed words; by default what half of the users
             typed.
-        read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
-        knowledge: Where the directory lies that the release was made with, to plant.
+        read: Reads a log from a table, such as `queryveil.read_log`; without it no method is run again, so nothing is
+            planted and no older half of a history is tried.
+        knowledge: Where the taxonomy lies that the release was made with, to run its method again.
         progress: Called with the name of each attack as it begins.
+        only: The names of the attacks to try; by default all.
     """
     check_known(known)
     wanted = (1,) if known == "half" else tuple(dict.fromkeys(m))
@@ -117,8 +123,20 @@ def attack(
         ("unique queries", "singling out", partial(unique_queries, release, log)),
         ("unique pairs", "singling out", partial(unique_pairs, release, log, seed=seed)),
         ("classic risks", "singling out", partial(classic_risks, release, log, seed=seed)),
+        (
+            "history linkage",
+            "linkability",
+            partial(history_linkage, release, log, seed=seed, knowledge=knowledge),
+        ),
+        (
+            "history linkage",
+            "linkability",
+            partial(older_history, release, log, read, seed=seed, knowledge=knowledge),
+        ),
         ("record linkage", "linkability", partial(record_linkage, release, log, seed=seed)),
         ("same user", "linkability", partial(same_user, release, log, seed=seed)),
+        ("attribution", "inference", partial(attribution, release, log, seed=seed)),
+        ("attribution", "inference", partial(attribution_to_one, release, log, seed=seed)),
         ("disambiguation", "inference", partial(disambiguation, release, log, seed=seed)),
         ("vanity and PII", "inference", partial(personal_data, release, log, seed=seed)),
         ("differencing", "inference", partial(differencing, release, log, other=other)),
@@ -129,6 +147,8 @@ def attack(
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     for name, question, run in todo:
+        if only is not None and name not in only:
+            continue
         if progress is not None:
             progress(name)
         try:
@@ -146,7 +166,7 @@ def _planted(
     seed: int,
 ) -> Finding:
     if read is None:
-        raise InapplicableError("needs a way to read a log from a table")
+        raise InapplicableError(NO_READ)
     return planting(release, log, read, seed=seed, knowledge=knowledge)
 
 

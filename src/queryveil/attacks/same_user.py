@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.attacks.finding import Estimate, Finding, InapplicableError, estimated, f1, share, shown
+from queryveil.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, estimated, f1, share, shown
 from queryveil.attacks.view import Holders, lists, view
 from queryveil.kernels.holders import gaps, overlaps, trigrams
 from queryveil.knowledge.index import offsets, ranges
@@ -62,6 +62,7 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
     by_lot = np.random.default_rng(seed).permutation(len(searches.query))
     shuffled = _distinct(searches.user, searches.query[by_lot], len(searches.start) - 1)
     control = _tried(seen.log, shuffled, released, beside, seed, pairs, found.right + found.wrong)
+    precision, by_chance = (share(one.right, one.right + one.wrong) for one in (found, control))
     recall = share(found.right, found.right + found.missed)
     whole = found.f1(seed)
     return Finding(
@@ -70,10 +71,10 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
         setting="",
         number="pairs of queries rightly said to be of one person",
         unit="share",
-        estimate=share(found.right, found.right + found.wrong),
+        estimate=precision,
         baseline=found.base,
         guessing="pairs of one person among those tried",
-        control=share(control.right, control.right + control.wrong),
+        control=by_chance,
         controlled="the same in a log whose queries were dealt to the users by lot",
         trials=found.right + found.wrong + found.missed + found.other,
         beside=f"recall {estimated(recall, 'share')}, F1 {estimated(whole, 'index')},"
@@ -87,6 +88,7 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
             "f1_high": whole.high,
             "f1_guessing": 2 * found.base / (1 + found.base),
         },
+        loss=anonymity_loss(precision.value, recall.value, max(found.base, by_chance.value)),
     )
 
 

@@ -25,8 +25,10 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
     users = seen.log.users_per_query[seen.queries]
     unique = seen.queries[users == 1]
     astray = None
-    control, why = None, "none: users are not told apart, so that a query stands in nobody's record"
-    if seen.records:
+    control, why = None, "none: events are not linked, so a query stands in nobody's record"
+    if seen.sessions:
+        why = "none: a session is one person's, so what stands in it is theirs"
+    elif seen.records:
         own = None if seen.owner is None else seen.owner[seen.issued.record[seen.issued.post[unique]]]
         held, there = seen.holding.count(*lists(unique), own)
         astray = held != 1 if own is None else (held != 1) | ~there

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.attacks.finding import InapplicableError
+from queryveil.background import Truth
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
-from queryveil.knowledge.index import offsets
+from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
@@ -25,6 +26,7 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 NO_QUERY = "the release has no query of the log"
+NO_MAP = "needs the user map"
 _KEY = b"records compared"
 _CHUNK = 2_000
 
@@ -80,25 +82,29 @@ class View:
     Attributes:
         log: The log.
         texts: Whether queries are released, rather than items that stand for them.
+        sessions: Whether a record is a session of a user, rather than all that is released of a user.
         start: The distinct queries (or items) of record r are item[start[r]:start[r + 1]], ascending; no record where
-            users are not told apart.
+            events are not linked.
         item: Queries of the log by their ids, or nodes. A released text that is no query of the log is left out.
         times: How often the record has each.
         rest: A digest of the texts of each record that are no queries of the log, 0 if there are none.
         people: How many users stand behind each record.
-        owner: The record of every user of the log, -1 for one who is left out; None if that is not known.
+        truth: Who is behind which record; None if that is not known.
         queries: The released queries of the log, each once, ascending.
+        nodes: The released nodes, each once, ascending.
     """
 
     log: LocalLog
     texts: bool
+    sessions: bool
     start: Longs
     item: Ints
     times: Longs
     rest: NDArray[np.uint64]
     people: Longs
-    owner: Ints | None
+    truth: Truth | None
     queries: Ints
+    nodes: Ints
 
     @classmethod
     def of(cls, release: Release, log: QueryLog) -> "View":
@@ -109,17 +115,20 @@ class View:
                 "The release was made from another log; name the log that it was made from with --original."
             )
         columns = set(release.schema.names)
-        texts, users = "query" in columns, "user" in columns
+        texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
         with loaded(release, here):
-            rows = here.engine.table(_entries(texts, users))
-            who = here.engine.table(_records(users, bool(release.manifest.parameters.get("compact"))))
-            queries = np.empty(0, np.int32)
-            other = here.engine.table(_OTHER) if texts and users else None
+            rows = here.engine.table(_entries(texts, column))
+            who = here.engine.table(_records(column, bool(release.manifest.parameters.get("compact"))))
+            queries = nodes = np.empty(0, np.int32)
+            other = here.engine.table(_other(column)) if texts and column else None
             if texts:
                 queries = here.engine.table(
                     "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
                     " ON r.query = q.query ORDER BY query_id"
                 )["query_id"].to_numpy()
+            else:
+                found = here.engine.table("SELECT node FROM released GROUP BY node ORDER BY node")
+                nodes = found["node"].to_numpy().astype(np.int32)
         ids = who["record"].to_numpy()
         record = np.searchsorted(ids, rows["record"].to_numpy())
         rest = np.zeros(len(ids), np.uint64)
@@ -129,19 +138,30 @@ class View:
         return cls(
             log=here,
             texts=texts,
+            sessions=column == "session",
             start=np.searchsorted(record, np.arange(len(ids) + 1)),
             item=rows["item"].to_numpy().astype(np.int32),
             times=rows["n"].to_numpy(),
             rest=rest,
             people=who["people"].to_numpy().astype(np.int64),
-            owner=_owners(release, here, ids) if users else None,
+            truth=_truth(release, here, ids),
             queries=queries,
+            nodes=nodes,
         )
 
     @property
     def records(self) -> int:
         """How many records there are."""
         return len(self.people)
+
+    @cached_property
+    def owner(self) -> Ints | None:
+        """The record of every user of the log, -1 for one who is left out; None if a user has several, or not known."""
+        if self.truth is None or self.sessions:
+            return None
+        found = np.full(self.log.n_users, -1, np.int32)
+        found[self.truth.user] = self.truth.record
+        return found
 
     @cached_property
     def searches(self) -> Searches:
@@ -173,13 +193,13 @@ class View:
         return found
 
     def need_records(self, attack: str) -> None:
-        """Refuse a release that does not tell users apart, or is of items.
+        """Refuse a release without pseudonyms, or of items.
 
         Args:
             attack: What needs them, for the message.
         """
         if not self.records or not self.texts:
-            raise InapplicableError(f"{attack} is for releases of queries that tell users apart")
+            raise InapplicableError(f"{attack} is for releases of queries with pseudonyms")
         if not len(self.queries):
             raise InapplicableError(NO_QUERY)
 
@@ -190,8 +210,20 @@ class View:
             attack: What needs them, for the message.
         """
         self.need_records(attack)
+        return self.need_owner(attack)
+
+    def need_owner(self, attack: str) -> Ints:
+        """The record of every user of the log, whatever the records hold.
+
+        Args:
+            attack: What needs them, for the message.
+        """
+        if self.sessions:
+            raise InapplicableError(
+                f"{attack} needs one record per user, and here every session has its own; see history linkage"
+            )
         if self.owner is None:
-            raise InapplicableError("needs the user map")
+            raise InapplicableError(NO_MAP)
         return self.owner
 
 
@@ -213,41 +245,50 @@ def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
     return offsets(np.full(len(item), item.shape[1])), item.reshape(-1)
 
 
+def events_of(log: LocalLog, people: Longs) -> tuple[Longs, Longs]:
+    """The events of some users, ascending, and the place of the user of each; events are ordered by user."""
+    user = log.events["user_id"].to_numpy()
+    begin, end = np.searchsorted(user, people), np.searchsorted(user, people, side="right")
+    return ranges(begin, end - begin), np.repeat(np.arange(len(people)), end - begin)
+
+
 def _mixed(item: NDArray[np.integer], times: Longs) -> NDArray[np.uint64]:
     """A digest of each item and how often it is there."""
     return keyed(_KEY, (item.astype(np.uint64) << np.uint64(32)) | times.astype(np.uint64))
 
 
-_OTHER = (
-    'SELECT r."user" AS record, r.query AS query, count(*) AS n FROM released r LEFT JOIN queries q'
-    ' ON q.query = r.query WHERE q.query_id IS NULL GROUP BY r."user", r.query'
-)
+def _other(column: str) -> str:
+    """SQL of the released texts of each record that are no queries of the log."""
+    return (
+        f'SELECT r."{column}" AS record, r.query AS query, count(*) AS n FROM released r LEFT JOIN queries q'
+        f' ON q.query = r.query WHERE q.query_id IS NULL GROUP BY r."{column}", r.query'
+    )
 
 
-def _entries(texts: bool, users: bool) -> str:
+def _entries(texts: bool, column: str | None) -> str:
     """SQL of the distinct items of each record."""
-    if not users:
+    if column is None:
         return "SELECT 0 AS record, 0 AS item, 0 AS n WHERE 1 = 0"
     item = "q.query_id" if texts else "r.node"
     joined = " JOIN queries q ON q.query = r.query" if texts else ""
     return (
-        f'SELECT r."user" AS record, {item} AS item, count(*) AS n FROM released r{joined}'
-        f' GROUP BY r."user", {item} ORDER BY record, item'
+        f'SELECT r."{column}" AS record, {item} AS item, count(*) AS n FROM released r{joined}'
+        f' GROUP BY r."{column}", {item} ORDER BY record, item'
     )
 
 
-def _records(users: bool, compact: bool) -> str:
+def _records(column: str | None, compact: bool) -> str:
     """SQL of the records, and the people behind each."""
-    if not users:
+    if column is None:
         return "SELECT 0 AS record, 0 AS people WHERE 1 = 0"
     people = "max(users)" if compact else "1"
-    return f'SELECT "user" AS record, {people} AS people FROM released GROUP BY "user" ORDER BY "user"'
+    return f'SELECT "{column}" AS record, {people} AS people FROM released GROUP BY "{column}" ORDER BY record'
 
 
-def _owners(release: Release, log: LocalLog, ids: Longs) -> Ints | None:
+def _truth(release: Release, log: LocalLog, ids: Longs) -> Truth | None:
     if release.fresh_users is None or release.log is not log:
         return None
-    found: pa.Table = log.engine.table(f'SELECT user_id, "user" AS record FROM "{release.fresh_users}"')
-    owner = np.full(log.n_users, -1, np.int32)
-    owner[found["user_id"].to_numpy()] = np.searchsorted(ids, found["record"].to_numpy())
-    return owner
+    found: pa.Table = log.engine.table(
+        f'SELECT user_id, "user" AS record FROM "{release.fresh_users}" ORDER BY record, user_id'
+    )
+    return Truth(np.searchsorted(ids, found["record"].to_numpy()), found["user_id"].to_numpy().astype(np.int64))

@@ -14,6 +14,7 @@ from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.hashed import HashedWords
+from queryveil.claims.linked import LinkedEvents, Sessions
 from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
@@ -29,6 +30,7 @@ AnyClaim = Annotated[
     | DisjointClicks
     | HashedWords
     | IssuedQueries
+    | LinkedEvents
     | PartOfLog
     | QuerySpelling
     | QueryUsers
@@ -54,12 +56,14 @@ __all__ = [
     "DisjointClicks",
     "HashedWords",
     "IssuedQueries",
+    "LinkedEvents",
     "PartOfLog",
     "QuerySpelling",
     "QueryUsers",
     "RecordQueries",
     "RecordUsers",
     "RowUsers",
+    "Sessions",
     "TermUsers",
     "TimesRounded",
     "Verdict",

@@ -1,4 +1,4 @@
-"""The claim of k-theta-affinity, checked without the method: concepts mined anew, queries compared one by one."""
+"""The claim of k-theta-affinity, checked without the method: concepts and words weighed anew, queries compared."""
 
 import secrets
 from typing import ClassVar, Literal
@@ -19,7 +19,8 @@ class AffineUsers(Claim):
     kind: Literal["affine-users"] = "affine-users"
     users: int = Field(ge=2)
     theta: float = Field(gt=0, le=1)
-    min_users: int = Field(ge=2)
+    vectors: Literal["words", "concepts"]
+    concept_min_users: int = Field(ge=2)
     min_term_users: int = Field(ge=1)
     min_query_users: int = Field(1, ge=1)
     max_new_users: int | None = Field(None, ge=0)
@@ -36,15 +37,17 @@ class AffineUsers(Claim):
         if self.max_new_users is not None:
             new = f", counting at most {self.max_new_users} accounts whose history is one or two queries"
         own = f"; at least {self.min_query_users} users issued each released query" if self.min_query_users > 1 else ""
+        alike = "concepts and other words" if self.vectors == "words" else "concepts, other words left out,"
         return (
-            f"Behind every released query and the released queries affine to it (cosine of concepts at least"
+            f"Behind every released query and the released queries similar to it (cosine of {alike} at least"
             f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}; each word of"
-            f" a released query with a concept has at least {self.min_term_users} users{own} (users behind a query are"
-            f" counted for up to {self.SAMPLE:,} queries that need others, drawn by lot)."
+            f" a released query with a concept, a run of words that {self.concept_min_users} users or more typed, has"
+            f" at least {self.min_term_users} users{own} (users behind a query are counted for up to {self.SAMPLE:,}"
+            " queries that need others, drawn at random)."
         )
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Mine the concepts anew, and count the users of affine released queries, query by query."""
+        """Weigh concepts and words anew, and count the users of affine released queries, query by query."""
         engine = log.engine
         engine.materialize(
             "SELECT q.query_id AS query_id, q.query AS query FROM queries q"
@@ -99,7 +102,7 @@ class AffineUsers(Claim):
         engine = log.engine
         engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
         engine.materialize("SELECT concept, count(*) AS n FROM claim_vectors GROUP BY concept", "claim_sizes")
-        # By a lot that nobody knows beforehand, so that nothing can be hidden where no check looks.
+        # At random, in a way that nobody knows beforehand, so that nothing can be hidden where no check looks.
         engine.map(
             f"SELECT t.query_id AS query_id FROM claim_total t JOIN (SELECT query_id, {self._count} AS n"
             f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}",
@@ -138,47 +141,71 @@ class AffineUsers(Claim):
         return found
 
     def _vectors(self, log: QueryLog) -> None:
-        """Make `claim_vectors`: the concepts of each released query with their squared weights, in the plainest way."""
-        squared = self._squared_weights(log)
-        rows = [(i, *gram, *[None] * (3 - len(gram)), w) for i, (gram, w) in enumerate(squared.items())]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 5
-        names = ["concept", "word_1", "word_2", "word_3", "w"]
-        log.engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
-        log.engine.materialize(
+        """Make `claim_vectors`: what each released query with a concept is compared by, in the plainest way."""
+        engine = log.engine
+        engine.materialize(
             "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN claim_ours o"
             " ON o.query_id = t.query_id",
             "claim_words",
         )
+        stop = self._stop_words(log)
+        grams = self._squared_weights(log, stop)
+        key = len(grams)
+        if self.vectors == "words":
+            grams |= {gram: w for gram, w in self._squared_words(log, stop).items() if gram not in grams}
+        rows = [(i, *gram, *[None] * (3 - len(gram)), w, int(i < key)) for i, (gram, w) in enumerate(grams.items())]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        names = ["concept", "word_1", "word_2", "word_3", "w", "key"]
+        engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
         following = "n{0}.query_id = t.query_id AND n{0}.position = t.position + {0} AND n{0}.word_id = c.word_{1}"
-        log.engine.materialize(
-            "SELECT DISTINCT query_id, concept, w FROM ("
-            " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM claim_words t JOIN claim_concepts c"
-            " ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
-            " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
-            f" JOIN claim_words n1 ON {following.format(1, 2)} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL"
-            " UNION ALL"
-            " SELECT t.query_id, c.concept, c.w FROM claim_words t JOIN claim_concepts c ON c.word_1 = t.word_id"
-            f" JOIN claim_words n1 ON {following.format(1, 2)} JOIN claim_words n2 ON {following.format(2, 3)}"
-            " WHERE c.word_3 IS NOT NULL)",
+        engine.materialize(
+            "SELECT DISTINCT query_id, concept, w, key FROM ("
+            " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w, c.key AS key FROM claim_words t"
+            " JOIN claim_concepts c ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
+            " SELECT t.query_id, c.concept, c.w, c.key FROM claim_words t JOIN claim_concepts c"
+            f" ON c.word_1 = t.word_id JOIN claim_words n1 ON {following.format(1, 2)}"
+            " WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL UNION ALL"
+            " SELECT t.query_id, c.concept, c.w, c.key FROM claim_words t JOIN claim_concepts c"
+            f" ON c.word_1 = t.word_id JOIN claim_words n1 ON {following.format(1, 2)}"
+            f" JOIN claim_words n2 ON {following.format(2, 3)} WHERE c.word_3 IS NOT NULL)",
+            "claim_held",
+        )
+        engine.materialize(
+            "SELECT h.query_id AS query_id, h.concept AS concept, h.w AS w FROM claim_held h JOIN"
+            " (SELECT DISTINCT query_id FROM claim_held WHERE key = 1) AS with_concept"
+            " ON with_concept.query_id = h.query_id",
             "claim_vectors",
         )
-        log.engine.drop("claim_concepts")
-        log.engine.drop("claim_words")
+        engine.drop("claim_concepts", "claim_words", "claim_held")
 
-    def _squared_weights(self, log: QueryLog) -> dict[tuple[int, ...], int]:
+    def _stop_words(self, log: QueryLog) -> set[int]:
+        """The ids of stop words."""
+        log.engine.read("claim_stop", pa.table({"word": sorted(STOP_WORDS)}))
+        found = log.engine.table("SELECT w.word_id AS word_id FROM words w JOIN claim_stop s ON s.word = w.word")
+        log.engine.drop("claim_stop")
+        return set(found["word_id"].to_pylist())
+
+    def _squared_words(self, log: QueryLog, stop: set[int]) -> dict[tuple[int, ...], int]:
+        """The squared weight of every word of a released query but stop words, however rare, in fixed point."""
+        holding = log.engine.table(
+            "SELECT held.word_id AS word_id, CAST(sum(n.events) AS BIGINT) AS events FROM"
+            " (SELECT DISTINCT t.word_id AS word_id, t.query_id AS query_id FROM tok t JOIN"
+            " (SELECT DISTINCT word_id FROM claim_words) AS ours ON ours.word_id = t.word_id) AS held"
+            " JOIN (SELECT query_id, count(*) AS events FROM events GROUP BY query_id) AS n"
+            " ON n.query_id = held.query_id GROUP BY held.word_id"
+        )
+        word, events = (holding[name].to_numpy() for name in ("word_id", "events"))
+        weight = np.log2(events + 1.0)
+        squared = np.rint(weight * weight * 2.0**20).astype(np.int64)
+        return {(w,): s for w, s in zip(word.tolist(), squared.tolist(), strict=True) if w not in stop}
+
+    def _squared_weights(self, log: QueryLog, stop: set[int]) -> dict[tuple[int, ...], int]:
         """The squared weight of every concept, in fixed point; the formulas of the paper, one n-gram at a time."""
         length, events = (log.lengths[name].to_numpy() for name in ("words", "events"))
         totals = {n: int((np.maximum(length - n + 1, 0) * events).sum()) for n in (1, 2, 3)}
-        log.engine.read("claim_stop", pa.table({"word": sorted(STOP_WORDS)}))
-        stop = set(
-            log.engine.table("SELECT w.word_id AS word_id FROM words w JOIN claim_stop s ON s.word = w.word")[
-                "word_id"
-            ].to_pylist()
-        )
-        log.engine.drop("claim_stop")
         grams: dict[tuple[int, ...], tuple[int, int]] = {}
         for n in (1, 2, 3):
-            for row in log.ngrams(n, min_users=self.min_users).to_pylist():
+            for row in log.ngrams(n, min_users=self.concept_min_users).to_pylist():
                 gram = tuple(row[f"word_{i}"] for i in range(1, n + 1))
                 grams[gram] = (row["occurrences"], row["events"])
         share: dict[tuple[int, ...], float] = {gram: found[0] / totals[len(gram)] for gram, found in grams.items()}

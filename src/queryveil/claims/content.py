@@ -41,14 +41,13 @@ class PartOfLog(Claim):
             if found is not None:
                 return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
         if "event" in columns:
-            user = 'min("user") <> max("user") OR ' if "user" in columns else ""
+            one = [f'min("{name}") <> max("{name}")' for name in ("user", "session", "query") if name in columns]
             found = first(
                 log,
-                "SELECT event FROM released GROUP BY event"
-                f" HAVING {user}min(query) <> max(query) ORDER BY event LIMIT 1",
+                f"SELECT event FROM released GROUP BY event HAVING {' OR '.join(one)} ORDER BY event LIMIT 1",
             )
             if found is not None:
-                return f"event {found[0]} has several users or queries"
+                return f"event {found[0]} has several pseudonyms or queries"
         if "url" not in columns:
             return None
         for keys in (("url",), ("url", "rank")):

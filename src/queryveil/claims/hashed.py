@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.linked import Sessions, sessions_of
 from queryveil.kernels.digest import digests
 from queryveil.log import QueryLog
 from queryveil.text.arrays import byte_spans
@@ -38,6 +39,8 @@ class HashedWords(Claim):
     """Tokens stand in the place of words, one for each, and occur as words do."""
 
     kind: Literal["hashed-words"] = "hashed-words"
+    sessions: Sessions | None = None
+    """What a session is, where pseudonyms stand for sessions."""
 
     @property
     def statement(self) -> str:
@@ -45,25 +48,38 @@ class HashedWords(Claim):
         return (
             "Every event whose query has a word is released with as many tokens as there are words and nothing else; as"
             " many distinct tokens as words occur, equally often, in the same places of equally many texts of the same"
-            " users, as far as words and users can be told apart by that; and no word of the log is among them."
+            f" {self._owner}s, as far as words and {self._owner}s can be distinguished by that; and no word of the log"
+            " is among them."
         )
+
+    @property
+    def _owner(self) -> str:
+        return "user" if self.sessions is None else "session"
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Compare what can be counted without the key: events, lengths, users, tokens; then what stands beside what."""
         engine = log.engine
+        if self.sessions is not None and "session" not in columns:
+            return "the release has no column 'session'"
         if "url" in columns and engine.row("SELECT count(url) + count(rank) AS n FROM released")[0]:
             return "a click is released"
         grouped = "SELECT query, count(*) AS n FROM released GROUP BY query"
         engine.map(grouped, _measured, _RUNS, "runs")
         engine.map(grouped, _cut, _TOKENS, "cut")
-        found = self._refuted(log, columns)
+        owners = "SELECT event_id, user_id AS owner FROM events"
+        if self.sessions is not None:
+            sessions_of(log, self.sessions, "claim_owners")
+            owners = "SELECT event_id, owner FROM claim_owners"
+        found = self._refuted(log, columns, owners)
         engine.drop("runs", "cut")
         if found is None:
-            found = _told_apart(log, columns)
+            found = _told_apart(log, self._owner if self._owner in columns else None, owners)
             engine.drop("places", "held", "hues", "shapes", "people", "crowds", "texts", "sequences")
+        if self.sessions is not None:
+            engine.drop("claim_owners")
         return found
 
-    def _refuted(self, log: QueryLog, columns: Columns) -> str | None:
+    def _refuted(self, log: QueryLog, columns: Columns, owners: str) -> str | None:
         wrong = first(log, "SELECT query FROM runs WHERE length = 0 ORDER BY query LIMIT 1")
         if wrong is not None:
             return f"the query '{wrong[0]}' is not made of tokens"
@@ -72,7 +88,10 @@ class HashedWords(Claim):
         if wrong is not None:
             return f"the token '{wrong[0]}' is a word of the log"
         long = "SELECT query_id, count(*) AS length FROM tok GROUP BY query_id"
-        events = "SELECT query_id, user_id, count(*) AS n FROM events GROUP BY query_id, user_id"
+        events = (
+            f"SELECT e.query_id AS query_id, o.owner AS owner, count(*) AS n FROM events e JOIN ({owners}) AS o"
+            " ON o.event_id = e.event_id GROUP BY e.query_id, o.owner"
+        )
         word = (
             "SELECT t.word_id AS word_id, CAST(sum(e.n) AS BIGINT) AS n FROM tok t JOIN"
             f" ({events}) AS e ON e.query_id = t.query_id GROUP BY t.word_id"
@@ -90,15 +109,15 @@ class HashedWords(Claim):
                 f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",
             ),
         ]
-        if "user" in columns:
-            mine = 'SELECT "user", count(*) AS n FROM released GROUP BY "user"'
+        if self._owner in columns:
+            mine = f'SELECT "{self._owner}", count(*) AS n FROM released GROUP BY "{self._owner}"'
             theirs = (
-                f"SELECT e.user_id AS user_id, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"
-                " ON l.query_id = e.query_id GROUP BY e.user_id"
+                f"SELECT e.owner AS owner, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"
+                " ON l.query_id = e.query_id GROUP BY e.owner"
             )
             compared.append(
                 (
-                    "users have {} events",
+                    f"{self._owner}s have {{}} events",
                     f"SELECT n AS size, count(*) AS n FROM ({mine}) AS r GROUP BY n",
                     f"SELECT n AS size, count(*) AS n FROM ({theirs}) AS o GROUP BY n",
                 )
@@ -132,9 +151,15 @@ def _cut(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pc.list_flatten(parts), n], schema=_TOKENS)
 
 
-def _told_apart(log: QueryLog, columns: Columns) -> str | None:
-    """Refine what words, texts and users are, round by round, until log and release differ or nothing is refined."""
-    _lay_out(log, columns)
+def _told_apart(log: QueryLog, owner: str | None, owners: str) -> str | None:
+    """Refine what words, texts and users are, round by round, until log and release differ or nothing is refined.
+
+    Args:
+        log: The log.
+        owner: The column of pseudonyms, None if there is none.
+        owners: SQL of event_id and owner: the user or session of each event of the log.
+    """
+    _lay_out(log, owner, owners)
     key = secrets.token_bytes(16)  # so that nobody can make a release for which the sums happen to be equal
     log.engine.materialize("SELECT side, word, CAST(0 AS BIGINT) AS hue FROM places GROUP BY side, word", "hues")
     kinds = 0
@@ -179,7 +204,7 @@ def _told_apart(log: QueryLog, columns: Columns) -> str | None:
     return None
 
 
-def _lay_out(log: QueryLog, columns: Columns) -> None:
+def _lay_out(log: QueryLog, owner: str | None, owners: str) -> None:
     """Make the tables that are compared, side 0 of the log and side 1 of the release.
 
     `places` has the word at each position of each text, `held` how many events each user has of it; without users all
@@ -204,10 +229,11 @@ def _lay_out(log: QueryLog, columns: Columns) -> None:
         ' ON o.query_id = t.query_id UNION ALL SELECT 1 AS side, text, position, word FROM "released places"',
         "places",
     )
-    mine, theirs = ('r."user"', "e.user_id") if "user" in columns else ("0", "0")
+    mine, theirs = (f'r."{owner}"', "o.owner") if owner is not None else ("0", "0")
     engine.materialize(
         'SELECT side, text, "user", count(*) AS n FROM'
-        f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e JOIN sequences s'
+        f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e'
+        f" JOIN ({owners}) AS o ON o.event_id = e.event_id JOIN sequences s"
         f' ON s.query_id = e.query_id UNION ALL SELECT 1 AS side, t.text AS text, CAST({mine} AS BIGINT) AS "user"'
         ' FROM released r JOIN texts t ON t.query = r.query) AS sides GROUP BY side, text, "user"',
         "held",

@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad inpu
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import typer
@@ -30,7 +32,7 @@ from queryveil.cli import (
     synth,
     verify,
 )
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, QueryveilWarning
 
 
 def build(words: list[str]) -> typer.Typer:
@@ -103,6 +105,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
     words = sys.argv[1:] or _completed_words()
+    warnings.simplefilter("always", QueryveilWarning)
+    warnings.showwarning = partial(_warn, set())
     try:
         build(words)()
     except QueryveilError as error:
@@ -124,6 +128,13 @@ def main() -> None:
         _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
     finally:
         options.opened.close()
+
+
+def _warn(shown: set[str], message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+    """Show warnings of queryveil as a sentence, once each; those of other packages are no business of the user."""
+    if issubclass(category, QueryveilWarning) and str(message) not in shown:
+        shown.add(str(message))
+        print(f"Warning: {message}", file=sys.stderr)
 
 
 _stopped: list[int] = []

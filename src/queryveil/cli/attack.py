@@ -106,11 +106,12 @@ def _tables(found: "Findings") -> list[Any]:
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
                 "yes" if finding.succeeds else "no",
+                "" if finding.loss is None else f"{max(finding.loss, 0):.2f}",
             )
             for finding in found.findings
             if finding.question == question
         ]
-        head = ("", "found (95 %)", "guessing", "control", "beats")
+        head = ("", "found (95 %)", "guessing", "control", "beats", "loss")
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )

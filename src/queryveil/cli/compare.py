@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from queryveil.comparison import Board, Comparison
 
 _SIGNS = {"waiting": "·", "at work": "▸", "done": "✓", "empty": "∅", "failed": "✗"}
-_COLUMNS = ("release", "queries", "tail", "interests", "terms", "risk")
+_COLUMNS = ("release", "policy", "queries", "tail", "profiles", "terms", "risk")
 
 
 def compare(
@@ -50,6 +50,7 @@ def compare(
     processes: Annotated[
         int, typer.Option("--processes", min=1, max=2, help="How many cells at a time; each holds the log in memory.")
     ] = 2,
+    policy: options.Policy = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a comparison of another log, seed or version.")
     ] = False,
@@ -57,16 +58,19 @@ def compare(
 ) -> None:
     """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
 
-    A cell is stored when it is finished: a run that was stopped goes on where it was. The folder tells of the log, and
-    is for those who may see that.
+    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration is
+    stored when it is finished: a run that was stopped continues where it was. The folder describes the log, and is for
+    those who may see that.
     """
-    from queryveil.comparison import REPORT, grid
+    from queryveil.comparison import REPORT, grid, recommend
     from queryveil.comparison import compare as run
     from queryveil.files import write_whole
     from queryveil.ingest import read_log
     from queryveil.knowledge import open_knowledge
+    from queryveil.policy import load_policy
     from queryveil.reports import comparison_page
 
+    rules = load_policy(policy)
     ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]
     for place in (knowledge, directory):
@@ -89,25 +93,31 @@ def compare(
             seed=seed,
             read=read_log,
             again=options.reread(reader, log) if processes == 2 else None,
+            policy=rules,
             overwrite=overwrite,
             watch=watch,
         )
     write_whole(Path(output) / REPORT, comparison_page(found).encode())
+    failed = policy is not None and not found.meeting
     if as_json:
+        judged = {cell.name: found.judgement(cell.name) for cell in found.cells}
         said = {
             "fingerprint": found.fingerprint,
             "seed": found.seed,
             "cells": [asdict(cell) for cell in found.cells],
             "rows": [asdict(row) for row in found.rows],
             "frontiers": [asdict(frontier) for frontier in found.frontiers],
-            "recommendations": [asdict(one) for one in found.recommendations],
+            "policy": found.policy.model_dump(),
+            "judgements": {name: one.as_dict() for name, one in judged.items() if one is not None},
+            "recommendations": [asdict(one) for one in recommend(found)],
         }
         typer.echo(options.json_text(said))
-        return
+        raise typer.Exit(1 if failed else 0)
     options.tables(
         *_parts(found),
         f"\nTo read: {output}/report.html. Every number: {output}/measures.parquet, {output}/measures.csv.",
     )
+    raise typer.Exit(1 if failed else 0)
 
 
 @contextmanager
@@ -145,6 +155,8 @@ def _board(board: "Board") -> Any:
 
 
 def _parts(found: "Comparison") -> list[Any]:
+    from queryveil.comparison import recommend
+
     on = {name for frontier in found.frontiers for name in frontier.cells}
     rows = []
     for cell in found.cells:
@@ -154,21 +166,24 @@ def _parts(found: "Comparison") -> list[Any]:
         rows.append(
             (
                 cell.name + (" *" if cell.name in on else ""),
-                *(_share(kept[name]) for name in ("distinct queries", "tail", "interests", "terms")),
-                "no records" if risk is None else _share(risk),
+                "meets" if found.meets(cell.name) else "-",
+                *(_share(kept[name]) for name in ("distinct queries", "tail", "profiles", "terms")),
+                "not measured" if risk is None else _share(risk),
             )
         )
-    parts: list[Any] = [options.table("What is kept, and how likely a person is found", _COLUMNS, rows)]
+    parts: list[Any] = [options.table("What is kept, and what an attacker learns", _COLUMNS, rows)]
     parts += [
-        "queries: distinct ones that are kept; tail: the same of those of fewer than 5 users; interests: what is left"
-        " of users' (SRP, level 1); terms: what is left of their certainty (1 - NCP); risk: the chance that a record is"
-        " linked to its person.",
-        "* on a frontier: no other release keeps as much at less risk, or more at as much.\n",
+        "policy: whether the release meets it; queries: distinct ones that are kept; tail: the same of those of fewer"
+        " than 5 users; profiles: retention above random groups (SRP); terms: their precision (1 - NCP); risk: unknown"
+        " query texts that an attacker with half of a person's history attributes to the right person.",
+        "* on a frontier: of the releases of linked events no other keeps as much at less risk, or more at as much.\n",
     ]
+    parts += [f"Not ranked by {measure}: {why}." for measure, why in found.unranked.items()]
     wrong = [cell for cell in found.cells if cell.status != "done" or not cell.holds]
     for why in dict.fromkeys(cell.why for cell in wrong):
         parts.append(f"{'; '.join(cell.name for cell in wrong if cell.why == why)}: {why}")
-    parts += [f"\n{one.aim}: {one.cell or 'none'}. {one.reason}" for one in found.recommendations]
+    parts.append(f"\nReleases that meet the policy: {len(found.meeting)} of {len(rows)}.")
+    parts += [f"\n{one.aim}: {one.cell or 'none'}. {one.reason}" for one in recommend(found)]
     return parts
 
 

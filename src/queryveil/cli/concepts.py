@@ -14,10 +14,7 @@ def concepts(
     words: Annotated[
         int | None, typer.Option("--words", min=1, max=3, help="Only those of so many words.", show_default="1 to 3")
     ] = None,
-    min_users: Annotated[
-        int | None,
-        typer.Option("--min-users", min=2, help="Users an n-gram needs.", show_default="0.01 % of users, at least 5"),
-    ] = None,
+    concept_min_users: options.ConceptMinUsers = None,
     as_json: options.Json = False,
 ) -> None:
     """List the concepts of a log: runs of one to three words that many users type, heaviest first.
@@ -25,10 +22,10 @@ def concepts(
     One word weighs by how many events hold it, two and three by their mutual information, that is, by how much more
     often they stand together than chance would have it.
     """
-    from queryveil.concepts import default_min_users, mine_concepts
+    from queryveil.concepts import default_concept_min_users, mine_concepts
 
     read = reader(log)
-    least = min_users or default_min_users(read, 5)
+    least = concept_min_users or default_concept_min_users(read)
     with options.working("Counting"):
         found = mine_concepts(read, least)
     wanted = [i for i in range(len(found)) if words in (None, found.order[i])]
@@ -44,7 +41,7 @@ def concepts(
         for i in wanted[:top]
     ]
     if as_json:
-        typer.echo(options.json_text({"min_users": least, "concepts": len(wanted), "top": rows}))
+        typer.echo(options.json_text({"concept_min_users": least, "concepts": len(wanted), "top": rows}))
         return
     cells = [
         (

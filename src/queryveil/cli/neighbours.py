@@ -15,11 +15,9 @@ def neighbours(
     max_vertices: Annotated[
         int, typer.Option("--max-vertices", min=1, help="Queries the graph may have; V_max in the paper.")
     ] = 2000,
-    min_users: Annotated[
-        int | None,
-        typer.Option("--min-users", help="Users a concept needs.", show_default="0.01 % of users, at least 5"),
-    ] = None,
-    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 2,
+    vectors: options.Vectors = "words",
+    concept_min_users: options.ConceptMinUsers = None,
+    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 5,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 30,
     draw: Annotated[
         str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph: .svg.", show_default=False)
@@ -36,7 +34,7 @@ def neighbours(
     from queryveil.methods import Affinity
     from queryveil.neighbourhoods import neighbourhood
 
-    rest = {"min_users": min_users, "min_term_users": min_term_users}
+    rest = {"vectors": vectors, "concept_min_users": concept_min_users, "min_term_users": min_term_users}
     Affinity(theta=theta, **rest)  # a wrong parameter must not wait for the log
     if draw is not None:
         check_file(draw, (".svg",), overwrite)

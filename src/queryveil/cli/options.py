@@ -82,6 +82,33 @@ Sensitive = Annotated[
     ),
 ]
 
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="Exit with 1 unless this policy is met: a TOML file, or 'default' for the one that comes with queryveil.",
+        show_default=False,
+    ),
+]
+Vectors = Annotated[
+    str,
+    typer.Option(
+        "--vectors",
+        metavar="words|concepts",
+        help="Compare queries by concepts and all other words, or by concepts alone, which is weaker.",
+    ),
+]
+ConceptMinUsers = Annotated[
+    int | None,
+    typer.Option(
+        "--concept-min-users",
+        min=2,
+        help="Users a concept needs, whatever k.",
+        show_default="0.01 % of users, at least 5",
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -352,7 +379,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(head))
     for i, name in enumerate(head):
-        result.add_column(name, justify="right" if i >= texts else "left")
+        result.add_column(name, justify="right" if i >= texts else "left", no_wrap=i >= texts)
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return title, result

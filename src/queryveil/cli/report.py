@@ -17,29 +17,45 @@ def report(
     user_map: options.UserMap = None,
     knowledge: options.KnowledgeOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
 ) -> None:
     """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
 
-    The report tells of the log, so it is for those who may see that, and is never written into the release. Exits with
-    1 if the release is refuted; the report is written all the same, and says so.
+    The report opens with whether the release meets the policy. It describes the log, so it is for those who may see
+    that, and is never written into the release. Exits with 1 if the release is refuted, or if --policy is given and not
+    met; the report is written all the same, and says so.
     """
     from queryveil.ingest import read_log
+    from queryveil.policy import load_policy
     from queryveil.release import Release, with_user_map
     from queryveil.reports import check_place
     from queryveil.reports import report as write
 
+    rules = load_policy(policy)
     made = Release.load(release)
     check_place(output, made, overwrite=overwrite)  # before the log is read
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with options.steps("Reporting") as tell:
-        found = write(made, log, output, knowledge=knowledge, seed=seed, read=read_log, overwrite=overwrite, tell=tell)
+        found = write(
+            made,
+            log,
+            output,
+            knowledge=knowledge,
+            seed=seed,
+            read=read_log,
+            policy=rules,
+            overwrite=overwrite,
+            tell=tell,
+        )
     verdicts, tried = found.verification.verdicts, found.findings.findings
+    typer.echo(found.judgement.summary)
     typer.echo(
         f"{sum(verdict.holds for verdict in verdicts)} of {len(verdicts)} checks hold;"
-        f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks do better than guessing."
+        f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks succeed."
     )
-    typer.echo(f"Written to {output}; it tells of the log, and is for those who may see that.")
-    raise typer.Exit(0 if found.verification.holds else 1)
+    typer.echo(f"Written to {output}; it describes the log, and is for those who may see that.")
+    failed = not found.verification.holds or (policy is not None and found.judgement.meets is not True)
+    raise typer.Exit(1 if failed else 0)

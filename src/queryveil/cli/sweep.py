@@ -21,11 +21,11 @@ def sweep(
         ),
     ] = None,
     theta: Annotated[str, typer.Option("--theta", metavar="T,...", help="Least cosines, several.")] = "0.9,0.8",
-    min_users: Annotated[
-        int | None,
-        typer.Option("--min-users", help="Users a concept needs.", show_default="0.01 % of users, at least k"),
+    vectors: options.Vectors = "words",
+    concept_min_users: options.ConceptMinUsers = None,
+    min_term_users: Annotated[
+        int | None, typer.Option("--min-term-users", help="Users every word needs.", show_default="k")
     ] = None,
-    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 2,
     min_query_users: Annotated[int, typer.Option("--min-query-users", help="Users the query itself needs.")] = 1,
     max_new_users: Annotated[
         int | None,
@@ -50,7 +50,8 @@ def sweep(
     ks = None if k is None else options.numbers("-k", k, int)
     thetas = options.numbers("--theta", theta, float)
     rest = {
-        "min_users": min_users,
+        "vectors": vectors,
+        "concept_min_users": concept_min_users,
         "min_term_users": min_term_users,
         "min_query_users": min_query_users,
         "max_new_users": max_new_users,
@@ -79,12 +80,9 @@ def sweep(
             for k in dict.fromkeys(point.k for point in found.points)
         ]
         parts.append(options.table(title, ("k", *methods), rows))
-    least = {point.k: point.min_users for point in found.points}
-    same = len(set(least.values())) == 1
-    told = f"{max(least.values()):,}" if same else ", ".join(f"{n:,} (k = {k})" for k, n in sorted(least.items()))
-    parts.append(f"Least users of a concept: {told}.")
-    if bare := sorted({str(point.k) for point in found.points if point.concepts == 0}):
-        parts.append(f"No concept survives for k = {', '.join(bare)}, so every query falls back to equality.")
+    parts.append(f"{found.points[0].concepts:,} concepts of at least {found.points[0].concept_min_users:,} users.")
+    if found.points[0].concepts == 0:
+        parts.append("No concept survives, so every query falls back to equality.")
     if chart is not None:
         parts.append(f"Drawn in {chart}.")
     options.tables(*parts)

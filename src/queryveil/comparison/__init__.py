@@ -1,12 +1,12 @@
-"""All methods on one log: what each keeps, what each gives away, and which of them serves an aim best."""
+"""All methods on one log: what each keeps and gives away, which meets a policy, and which serves an aim best."""
 
 from queryveil.comparison.cells import KNOWN, Job, grid
-from queryveil.comparison.results import MOST_RISK, Cell, Comparison, Frontier, Recommendation, Row
+from queryveil.comparison.recommendations import Recommendation, recommend
+from queryveil.comparison.results import Cell, Comparison, Frontier, Row
 from queryveil.comparison.run import REPORT, Board, compare
 
 __all__ = [
     "KNOWN",
-    "MOST_RISK",
     "REPORT",
     "Board",
     "Cell",
@@ -17,4 +17,5 @@ __all__ = [
     "Row",
     "compare",
     "grid",
+    "recommend",
 ]

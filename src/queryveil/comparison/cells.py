@@ -10,7 +10,6 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from queryveil.attacks import Finding, attack
-from queryveil.claims import Claim, DifferentialPrivacy
 from queryveil.comparison.results import Cell, Row
 from queryveil.errors import QueryveilError
 from queryveil.evaluation import Measured, evaluate
@@ -19,6 +18,7 @@ from queryveil.knowledge import knowledge_name
 from queryveil.log import LocalLog
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import load_recipe, shipped
+from queryveil.policy import gather
 from queryveil.verifier import verify
 
 KS = (2, 5, 10, 20)
@@ -35,11 +35,12 @@ def grid(
     epsilons: Sequence[float] = EPSILONS,
     knowledge: str = "wordnet",
     directory: str | None = None,
+    times: bool = True,
 ) -> list[Cell]:
     """The cells of a comparison.
 
     A method with a k has a cell for each; one of differential privacy a cell for each epsilon; `rules` a cell for each
-    shipped recipe; `hash` has one. A method that can drop the users has each cell a second time without them.
+    shipped recipe; `hash` has one. A method that can link events has each cell with no links, by session and by user.
 
     Args:
         methods: Which methods; by default all.
@@ -47,6 +48,7 @@ def grid(
         epsilons: Values of epsilon; delta is 1e-6.
         knowledge: Where the methods that need it look queries up.
         directory: Where `search` looks sites up; by default in the same.
+        times: Whether the log has times; without them there are no sessions.
     """
     cells: list[Cell] = []
     for name in METHODS if methods is None else dict.fromkeys(methods):
@@ -68,8 +70,9 @@ def grid(
                 parameters = parameters | {"knowledge": wanted}
             title = ", ".join(part for part in (name, label) if part)
             cells.append(Cell(title, name, k, parameters))
-            if "users" in fields and name != "hash" and parameters.get("users", "fresh") == "fresh":
-                cells.append(Cell(f"{title}, no users", name, k, parameters | {"users": "drop"}))
+            if "link" in fields and "link" not in parameters and name != "hash":
+                for link in ("session", "user") if times else ("user",):
+                    cells.append(Cell(f"{title}, link {link}", name, k, parameters | {"link": link}))
     return cells
 
 
@@ -123,13 +126,6 @@ class Job:
         if release.manifest.counts.rows == 0:
             return replace(cell, status="empty", why="Nothing is released."), []
         checked = verify(release, log)
-        made = replace(
-            cell,
-            promises=tuple(claim.statement for claim in release.manifest.claims),
-            holds=checked.holds,
-            guards=any(_guards(claim) for claim in release.manifest.claims),
-            why="" if checked.holds else "The verifier refutes it.",
-        )
         kept = evaluate(release, log, knowledge=self.knowledge, tests=self.tests, seed=self.seed)
         rows = [_kept(cell, measured) for measured in kept.measured]
         found = attack(
@@ -145,6 +141,14 @@ class Job:
             Row(cell.name, "risk", skipped.question, skipped.attack, "", None, why=skipped.why)
             for skipped in found.skipped
         ]
+        made = replace(
+            cell,
+            promises=tuple(claim.statement for claim in release.manifest.claims),
+            holds=checked.holds,
+            linked=bool({"user", "session"} & set(release.schema.names)),
+            known=gather(release, log, found, checked),
+            why="" if checked.holds else "The verifier refutes it.",
+        )
         return made, rows
 
 
@@ -168,10 +172,6 @@ def _stored(file: Path) -> Stored | None:
         return None
 
 
-def _guards(claim: Claim) -> bool:
-    return isinstance(claim, DifferentialPrivacy) or getattr(claim, "users", 0) >= 2
-
-
 def _kept(cell: Cell, measured: Measured) -> Row:
     unit = "share" if measured.share else "number"
     return Row(
@@ -184,6 +184,7 @@ def _kept(cell: Cell, measured: Measured) -> Row:
         best=measured.best,
         unit=unit,
         why=measured.why,
+        separates=measured.separates,
     )
 
 

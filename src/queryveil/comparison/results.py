@@ -1,4 +1,4 @@
-"""What a comparison found: releases, numbers, frontiers and recommendations."""
+"""What a comparison found: releases, numbers, frontiers, and which releases meet the policy."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -7,10 +7,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from queryveil.bands import Band
+from queryveil.evaluation import PROFILES
 from queryveil.manifest import Counts
+from queryveil.policy import Evidence, Judgement, Policy, judge
 
-MOST_RISK = 0.09
-"""The chance of being found that clinical reports may have at most (European Medicines Agency, policy 0070)."""
 TAIL = ("1 user", "2-4 users")
 
 Status = Literal["done", "empty", "failed"]
@@ -18,7 +18,7 @@ Status = Literal["done", "empty", "failed"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One release of the comparison.
+    """One configuration of the comparison: a method with its parameters, and the release that it made.
 
     Attributes:
         name: What it is called, such as `affinity, k = 5`.
@@ -29,7 +29,8 @@ class Cell:
         why: Why nothing was released.
         promises: What the release promises.
         holds: Whether the verifier found everything to hold.
-        guards: Whether any of it is a promise about people: so many of them behind something, or differential privacy.
+        linked: Whether released events are tied together, by a pseudonym or in a record.
+        known: What a policy asks for; None if nothing was released.
     """
 
     name: str
@@ -40,7 +41,8 @@ class Cell:
     why: str = ""
     promises: tuple[str, ...] = ()
     holds: bool = False
-    guards: bool = False
+    linked: bool = False
+    known: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Row:
         control: Of an attack: what its control finds.
         unit: What kind of number it is.
         succeeds: Of an attack: whether it beats guessing and control by more than chance.
-        why: Why it does not apply.
+        why: Why it does not apply, or what is to be known of it.
+        separates: Of what is kept: whether releases can be ranked by it.
     """
 
     cell: str
@@ -78,38 +81,25 @@ class Row:
     unit: str = "share"
     succeeds: bool | None = None
     why: str = ""
+    separates: bool = True
 
 
 @dataclass(frozen=True)
 class Frontier:
-    """The cells that no other beats in both what is kept and what is given away.
+    """The releases of linked events that no other exceeds in both what is kept and how little is linked.
 
     Attributes:
         utility: What is kept, in words.
-        points: The utility and the risk of every cell that has both.
+        points: The utility and the risk of every release of linked events that has both.
         cells: Those on the frontier, from the least risk to the most.
+        apart: The utility of every release without linked events. They have no records to link, so that their risk is
+            not comparable, and they are neither points nor on the frontier.
     """
 
     utility: str
     points: dict[str, tuple[float, float]]
     cells: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The cell that serves an aim best, by a stated rule.
-
-    Attributes:
-        aim: The aim.
-        rule: How the cell was chosen.
-        cell: The cell; None if none will do.
-        reason: The numbers behind it.
-    """
-
-    aim: str
-    rule: str
-    cell: str | None
-    reason: str
+    apart: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -124,6 +114,7 @@ class Comparison:
         bands: Its queries, by how many users issued them.
         cells: The releases.
         rows: Every number of them.
+        policy: What a release must meet to be recommended.
     """
 
     fingerprint: str
@@ -133,6 +124,7 @@ class Comparison:
     bands: tuple[Band, ...]
     cells: tuple[Cell, ...]
     rows: tuple[Row, ...]
+    policy: Policy = field(default_factory=Policy)
     _index: dict[tuple[str, str, str], Row] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -144,17 +136,42 @@ class Comparison:
         row = self._index.get((cell, group, measure))
         return None if row is None else row.value
 
+    def judgement(self, cell: str) -> Judgement | None:
+        """Whether a release meets the policy; None if nothing was released."""
+        known = next((one.known for one in self.cells if one.name == cell and one.status == "done"), None)
+        return None if known is None else judge(self.policy, known)
+
+    def meets(self, cell: str) -> bool:
+        """Whether a release meets the policy. What cannot be said does not."""
+        judged = self.judgement(cell)
+        return judged is not None and judged.meets is True
+
+    @property
+    def meeting(self) -> tuple[str, ...]:
+        """The releases that meet the policy."""
+        return tuple(cell.name for cell in self.cells if self.meets(cell.name))
+
+    def ranked(self, cell: str, group: str, measure: str) -> float | None:
+        """A number of a cell that releases can be ranked by; None if it does not separate them."""
+        row = self._index.get((cell, group, measure))
+        return None if row is None or not row.separates else row.value
+
+    @property
+    def unranked(self) -> dict[str, str]:
+        """The measures that nothing is ranked by because they do not separate releases, and why."""
+        return {row.measure: row.why for row in self.rows if not row.separates}
+
     def kept(self, cell: str) -> dict[str, float | None]:
         """What a release keeps, in the numbers that decide.
 
-        Of `distinct queries`, of those of the `tail` of fewer than five users, of users' `interests` (SRP, level 1) and
-        of the certainty of `terms` (1 - NCP); each None where it does not apply.
+        Of `distinct queries`, of those of the `tail` of fewer than five users, of users' `profiles` (SRP above random
+        groups) and of the precision of `terms` (1 - NCP); each None where it does not apply or does not separate.
         """
-        lost = self.value(cell, "interests", "normalized certainty penalty (NCP)")
+        lost = self.ranked(cell, "interests", "normalized certainty penalty (NCP)")
         return {
-            "distinct queries": self.value(cell, "retention", "distinct queries"),
+            "distinct queries": self.ranked(cell, "retention", "distinct queries"),
             "tail": self._tail(cell),
-            "interests": self.value(cell, "interests", "users' interests left, level 1 (SRP)"),
+            "profiles": self.ranked(cell, "interests", PROFILES),
             "terms": None if lost is None else 1 - lost,
         }
 
@@ -167,17 +184,15 @@ class Comparison:
         return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
 
     def risk(self, cell: str) -> float | None:
-        """How likely a person is found in a release; None where there is no record to be found.
+        """The share of unknown query texts that an attacker with half of a person's history attributes to them.
 
-        The chance that a record is linked to its person by someone who has the log (RL). Where records hold items
-        instead of queries, the chance of a person in his group. Of hashed words, the share that is found out if that
-        is more. A release that does not tell users apart has no records.
+        It is the number that the policy limits (`max_linkage`), in the worst setting. Of hashed words, the share that
+        is read again if that is more. None if it was not measured, which is never a risk of 0.
         """
-        linked = self.value(cell, "linkability", "record linkage")
-        found = linked if linked is not None else self.value(cell, "singling out", "classic risks")
-        words = self.value(cell, "inference", "token hashing")
-        both = [one for one in (found, words) if one is not None]
-        return max(both) if both else None
+        judged = self.judgement(cell)
+        lines = () if judged is None else judged.criteria
+        found = [one.found for one in lines if one.id in ("linkage", "tokens") and one.found is not None]
+        return max(found, default=None)
 
     @property
     def frontiers(self) -> tuple[Frontier, ...]:
@@ -185,83 +200,22 @@ class Comparison:
         return tuple(self._frontier(name, utility) for name, utility in UTILITIES.items())
 
     def _frontier(self, name: str, utility: str) -> Frontier:
-        points = {}
+        points, apart = {}, {}
         for cell in self.cells:
-            kept = self.kept(cell.name)[name]
-            if kept is not None and cell.holds:
-                points[cell.name] = (kept, self.risk(cell.name) or 0.0)
+            kept, risk = self.kept(cell.name)[name], self.risk(cell.name)
+            if kept is None or not cell.holds:
+                continue
+            if not cell.linked:
+                apart[cell.name] = kept
+            elif risk is not None:
+                points[cell.name] = (kept, risk)
         best: list[str] = []
         most = 0.0  # who keeps nothing has nothing to compare
         for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
             if kept > most:
                 best.append(found)
                 most = kept
-        return Frontier(utility, points, tuple(best))
-
-    @property
-    def recommendations(self) -> tuple[Recommendation, ...]:
-        """A cell for each of three aims."""
-        return (
-            self._most("Keep the long tail", "tail", "of the distinct queries of fewer than 5 users"),
-            self._strictest(),
-            self._most("Keep users' histories", "interests", "of users' interests (SRP, level 1)"),
-        )
-
-    def _most(self, aim: str, name: str, of: str) -> Recommendation:
-        rule = (
-            f"Of the releases that promise something about people, have a risk of at most {MOST_RISK:g} or no records, "
-            f"and are not of tokens, the one that keeps the most {of}."
-        )
-        able = [cell for cell in self.cells if cell.holds and cell.guards and self.kept(cell.name)[name]]
-        found = [
-            (self.kept(cell.name)[name] or 0.0, -(self.risk(cell.name) or 0.0), cell)
-            for cell in able
-            if (self.risk(cell.name) or 0.0) <= MOST_RISK
-        ]
-        if not found:
-            why = "is of so little risk" if able else "promises something about people"
-            return Recommendation(aim, rule, None, f"No release that keeps anything {of} {why}.")
-        kept, _, cell = max(found, key=lambda one: one[:2])
-        risk = self.risk(cell.name)
-        told = f"It keeps {_share(kept)} {of}. " + (
-            "Users are not told apart, so that there is no record to be linked to a person."
-            if risk is None
-            else f"A record is linked to its person with a chance of {_share(risk)}."
-        )
-        if alone := self.value(cell.name, "singling out", "unique queries"):
-            told += f" Of the released queries, {_share(alone)} were issued by one person alone."
-        return Recommendation(aim, rule, cell.name, told)
-
-    def _strictest(self) -> Recommendation:
-        aim = "A strict guarantee"
-        rule = (
-            "Of the differentially private releases, the one of the smallest epsilon, and of equals the one with the "
-            "most distinct queries."
-        )
-        tried = [cell for cell in self.cells if "epsilon" in cell.parameters]
-        found = [
-            (-cell.parameters["epsilon"], self.value(cell.name, "retention", "distinct queries") or 0.0, cell)
-            for cell in tried
-            if cell.holds
-        ]
-        if not tried:
-            return Recommendation(aim, rule, None, "No differentially private method was tried.")
-        if not found:
-            why = " ".join(dict.fromkeys(cell.why for cell in tried))
-            return Recommendation(
-                aim, rule, None, f"None of {len(tried)} differentially private releases came about. {why}"
-            )
-        less, kept, cell = max(found, key=lambda one: one[:2])
-        told = (
-            "Whatever an attacker knows, one user's whole log changes the chance of any release by at most a factor of "
-            f"e^{-less:g}, but for a chance of {cell.parameters['delta']:g}. It keeps {_share(kept)} of distinct "
-            "queries."
-        )
-        if -less > 1:
-            told += (
-                f" An epsilon of {-less:g} is large: the guarantee is weak, and a larger log would allow a smaller one."
-            )
-        return Recommendation(aim, rule, cell.name, told)
+        return Frontier(utility, points, tuple(best), apart)
 
     def table(self) -> pa.Table:
         """Every number in a row of its own, with all that is needed to make it again."""
@@ -282,9 +236,10 @@ class Comparison:
 
 UTILITIES = {
     "distinct queries": "distinct queries kept",
-    "interests": "interests of users left (SRP, level 1)",
-    "terms": "certainty of terms left (1 - NCP)",
+    "profiles": PROFILES,
+    "terms": "term precision (1 - NCP)",
 }
+
 
 _SCHEMA = pa.schema(
     [
@@ -302,9 +257,6 @@ _SCHEMA = pa.schema(
         ("unit", pa.string()),
         ("succeeds", pa.bool_()),
         ("why", pa.string()),
+        ("separates", pa.bool_()),
     ]
 )
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %" if value >= 0.001 or value == 0 else "<0.1 %"

@@ -29,6 +29,7 @@ from queryveil.knowledge import Knowledge, open_knowledge
 from queryveil.knowledge.opened import ABOUT
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import METHODS
+from queryveil.policy import Policy, load_policy
 from queryveil.release import counts_of
 from queryveil.sharing import sharing
 
@@ -68,6 +69,7 @@ def compare(
     seed: int = 0,
     read: Callable[[pa.Table], LocalLog] | None = None,
     again: Callable[[], LocalLog] | None = None,
+    policy: Policy | None = None,
     overwrite: bool = False,
     watch: Callable[[Board], None] | None = None,
 ) -> Comparison:
@@ -88,6 +90,8 @@ def compare(
         seed: Decides all that is random but the noise of differential privacy.
         read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
         again: Reads the same log once more; then a second process makes every other cell.
+        policy: What a release must meet to be recommended; by default the policy that comes with queryveil. Another
+            policy needs no new run: it is applied to what is stored.
         overwrite: Whether an earlier comparison of another log, seed or version may be replaced.
         watch: Called once with the board before the first cell is made.
     """
@@ -97,7 +101,7 @@ def compare(
         "directory": None if directory is None else _digest(open_knowledge(directory)),
     }
     some = [k for k in ks if k <= here.n_users]
-    cells = grid(methods, ks=some, epsilons=epsilons, knowledge=knowledge, directory=directory)
+    cells = grid(methods, ks=some, epsilons=epsilons, knowledge=knowledge, directory=directory, times=here.has_times)
     if not cells:
         raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")
     for cell in cells:  # a wrong value must not wait for its turn
@@ -114,7 +118,7 @@ def compare(
     _prepare(place, settings, overwrite)
     job = Job(place / _CELLS, knowledge, tests, seed, read)
     _run(job, here, cells, again, watch)
-    comparison = _gathered(job, here, cells)
+    comparison = _gathered(job, here, cells, policy or load_policy())
     _write_tables(place, comparison)
     return comparison
 
@@ -224,13 +228,13 @@ def _work(job: Job, families: list[list[int]], board: Board, turn: Any, log: Loc
                 board.states[place] = _STATES.index(job.do(board.cells[place], log).status)
 
 
-def _gathered(job: Job, log: LocalLog, cells: Sequence[Cell]) -> Comparison:
+def _gathered(job: Job, log: LocalLog, cells: Sequence[Cell], policy: Policy) -> Comparison:
     found = [*(job.stored(cell) for cell in cells), *job.others(cells)]
     whole = sorted((one for one in found if one is not None), key=lambda one: _order(one.cell))
     made = [one.cell for one in whole]
     rows = [row for one in whole for row in one.rows]
     return Comparison(
-        log.fingerprint, job.seed, job.tests, counts_of(log), bands(log.frequencies()), tuple(made), tuple(rows)
+        log.fingerprint, job.seed, job.tests, counts_of(log), bands(log.frequencies()), tuple(made), tuple(rows), policy
     )
 
 

@@ -18,7 +18,7 @@ from queryveil.text.arrays import byte_spans
 
 SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
-_TYPES = _AOL | {"event": pa.int64(), "users": pa.int64(), "node": pa.int64(), "count": pa.int64()}
+_TYPES = _AOL | dict.fromkeys(("session", "event", "users", "node", "count"), pa.int64())
 _ROW_GROUP = 1_000_000
 
 
@@ -28,7 +28,8 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
         return schema
     if "user" not in schema.names:
         raise QueryveilError(
-            "The aol format has a user in every row, and this release drops users; use parquet or csv."
+            "The aol format has a user in every row, and this release has no user ids; use parquet or csv, or link the"
+            " events of a user with --link user."
         )
     extra = [name for name in schema.names if name not in (*_AOL, "event")]
     if extra:

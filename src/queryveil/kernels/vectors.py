@@ -1,4 +1,4 @@
-"""Which concepts each query holds."""
+"""Which concepts each query holds: its vector."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ def concept_vectors(
     prefix_key: NDArray[np.int64],
     triple_key: NDArray[np.int64],
     triple: NDArray[np.int32],
+    is_key: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The concepts of every query, each once, ascending.
+    """The concepts of every query, each once, ascending; none for a query that holds no key concept.
 
     Args:
         start: Where the words of each query start.
@@ -41,6 +42,7 @@ def concept_vectors(
         prefix_key: Sorted (first << 32 | second) that some three-word concept opens with.
         triple_key: Sorted (place in prefix_key << 32 | third) of three-word concepts.
         triple: Their concepts.
+        is_key: Which concepts are key concepts.
 
     Returns:
         Where the concepts of each query start, and the concepts.
@@ -50,7 +52,7 @@ def concept_vectors(
     out = np.empty(3 * len(word), np.int32)
     size = 0
     for query in range(queries):
-        begin = size
+        begin, holds_key = size, False
         for at in range(start[query], start[query + 1]):
             for n in range(1, 4):
                 concept = -1
@@ -70,6 +72,7 @@ def concept_vectors(
                                 concept = triple[place]
                 if concept < 0:
                     continue
+                holds_key |= is_key[concept]
                 # Into its place among the few that the query has so far, unless it is there already.
                 spot = size
                 while spot > begin and out[spot - 1] > concept:
@@ -80,5 +83,7 @@ def concept_vectors(
                     out[i] = out[i - 1]
                 out[spot] = concept
                 size += 1
+        if not holds_key:
+            size = begin
         starts[query + 1] = size
     return starts, out[:size].copy()

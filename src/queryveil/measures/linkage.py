@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
+from queryveil.measures.counts import pseudonym
 from queryveil.measures.records import events, original
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release, loaded
@@ -25,25 +26,26 @@ def record_linkage(release: Release) -> float:
         release: A release that was just made, because only that knows who is who in it.
 
     Returns:
-        100 times the mean probability over the released users. If at least k users share every record, it is at most
-        100 / k.
+        100 times the mean probability over the released users, or their sessions. If at least k users share every
+        record, it is at most 100 / k.
     """
     found = linkage_chances(release)
     return 100 * float(found.mean()) if len(found) else 0.0
 
 
 def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.float64]:
-    """The probability that each released user is linked to his record.
+    """The probability that each released user is linked to their record; of a release by sessions, to each session.
 
     Args:
         release: A release that was just made, because only that knows who is who in it.
-        seed: If given, records are dealt to the released users by lot first, as if nobody knew who is who.
+        seed: If given, records are permuted among the released users at random, as if nobody knew who is who.
     """
     log = original(release, "RL")
+    record_id = f'r."{pseudonym(release)}"'
     with loaded(release, log):
         rows = log.engine.table(
-            f'SELECT r."user" AS record, q.query_id AS query_id, {events(release)} AS n FROM released r'
-            ' JOIN queries q ON q.query = r.query GROUP BY r."user", q.query_id ORDER BY r."user", q.query_id'
+            f"SELECT {record_id} AS record, q.query_id AS query_id, {events(release)} AS n FROM released r"
+            f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY {record_id}, q.query_id"
         )
     truth = log.engine.table(f'SELECT "user" AS record, user_id FROM "{release.fresh_users}" ORDER BY record, user_id')
     users = truth["user_id"].to_numpy()

@@ -32,10 +32,11 @@ class Retention:
     Attributes:
         queries: Distinct queries.
         events: Events; of a query no more than the log has.
-        users: Users who appear, also in a record that is written once for several; None where they are not told apart.
+        users: Users who appear, also in a record that is written once for several; None where no user ids are released.
         clicks: Clicks.
         terms: Distinct terms.
         bands: Queries and events by how many users issued the query.
+        sessions: How many sessions are released under a pseudonym each; None where sessions are not.
     """
 
     queries: Kept
@@ -44,6 +45,7 @@ class Retention:
     clicks: Kept
     terms: Kept
     bands: tuple[Band, ...]
+    sessions: int | None = None
 
 
 def retention(release: Release, log: QueryLog) -> Retention:
@@ -83,4 +85,5 @@ def retention(release: Release, log: QueryLog) -> Retention:
         Kept(release.manifest.counts.clicks, here.facts.clicks),
         Kept(len(some), len(np.unique(word))),
         bands(table),
+        release.manifest.counts.sessions,
     )

@@ -6,6 +6,7 @@ themselves. All learn from the release, or from the log for comparison, and are 
 time, each of which is held out: what stands in the release or the log because of that event does not count.
 """
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -16,10 +17,10 @@ from numpy.typing import NDArray
 
 from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.measures.counts import records_once, released_counts, shares_records
+from queryveil.measures.counts import pseudonym, records_once, released_counts, shares_records
 from queryveil.release import Release, loaded
 from queryveil.sharing import shared
-from queryveil.summary import is_private
+from queryveil.summary import is_private, part_of
 
 Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
@@ -30,6 +31,9 @@ SESSION = 30 * 60
 """Seconds after which the next query of a user is not a next query."""
 TRENDS = 200
 """Queries whose weekly counts are compared, the most frequent ones."""
+LEAST = 0.05
+"""Least score on the log itself with which releases can be ranked."""
+ERROR = "relative error"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,32 @@ class Task:
     released: float | None
     original: float
     tests: int
+
+    @property
+    def unranked(self) -> str:
+        """Why releases cannot be ranked by this score; nothing if they can.
+
+        The score on the log itself must be at least 5 %, and the lower end of its 95 % interval over the tests at least
+        half of it. A mean of values from 0 to 1 varies at most as much as a share of the same size, so the interval of
+        a share serves for hits and reciprocal ranks alike. An error of 0 is the best there is, not a low score.
+        """
+        if self.score == ERROR:
+            return ""
+        if self.tests == 0:
+            return "the log has no event to try it on"
+        if self.original < LEAST:
+            return f"the log itself scores {part_of(self.original)}, too little to rank releases by"
+        if _least(self.original, self.tests) < self.original / 2:
+            return f"{self.tests:,} tests are too few to rank releases by"
+        return ""
+
+
+def _least(score: float, tests: int) -> float:
+    """The lower end of Wilson's 95 % interval of a share."""
+    z = 1.96
+    middle = score + z * z / (2 * tests)
+    spread = z * math.sqrt((score * (1 - score) + z * z / (4 * tests)) / tests)
+    return (middle - spread) / (1 + z * z / tests)
 
 
 def tasks(release: Release, log: QueryLog, *, tests: int = TESTS, seed: int = 0) -> list[Task]:
@@ -109,7 +139,8 @@ def _hits(places: Longs, most: int) -> float:
 def _suggestion(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
     now, then, original = shared(log, ("suggestion", tests, seed), lambda: _log_suggestion(log, tests, seed))
     released = None
-    if {"user", "query"} <= set(release.schema.names):
+    if pseudonym(release) is not None and "query" in release.schema.names:
+        # Of a release by sessions it learns what stands in one session: nothing else is linked there.
         record, query, _ = records_once(release, log)
         released = _next_places((record, query), now, then, log.n_queries)
     return [
@@ -280,7 +311,7 @@ def _trends(release: Release, log: LocalLog) -> list[Task]:
         guess = np.repeat(released_counts(release, log)[top][:, None] / len(weeks), len(weeks), axis=1)
     error = float(np.abs(guess - truth).sum() / truth.sum())
     released = error if "query" in release.schema.names else None
-    return [Task("trend counts", "relative error", released, 0.0, int(truth.size))]
+    return [Task("trend counts", ERROR, released, 0.0, int(truth.size))]
 
 
 def _by_week(query: Longs, week: Longs, n: Longs, place: Longs, weeks: int) -> NDArray[np.float64]:

@@ -65,7 +65,8 @@ class Method(BaseModel):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest and a recipe hold them."""
-        return self.model_dump(mode="json")
+        found = self.model_dump(mode="json")
+        return {parameter.name: found[parameter.name] for parameter in parameters_of(type(self))}
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,10 @@ class Parameter:
 
 
 def parameters_of(method: type[Method]) -> list[Parameter]:
-    """The declared parameters of a method."""
-    return [_parameter(name, info) for name, info in method.model_fields.items()]
+    """The declared parameters of a method; what it shares with others comes last."""
+    shared = {name for parent in method.__mro__[1:] for name in getattr(parent, "model_fields", {})}
+    fields = sorted(method.model_fields.items(), key=lambda field: field[0] in shared)
+    return [_parameter(name, info) for name, info in fields]
 
 
 def _parameter(name: str, info: FieldInfo) -> Parameter:

@@ -4,19 +4,20 @@ Eytan Adar, User 4XXXXX9: Anonymizing Query Logs, Query Log Analysis Workshop at
 a query becomes readable once k users issued it, releases the same set.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import check_k, release_queries
 from queryveil.release import Release
 
 
-class Equality(Method):
+class Equality(LinkedMethod):
     """Release a query when at least k users issued it (Adar 2007).
 
     A click is released when at least k users made it, that is, clicked the same address for the same query, and its
@@ -28,16 +29,13 @@ class Equality(Method):
     limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query, and behind a released click")
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
-    )
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release the queries of at least k users."""
         check_k(self, "k", self.k, log)
         log.need("per_query")
         kept = f"SELECT query_id FROM per_query WHERE users >= {self.k}"
-        return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed, users=self.users)
+        return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Compare the query's distinct users with k."""

@@ -18,6 +18,7 @@ from queryveil.methods.base import Method, Reason
 from queryveil.methods.interests import interests_of
 from queryveil.methods.microaggregation import Searches, plural
 from queryveil.release import Release
+from queryveil.sessions import USERS, Linking
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -129,7 +130,7 @@ def release_bags(
 
 def release_items(
     method: Generalization, log: LocalLog, base: Knowledge, *, seed: int, claims: tuple[Any, ...], notes: list[str],
-    users: str = "fresh",
+    linking: Linking = USERS,
 ) -> Release:  # fmt: skip
     """Release the table `items` (event_id, user_id, node)."""
     release = Release.of_items(
@@ -141,7 +142,7 @@ def release_items(
         claims=claims,
         limits=method.limits,
         seed=seed,
-        users=users,  # type: ignore[arg-type]
+        linking=linking,
         notes=notes,
     )
     log.engine.drop("items")

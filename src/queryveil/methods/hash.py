@@ -10,7 +10,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,9 @@ from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.queries import claimed_sessions
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans, from_offsets
 
@@ -39,7 +41,7 @@ _KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
 _TEXTS = pa.schema([("query_id", pa.int64()), ("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 
 
-class Hash(Method):
+class Hash(LinkedMethod):
     """Replace each word of each query by a token, HMAC-SHA256 under a secret key (Kumar et al. 2007).
 
     This is not anonymization. The same word has the same token wherever it occurs, and the order of words stays.
@@ -49,9 +51,6 @@ class Hash(Method):
     name: ClassVar[str] = "hash"
     limits: ClassVar[tuple[str, ...]] = LIMITS["hash"]
 
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
-    )
     key_file: Path | None = Field(
         None, description="file with a secret key of 16 to 4096 bytes; by default one is drawn, used and forgotten"
     )
@@ -86,10 +85,10 @@ class Hash(Method):
             "hashed",
             method=self.name,
             parameters=self.parameters(),
-            claims=(HashedWords(),),
+            claims=(HashedWords(sessions=claimed_sessions(self.linking)),),
             limits=self.limits,
             seed=seed,
-            users=self.users,
+            linking=self.linking,
             notes=[
                 "The key was drawn for this release and is forgotten: tokens of another release do not match."
                 if self.key_file is None

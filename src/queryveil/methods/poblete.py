@@ -5,7 +5,7 @@ Security, and Trust in KDD (PinKDD 2007), LNCS 4890 (2008).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,9 @@ from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.queries import link_claims
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
@@ -51,7 +53,7 @@ class Removal:
     notes: tuple[str, ...]
 
 
-class Poblete(Method):
+class Poblete(LinkedMethod):
     """Release queries that lead to many documents of many sites, no two to the same one (Poblete et al. 2008).
 
     An edge joins two queries for which users clicked the same address. Queries go that have fewer than k clicked
@@ -65,9 +67,6 @@ class Poblete(Method):
 
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
-    )
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Remove queries until no two of them share a clicked address."""
@@ -81,10 +80,15 @@ class Poblete(Method):
             None,
             method=self.name,
             parameters=self.parameters(),
-            claims=(PartOfLog(), ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()),
+            claims=(
+                PartOfLog(),
+                ClickedSites(documents=self.k, sites=self.sites),
+                DisjointClicks(),
+                *link_claims(self.linking),
+            ),
             limits=self.limits,
             seed=seed,
-            users=self.users,
+            linking=self.linking,
             notes=found.notes,
         )
         here.engine.drop("stay")

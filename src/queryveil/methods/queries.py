@@ -1,24 +1,24 @@
 """What methods that keep or drop whole queries share: the release itself, and which clicks go with it."""
 
 from collections.abc import Sequence
-from typing import Literal
 
-from queryveil.claims import Claim, PartOfLog, RowUsers
+from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 from queryveil.methods.base import Method
+from queryveil.methods.linked import LinkedMethod
 from queryveil.release import Release
+from queryveil.sessions import Linking
 
 
 def release_queries(
-    method: Method,
+    method: LinkedMethod,
     log: QueryLog,
     kept: str,
     claim: Claim,
     *,
     k: int,
     seed: int,
-    users: Literal["fresh", "drop"],
     notes: Sequence[str] = (),
 ) -> Release:
     """Release all events of the queries that an SQL text gives, with the clicks that at least k users made."""
@@ -30,10 +30,10 @@ def release_queries(
         clicks_of(k) if log.has_clicks else None,
         method=method.name,
         parameters=method.parameters(),
-        claims=(PartOfLog(), claim, *click_claims(k, log)),
+        claims=(PartOfLog(), claim, *click_claims(k, log), *link_claims(method.linking)),
         limits=method.limits,
         seed=seed,
-        users=users,
+        linking=method.linking,
         notes=notes,
     )
     log.engine.drop("released_queries")
@@ -45,6 +45,24 @@ def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
     if not log.has_clicks:
         return []
     return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
+
+
+def link_claims(linking: Linking, *, whole: bool = True, items: bool = False) -> list[LinkedEvents]:
+    """What pseudonyms promise, if there are any.
+
+    Args:
+        linking: What ties released events together.
+        whole: Whether all events of a released query are released.
+        items: Whether an item stands in the place of each event.
+    """
+    if linking.by == "none":
+        return []
+    return [LinkedEvents(sessions=claimed_sessions(linking), whole=whole, items=items)]
+
+
+def claimed_sessions(linking: Linking) -> Sessions | None:
+    """What a session is, for claims; None if events are not linked by sessions."""
+    return Sessions(gap=linking.gap, events=linking.events) if linking.by == "session" else None
 
 
 def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:

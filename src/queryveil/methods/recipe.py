@@ -8,13 +8,15 @@ k = 5
 """
 
 import tomllib
+import warnings
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from queryveil.errors import QueryveilError
+from queryveil.earlier import translated, unsaid
+from queryveil.errors import QueryveilError, QueryveilWarning
 
 
 class Recipe(BaseModel):
@@ -50,7 +52,7 @@ def load_recipe(name: str) -> Recipe:
                 f"{', '.join(known)}."
             ) from None
     try:
-        return Recipe.model_validate(tomllib.loads(text))
+        recipe = Recipe.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise QueryveilError(f"The recipe {name} is not TOML: {error}.") from None
     except ValidationError as error:
@@ -60,3 +62,12 @@ def load_recipe(name: str) -> Recipe:
             f"The recipe {name} has a fault at '{where}' ({problem['msg'].lower()}); it holds a method, a seed if "
             "you like, and a table [parameters]."
         ) from None
+    parameters, changes = translated(recipe.method, recipe.parameters)
+    changes += unsaid(recipe.method, parameters)
+    if changes:
+        warnings.warn(
+            f"The recipe {name} may be of version 0.1, where some things meant something else: {'; '.join(changes)}.",
+            QueryveilWarning,
+            stacklevel=2,
+        )
+    return recipe.model_copy(update={"parameters": parameters})

@@ -32,8 +32,9 @@ from queryveil.claims import (
 from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
-from queryveil.methods.queries import check_k, click_claims, clicks_of
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.queries import check_k, click_claims, clicks_of, link_claims
 from queryveil.release import Release
 from queryveil.text import normal_form, words
 
@@ -74,7 +75,7 @@ def _forbidden(name: str, look: Callable[[pa.Array], pa.Array]) -> _TextRule:
     )
 
 
-class Rules(Method):
+class Rules(LinkedMethod):
     """Release what passes every rule that is set; without a rule nothing is released."""
 
     name: ClassVar[str] = "rules"
@@ -102,9 +103,6 @@ class Rules(Method):
     metadata: tuple[str, ...] = Field(
         ("country", "device", "language"),
         description="the metadata columns of min_metadata_users, most important first: the last is merged first",
-    )
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
     )
 
     @model_validator(mode="after")
@@ -143,7 +141,7 @@ class Rules(Method):
             claims=self._claims(log, row_metadata, metadata),
             limits=self.limits,
             seed=seed,
-            users=self.users,
+            linking=self.linking,
             carried=carried,
             notes=self._unseen(metadata),
         )
@@ -392,7 +390,7 @@ class Rules(Method):
             claims.append(TimesRounded(unit=self.time))
         if metadata and self.min_metadata_users is not None:
             claims.append(CombinationUsers(users=self.min_metadata_users, columns=tuple(metadata)))
-        return claims
+        return claims + link_claims(self.linking, whole=self.min_row_users is None)
 
 
 def merge_until(

@@ -4,11 +4,10 @@ Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy: Releasing infrequent q
 Processing and Management 51 (2015), section 4.4, after Yeye He and Jeffrey F. Naughton (VLDB 2009).
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
 
 from queryveil.claims import ConceptUsers
 from queryveil.kernels.wngen import cluster_queries
@@ -16,11 +15,13 @@ from queryveil.knowledge import Knowledge, Links
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.generalization import Generalization, Ints, release_items
+from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.microaggregation import plural
+from queryveil.methods.queries import link_claims
 from queryveil.release import Release
 
 
-class Wngen(Generalization):
+class Wngen(Generalization, LinkedMethod):
     """Publish in the place of each query a concept that queries of at least k users have in common.
 
     The queries of a concept are handed down to the concepts below it that one of their nouns belongs to, as long as
@@ -29,10 +30,6 @@ class Wngen(Generalization):
 
     name: ClassVar[str] = "wngen"
     limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
-
-    users: Literal["fresh", "drop"] = Field(
-        "fresh", description="keep users apart under fresh random ids, or drop them"
-    )
 
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Find a concept for every query, and release it for every event."""
@@ -65,8 +62,8 @@ class Wngen(Generalization):
             f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries, of which {rooted:,} are at the"
             " root, which says nothing."
         ]
-        claims = (ConceptUsers(**self.claimed(base)),)
-        return release_items(self, here, base, seed=seed, claims=claims, notes=notes, users=self.users)
+        claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
+        return release_items(self, here, base, seed=seed, claims=claims, notes=notes, linking=self.linking)
 
     def concepts(self, log: LocalLog, links: Links) -> Ints:
         """The concept of every query."""

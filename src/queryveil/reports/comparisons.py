@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 from queryveil import __version__
 from queryveil.attacks.run import QUESTIONS
 from queryveil.bands import Band
+from queryveil.comparison import recommend
+from queryveil.policy import Criterion, Policy
 from queryveil.reports import words
-from queryveil.reports.charts import INK, MUTED, finished, number
+from queryveil.reports.charts import INK, finished, number
+from queryveil.reports.frontiers import frontier_figure
 from queryveil.reports.page import Drawing, Figure, render
 
 if TYPE_CHECKING:
-    from queryveil.comparison import Cell, Comparison, Frontier, Row
+    from queryveil.comparison import Cell, Comparison, Row
 
-_COLOURS = tuple(f"c{i}" for i in range(1, 8))
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _LINE = 22
 """Pixels: the height of a line of a heat map."""
 _TESTS = 2_000
 """On how many events a task is tried unless asked otherwise."""
-_KEPT = ("distinct queries", "tail", "interests", "terms")
+_KEPT = ("distinct queries", "tail", "profiles", "terms")
 
 
 def comparison_page(comparison: "Comparison") -> str:
@@ -32,8 +33,8 @@ def comparison_page(comparison: "Comparison") -> str:
         comparison: What `queryveil.compare` found.
     """
     done = [cell for cell in comparison.cells if cell.status == "done"]
-    figures = [_frontiers(comparison)] if any(frontier.points for frontier in comparison.frontiers) else []
-    figures += [figure for figure in (_bands(comparison), _attacks(comparison)) if figure is not None]
+    drawn = frontier_figure(comparison), _bands(comparison), _attacks(comparison)
+    figures = [figure for figure in drawn if figure is not None]
     return render(
         "comparison.html",
         figures,
@@ -43,7 +44,10 @@ def comparison_page(comparison: "Comparison") -> str:
         other=_unreleased(comparison),
         refuted=[cell for cell in done if not cell.holds],
         tiles=_tiles(comparison, len(done)),
-        recommendations=comparison.recommendations,
+        recommendations=recommend(comparison),
+        meeting=comparison.meeting,
+        unranked=comparison.unranked,
+        limits=_limits(comparison),
         rows=_table(comparison, done),
         glossary=sorted((words.GLOSSARY | words.COMPARED).items(), key=lambda item: item[0].lower()),
         command=command(comparison),
@@ -85,15 +89,17 @@ def _table(comparison: "Comparison", done: "Sequence[Cell]") -> list[tuple[str, 
         if row.succeeds is not None:
             tried.setdefault(row.cell, []).append(row.succeeds)
     found = []
+    frontiers = comparison.frontiers
     for cell in done:
         kept = comparison.kept(cell.name)
         won = tried.get(cell.name, [])
-        on = sum(cell.name in frontier.cells for frontier in comparison.frontiers)
+        on = sum(cell.name in frontier.cells for frontier in frontiers)
         found.append(
             (
                 cell.name,
                 "hold" if cell.holds else "REFUTED",
-                _risk(comparison, cell.name),
+                _meets(comparison, cell.name),
+                number(comparison.risk(cell.name), True),
                 *(number(kept.get(name), True) for name in _KEPT),
                 f"{sum(won)} of {len(won)}",
                 str(on) if on else "–",
@@ -102,130 +108,33 @@ def _table(comparison: "Comparison", done: "Sequence[Cell]") -> list[tuple[str, 
     return found
 
 
-def _without_records(comparison: "Comparison", cell: str) -> bool:
-    """Whether users are not told apart in a release, so that there is no record to bring back."""
-    found = (("linkability", "record linkage"), ("singling out", "classic risks"))
-    return not comparison.risk(cell) and all(comparison.value(cell, *attack) is None for attack in found)
+def _meets(comparison: "Comparison", cell: str) -> str:
+    """Whether a release meets the policy, and if not, by how many criteria."""
+    judged = comparison.judgement(cell)
+    if judged is None or judged.meets:
+        return "–" if judged is None else "meets"
+    missed, left = len(judged.missed), len(judged.open)
+    return f"misses {missed}" if missed else f"open: {left}"
 
 
-def _risk(comparison: "Comparison", cell: str) -> str:
-    return "no records" if _without_records(comparison, cell) else number(comparison.risk(cell), True)
-
-
-def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
-    """A colour and a shape for each method; the two go round at different speeds, so that no pair comes twice soon."""
-    methods = list(dict.fromkeys(cell.method for cell in comparison.cells))
-    return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(methods)}
-
-
-def _frontiers(comparison: "Comparison") -> Figure:
-    """Risk against what is kept: each release a point, those that no other beats on a line."""
-    looks = _looks(comparison)
-    shown = {cell.method for cell in comparison.cells if cell.status == "done"}
-    drawings = []
-    for frontier in comparison.frontiers:
-        if frontier.points:
-            chart = _scattered(comparison, frontier, looks)
-            listed = tuple(_point(comparison, frontier, name) for name in frontier.cells)
-            drawings.append(Drawing(f"Risk against {frontier.utility}", chart, _ends(listed), listed))
-    keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
-    return Figure(
-        "frontier",
-        "Lower right is best: more is kept, and fewer people are found. On the frontier are those that no other beats.",
-        tuple(drawings),
-        (*keys, ("hollow circle", "hollow: users are not told apart"), ("dash", "frontier")),
-        ("utility", "release", "kept", "risk", "on the frontier"),
-        tuple(
-            (
-                frontier.utility,
-                name,
-                number(kept, True),
-                _risk(comparison, name),
-                "yes" if name in frontier.cells else "no",
-            )
-            for frontier in comparison.frontiers
-            for name, (kept, _) in sorted(frontier.points.items(), key=lambda point: (point[1][1], -point[1][0]))
-        ),
-        texts=2,
-    )
-
-
-def _ends(listed: Sequence[str]) -> str:
-    """Where a frontier begins and ends; it is empty if no release keeps anything."""
-    if not listed:
-        return "No release keeps anything of it, so that there is no frontier."
-    if len(listed) == 1:
-        return f"No other release comes up to {listed[0]}:"
-    return f"The frontier goes from {listed[0]} to {listed[-1]}:"
-
-
-def _point(comparison: "Comparison", frontier: "Frontier", cell: str) -> str:
-    risk = "no records" if _without_records(comparison, cell) else f"risk {_risk(comparison, cell)}"
-    return f"{cell} ({number(frontier.points[cell][0], True)} kept, {risk})"
-
-
-def _scattered(comparison: "Comparison", frontier: "Frontier", looks: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
-    import altair as alt
-
-    of = {cell.name: cell for cell in comparison.cells}
-    named = frontier.cells
-    values: list[dict[str, Any]] = []
-    for name, (kept, risk) in frontier.points.items():
-        colour = f"var(--{looks[of[name].method][0]})"
-        values.append(
-            {
-                "name": name,
-                "method": of[name].method,
-                "kept": kept,
-                "risk": risk,
-                "told": number(kept, True),
-                "found": _risk(comparison, name),
-                "frontier": "yes" if name in frontier.cells else "no",
-                "label": named.index(name) + 1 if name in named else 0,
-                "stroke": colour,
-                "fill": "var(--page)" if _without_records(comparison, name) else colour,
-            }
+def _limits(comparison: "Comparison") -> list[tuple[str, ...]]:
+    """The policy, line by line, with how many releases meet it, miss it, or leave it open."""
+    judged = [found for cell in comparison.cells if (found := comparison.judgement(cell.name)) is not None]
+    rows: dict[str, list[Criterion]] = {}
+    for one in (line for found in judged for line in found.criteria):
+        rows.setdefault(one.id, []).append(one)
+    return [
+        (
+            lines[0].label if len({one.label for one in lines}) == 1 else _CHANGING.get(name, name),
+            lines[0].limit_text if len({one.limit for one in lines}) == 1 else "at least k",
+            *(str(sum(one.met is state for one in lines)) for state in (True, False, None)),
         )
-    values.sort(key=lambda value: value["frontier"])  # those on the frontier are drawn last, on top
-    names = [name for name in looks if any(value["method"] == name for value in values)]
-    high = max(0.05, *(value["risk"] for value in values)) * 1.06
-    wide = max(0.05, *(value["kept"] for value in values)) * 1.06
-    x = alt.X(
-        "kept:Q",
-        title=f"{frontier.utility} →",
-        scale=alt.Scale(domain=[-0.02 * wide, wide], nice=False),
-        axis=alt.Axis(format="~%", tickCount=5),
-    )
-    y = alt.Y(
-        "risk:Q",
-        title="risk →",
-        scale=alt.Scale(domain=[-0.11 * high, high], nice=False),
-        axis=alt.Axis(format="~%", tickCount=5),
-    )
-    line = [{"kept": kept, "risk": risk} for kept, risk in (frontier.points[name] for name in named)]
-    base = alt.Chart({"values": values})
-    points = base.mark_point(size=85, opacity=1, strokeWidth=1.8).encode(
-        x=x,
-        y=y,
-        shape=alt.Shape(
-            "method:N", scale=alt.Scale(domain=names, range=[looks[name][1] for name in names]), legend=None
-        ),
-        fill=alt.Fill("fill:N", scale=None),
-        stroke=alt.Stroke("stroke:N", scale=None),
-        tooltip=[
-            alt.Tooltip("name:N", title="release"),
-            alt.Tooltip("told:N", title=frontier.utility),
-            alt.Tooltip("found:N", title="risk"),
-            alt.Tooltip("frontier:N", title="on the frontier"),
-        ],
-    )
-    lines = alt.Chart({"values": line}).mark_line(color=MUTED, strokeDash=[5, 4], strokeWidth=1.5, opacity=0.9)
-    # Names would cover each other, so that points are numbered and named below.
-    numbers = base.transform_filter("datum.label > 0").mark_text(dx=7, dy=11, fontSize=11, color=INK)
-    chart = alt.layer(
-        lines.encode(x=x, y=y, order="risk:Q"), points, numbers.encode(x=x, y=y, text="label:N")
-    ).properties(width="container", height=340)
-    return finished(chart, "")
+        for name, lines in rows.items()
+    ]
+
+
+_CHANGING = {"exposed_queries": "queries of fewer than k people that no promise covers"}
+"""The labels of criteria that go with the k of a release."""
 
 
 def _bands(comparison: "Comparison") -> Figure | None:
@@ -243,8 +152,8 @@ def _bands(comparison: "Comparison") -> Figure | None:
         if len(known) < len(bands) or not any(known):
             without += 1
             continue
-        # A release without users has the same queries as the one with them, and but for that they are set alike.
-        setting = {name: value for name, value in cell.parameters.items() if name != "users"}
+        # However its events are linked a release has the same queries, and but for that they are set alike.
+        setting = {name: value for name, value in cell.parameters.items() if name != "link"}
         release = (cell.method, json.dumps(setting, sort_keys=True, default=str), *known)
         if release not in same:
             same.add(release)
@@ -430,6 +339,7 @@ def command(comparison: "Comparison") -> str:
         *(["--directory DIRECTORY"] if sites not in ("wordnet", *places.values()) else []),
         *([f"--tests {comparison.tests}"] if comparison.tests != _TESTS else []),
         f"--seed {comparison.seed}",
+        *(["--policy POLICY"] if comparison.policy != Policy() else []),
         "-o comparison",
     ]
     return re.sub(r"\s+", " ", " ".join(parts))

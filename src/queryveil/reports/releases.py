@@ -20,6 +20,7 @@ from queryveil.log import LocalLog, QueryLog, local
 from queryveil.manifest import Manifest
 from queryveil.measures import retention
 from queryveil.methods import METHODS, parameters_of
+from queryveil.policy import Judgement, Policy, gather, judge, load_policy
 from queryveil.release import Release
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
@@ -37,6 +38,7 @@ class Report:
     verification: Verification
     evaluation: Evaluation
     findings: Findings
+    judgement: Judgement
 
 
 def report(
@@ -47,6 +49,7 @@ def report(
     knowledge: str | None = None,
     seed: int = 0,
     read: Callable[[pa.Table], LocalLog] | None = None,
+    policy: Policy | None = None,
     overwrite: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> Report:
@@ -63,6 +66,7 @@ def report(
             are looked up there as well. By default they are in WordNet.
         seed: Decides what is drawn in measures and attacks.
         read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
+        policy: What the release must meet; by default the policy that comes with queryveil.
         overwrite: Whether a file at this place may be replaced.
         tell: Called with what is being done.
 
@@ -82,7 +86,8 @@ def report(
     checked = verify(made, here)
     measured = evaluate(made, here, knowledge=knowledge or "wordnet", seed=seed, tell=told)
     findings = attack(made, here, seed=seed, read=read, knowledge=knowledge, progress=told)
-    found = Report(checked, measured, findings)
+    rules = policy or load_policy()
+    found = Report(checked, measured, findings, judge(rules, gather(made, here, findings, checked)))
     told("writing")
     bands = retention(made, here).bands
     page = release_page(
@@ -93,6 +98,7 @@ def report(
         seed=seed,
         knowledge=knowledge is not None,
         known_users=made.fresh_users is not None,
+        own_policy=rules != Policy(),
     )
     write_whole(place, page.encode())
     return found
@@ -118,6 +124,7 @@ def release_page(
     seed: int,
     knowledge: bool = False,
     known_users: bool = True,
+    own_policy: bool = False,
 ) -> str:
     """The report of a release as HTML.
 
@@ -129,6 +136,7 @@ def release_page(
         seed: What draws of measures and attacks followed from.
         knowledge: Whether a directory was named, in which interests of users were looked up.
         known_users: Whether it was known who is who in the release.
+        own_policy: Whether it was judged by another policy than the one that comes with queryveil.
     """
     with_queries = any(band.kept_queries for band in bands)
     figures = [*([charts.kept(bands)] if with_queries else []), charts.utility(found.evaluation.measured)]
@@ -140,6 +148,19 @@ def release_page(
         title=f"Release by {words.named(manifest)}",
         method=words.named(manifest),
         lead=words.lead(manifest),
+        judged=found.judgement,
+        judged_as={True: "meets", False: "misses", None: "open"}[found.judgement.meets],
+        policy_rows=[
+            (
+                one.label,
+                one.limit_text,
+                one.found_text,
+                {True: "yes", False: "no", None: "cannot be said"}[one.met],
+                one.why,
+            )
+            for one in found.judgement.criteria
+        ],
+        untried=list(dict.fromkeys(one.attack for one in found.findings.skipped)),
         tiles=_tiles(found, manifest, with_queries),
         verdicts=found.verification.verdicts,
         holds=found.verification.holds,
@@ -154,7 +175,7 @@ def release_page(
         examples=shown,
         common=COMMON,
         glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
-        commands=commands(manifest, seed, knowledge=knowledge, known_users=known_users),
+        commands=commands(manifest, seed, knowledge=knowledge, known_users=known_users, own_policy=own_policy),
         version=__version__,
         seed=seed,
     )
@@ -193,9 +214,12 @@ def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[
     return tiles
 
 
-def commands(manifest: Manifest, seed: int, *, knowledge: bool, known_users: bool) -> list[str]:
+def commands(
+    manifest: Manifest, seed: int, *, knowledge: bool, known_users: bool, own_policy: bool = False
+) -> list[str]:
     """The commands that make and check the same again, with names in the place of files."""
-    known = " --user-map map.csv" if known_users and "user" in manifest.columns else ""
+    linked = {"user", "session"} & set(manifest.columns)
+    known = " --user-map map.csv" if known_users and linked else ""
     place = " --knowledge KNOWLEDGE" if knowledge else ""
     again = f"release --original LOG{known}{place} --seed {seed}"
     made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest), f"--seed {manifest.seed}"]
@@ -212,7 +236,7 @@ def commands(manifest: Manifest, seed: int, *, knowledge: bool, known_users: boo
         f"queryveil verify release --original LOG{place}",
         f"queryveil evaluate {again}",
         f"queryveil attack {again}",
-        f"queryveil report {again} -o report.html",
+        f"queryveil report {again}{' --policy POLICY' if own_policy else ''} -o report.html",
     ]
 
 

@@ -84,6 +84,7 @@ GLOSSARY = {
     "hit@10": "How often the right answer is among the first ten.",
     "record": "All that is published under one number in the place of a user.",
     "release": "What is published: a table, its manifest and a short report.",
+    "policy": "The lines that a release must keep to before it is published, each with a number.",
     "singling out": "Picking one person out of all.",
     "user": "An account of the log. One person may have several, and several people may share one.",
     "verifier": "A program that checks each promise against release and log, apart from the one that made them.",
@@ -91,10 +92,9 @@ GLOSSARY = {
 """Terms in plain words."""
 
 COMPARED = {
-    "cell": "One method with one setting, tried on the log.",
     "frontier": (
-        "The settings that no other beats: whatever is more useful also leaks more, and whatever leaks less is less"
-        " useful."
+        "The releases of linked events that no other exceeds: each that keeps more also gives more away, and each that"
+        " gives less away keeps less."
     ),
 }
 """Terms of comparisons."""
@@ -114,7 +114,9 @@ def lead(manifest: Manifest) -> list[str]:
     """What the release is, in plain sentences."""
     sentences = [PLAIN[manifest.method].format(k=manifest.parameters.get("k"))] if manifest.method in PLAIN else []
     shared = any(isinstance(claim, RecordUsers) for claim in manifest.claims)
-    if "user" not in manifest.columns:
+    if "session" in manifest.columns:
+        sentences.append("Sessions appear under random numbers; all that stands under one number is one person's.")
+    elif "user" not in manifest.columns:
         sentences.append("It does not tell which searches were one person's.")
     elif not shared and manifest.method not in ("clump", "partition"):
         sentences.append("Users appear under random numbers; all that stands under one number is one person's.")

@@ -1,0 +1,25 @@
+"""What methods that release events share: the choice of what ties them together."""
+
+from pydantic import Field
+
+from queryveil.methods.base import Method
+from queryveil.sessions import Link, Linking
+
+
+class LinkedMethod(Method):
+    """A method that releases events of the log, each by itself or linked by pseudonyms."""
+
+    link: Link = Field(
+        "none",
+        description="what ties released events together: nothing; a pseudonym for each session of a user; or one for"
+        " each user, by which most users are found again",
+    )
+    session_gap: int = Field(
+        30, ge=1, le=1_000_000, description="minutes without an event after which a new session begins"
+    )
+    session_events: int = Field(10, ge=1, description="most events of a session; a longer one is cut")
+
+    @property
+    def linking(self) -> Linking:
+        """What ties released events together."""
+        return Linking(self.link, self.session_gap, self.session_events)
