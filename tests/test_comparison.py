@@ -272,7 +272,7 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
     assert chosen.cell is None
     assert chosen.reason == (
         "None of these releases meets the policy. The nearest is cell 2: unknown query texts attributed to the right"
-        " person 20.0 % (at most 9.0 % allowed)."
+        " person: 20.0 %; at most 9.0 % allowed."
     )
     assert not replace(found, cells=(worse,)).meeting
 

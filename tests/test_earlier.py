@@ -90,6 +90,21 @@ def test_a_release_of_0_1_with_mixed_up_users_is_refuted(tmp_path):
     assert not qv.verify(tmp_path / "r", log).holds
 
 
+@pytest.mark.parametrize("how", ["remove", "mask"])
+def test_a_scrubbed_release_of_0_1_is_checked_if_that_is_possible(tmp_path, how):
+    more = pa.table({"user": ["a", "b"], "query": ["x@y.org"] * 2, "time": pa.nulls(2, pa.string())})
+    log = qv.read_log(pa.concat_tables([LOG, more]))
+    qv.Equality(k=3).anonymize(qv.scrub(log, how), seed=1).save(tmp_path / "r")
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
+    del manifest["scrub"]["left_out"], manifest["scrub"]["log"]
+    as_before(tmp_path / "r", users="drop", scrub=manifest["scrub"])
+    if how == "mask":
+        with pytest.raises(qv.QueryveilError, match=r"use queryveil 0\.1"):
+            qv.verify(tmp_path / "r", log)
+    else:
+        assert qv.verify(tmp_path / "r", log).holds
+
+
 @pytest.mark.parametrize("damage", [{"claims": "all"}, {"claims": ["x"]}, {"parameters": [1]}, {"parameters": None}])
 def test_a_damaged_manifest_of_0_1_is_one_sentence(tmp_path, damage):
     log = qv.read_log(LOG)

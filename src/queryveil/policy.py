@@ -273,7 +273,7 @@ class Criterion:
     @property
     def sentence(self) -> str:
         """What was found and what is allowed, without a full stop."""
-        return f"{self.label} {self.found_text} ({self.limit_text} allowed)"
+        return f"{self.label}: {self.found_text}; {self.limit_text} {'required' if self.least else 'allowed'}"
 
     @property
     def limit_text(self) -> str:
@@ -447,20 +447,25 @@ def _estimated(known: Evidence, attack: str, id: str, label: str, limit: float) 
     """A criterion about a share that an attack estimates in one setting or several, the worst of which counts."""
     tried = [one for one in known.numbers if one.attack == attack]
     found = [one for one in tried if one.value is not None]
+    missing = next((one.why for one in tried if one.value is None), "")
     if not found:
-        why = _missing(tried[0].why if tried else "")
-        return Criterion(id, label, limit, False, None, None, "share", None, why)
+        return Criterion(id, label, limit, False, None, None, "share", None, _missing(missing))
     worst = max(found, key=lambda one: (_beyond(one, limit), one.value or 0.0))
     met = (True, None, False)[_beyond(worst, limit)]
+    setting = f"Worst setting: {worst.setting}." if worst.setting else ""
     why = {
         True: "",
         None: "The estimate is within the limit but its interval is not: a log of more people would tell.",
         False: _WHY[attack],
     }[met]
-    setting = f"Worst setting: {worst.setting}." if worst.setting else ""
+    if met is not False and not any(one.setting.endswith(_NEEDED[attack]) for one in found):
+        met, why = None, _missing(missing)  # a weaker attacker alone shows nothing
     told = " ".join(part for part in (why, setting) if part)
     return Criterion(id, label, limit, False, worst.value, worst.high, "share", met, told)
 
+
+_NEEDED = {LINKAGE: "random half", ATTRIBUTION: "half of all members", TOKENS: ""}
+"""The setting without which an attack says too little."""
 
 _WHY = {
     LINKAGE: "Too much is attributed to the right person: link fewer events, or ask for a larger k.",

@@ -138,6 +138,15 @@ def test_an_item_above_what_is_known_is_nothing_new():
         history_linkage(qv.Clump(k=5).anonymize(log), log)
 
 
+def test_what_generalizes_the_other_half_is_to_be_learned():
+    """Everybody has an animal and a fruit, and the attacker knows one of the two."""
+    animals = ["dog", "cat", "horse", "cow", "lion"]
+    fruits = ["apple", "pear", "plum", "cherry", "grape"]
+    log = read([(u, word) for u in range(25) for word in (animals[u % 5], fruits[u // 5])])
+    # One bag is of 'physical entity', which is nothing new to one who knows the animal.
+    assert 15 < history_linkage(qv.Clump(k=5).anonymize(log), log).details["texts"] < 25
+
+
 def test_the_older_half_is_the_older_one():
     new = [(u, f"new{u} {i}") for i in range(4) for u in range(30)]
     changed = timed([(u, f"old{u} {i}") for i in range(4) for u in range(30)] + new)
