@@ -298,27 +298,11 @@ def measure_linkage(
     Returns:
         What was measured; None if fewer than two people are released, or none of their released texts is unknown.
     """
-    given = f"({rows})" if rows.lstrip()[:6].upper() == "SELECT" else f'"{rows}"'
     key = log.secret(seed, _PURPOSE)
     users = _sample(log, truth, key)
     if len(users) < 2:
         return None
-    with _tables(log, {"background users": pa.table({"user_id": pa.array(users, log.id_type)})}):
-        events = log.engine.table(
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM"
-            f" {'events' if issued is None else f'({issued})'} AS e"
-            ' JOIN "background users" b ON b.user_id = e.user_id ORDER BY event_id'
-        )
-        pairs = log.engine.table(
-            f'SELECT t."user" AS record, t.user_id AS user_id FROM "{truth}" t'
-            ' JOIN "background users" b ON b.user_id = t.user_id ORDER BY record, user_id'
-        )
-        released = log.engine.table(
-            f'SELECT record, query_id, count(*) AS n FROM (SELECT r."user" AS record, r.query_id AS query_id,'
-            f' r.event AS event FROM {given} AS r JOIN (SELECT t."user" AS record FROM "{truth}" t'
-            ' JOIN "background users" b ON b.user_id = t.user_id GROUP BY t."user") AS ids ON ids.record = r."user"'
-            ' GROUP BY r."user", r.query_id, r.event) AS kept GROUP BY record, query_id'
-        )
+    events, pairs, released = _of_sample(log, users, rows, truth, issued)
     user = np.searchsorted(users, events["user_id"].to_numpy())
     order = np.argsort(user, kind="stable")
     draw = keyed(key, events["event_id"].to_numpy().astype(np.uint64))
@@ -367,6 +351,30 @@ def histories(user: Longs, query: Longs, chosen: NDArray[np.bool_], users: int) 
     """
     one = np.ones(len(user), np.int64)
     return Bags.of(user[chosen], query[chosen], one[chosen], users), Bags.of(user, query, one, users)
+
+
+def _of_sample(
+    log: QueryLog, users: NDArray[np.integer], rows: str, truth: str, issued: str | None
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The events of some people, their released ids, and what is released under these, with how many events."""
+    given = f"({rows})" if rows.lstrip()[:6].upper() == "SELECT" else f'"{rows}"'
+    with _tables(log, {"background users": pa.table({"user_id": pa.array(users, log.id_type)})}):
+        events = log.engine.table(
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM"
+            f" {'events' if issued is None else f'({issued})'} AS e"
+            ' JOIN "background users" b ON b.user_id = e.user_id ORDER BY event_id'
+        )
+        pairs = log.engine.table(
+            f'SELECT t."user" AS record, t.user_id AS user_id FROM "{truth}" t'
+            ' JOIN "background users" b ON b.user_id = t.user_id ORDER BY record, user_id'
+        )
+        released = log.engine.table(
+            'SELECT record, query_id, count(*) AS n FROM (SELECT r."user" AS record, r.query_id AS query_id,'
+            f' r.event AS event FROM {given} AS r JOIN (SELECT t."user" AS record FROM "{truth}" t'
+            ' JOIN "background users" b ON b.user_id = t.user_id GROUP BY t."user") AS ids ON ids.record = r."user"'
+            ' GROUP BY r."user", r.query_id, r.event) AS kept GROUP BY record, query_id'
+        )
+    return events, pairs, released
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from queryveil.errors import QueryveilError
 from queryveil.files import Folder
 from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
-from queryveil.log import QueryLog
+from queryveil.log import QueryLog, Scrub
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
@@ -110,16 +110,26 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
     stated = release.manifest.scrub
     if stated is None:
         return None, Verdict(claim, False, "the release is of the whole log, and the log given is a scrubbed one")
-    private = is_private(release.manifest)
+    private, earlier = is_private(release.manifest), release.manifest.format_version == 1
+    if earlier and stated.how == "mask":
+        raise QueryveilError(
+            "Version 0.1 released queries of which only masks were left, and this version leaves them out, so it cannot"
+            " check this release; use queryveil 0.1."
+        )
+
+    def as_stated(found: Scrub) -> Scrub:
+        found = found.untold if private else found
+        return found.model_copy(update={"left_out": stated.left_out, "log": stated.log}) if earlier else found
+
     if log.facts.scrub is not None:
-        same = (log.facts.scrub.untold if private else log.facts.scrub) == stated
+        same = as_stated(log.facts.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
         scrubbed = repeat_scrub(log, stated)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
     found = scrubbed.facts.scrub
-    if found is not None and (found.untold if private else found) == stated:
+    if found is not None and as_stated(found) == stated:
         return scrubbed, Verdict(claim, True)
     scrubbed.close()
     return None, Verdict(claim, False, "scrubbing the log finds other numbers of hits")

@@ -31,6 +31,8 @@ from queryveil.background import (
     linked_groups,
     unknown_texts,
 )
+from queryveil.claims import BagUsers, ConceptUsers
+from queryveil.claims.generalized import tree_digest
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, link_texts, open_knowledge, recall_knowledge
@@ -156,14 +158,8 @@ def older_history(
 
 def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None) -> _Released:
     """What there is to link."""
-    base = None
-    if not seen.texts:
-        name = str(release.manifest.parameters.get("knowledge"))
-        try:
-            base = recall_knowledge(name) if knowledge is None else open_knowledge(knowledge)
-        except QueryveilError as error:
-            raise InapplicableError(str(error)) from None
-    elif not len(seen.queries):
+    base = None if seen.texts else _taxonomy(release, knowledge)
+    if seen.texts and not len(seen.queries):
         raise InapplicableError(NO_QUERY)
     group = np.arange(log.n_users, dtype=np.int64)
     if not seen.records:
@@ -176,6 +172,19 @@ def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None
         there = seen.owner >= 0
         group[there] = log.n_users + seen.kind[seen.owner[there]]
     return _Released(Bags(seen.start, seen.item, seen.times), seen.truth, group, False, base)
+
+
+def _taxonomy(release: Release, knowledge: str | None) -> Knowledge:
+    """The taxonomy whose nodes are released."""
+    name = str(release.manifest.parameters.get("knowledge"))
+    try:
+        base = recall_knowledge(name) if knowledge is None or name == "wordnet" else open_knowledge(knowledge)
+    except QueryveilError as error:
+        raise InapplicableError(str(error)) from None
+    trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
+    if any(tree != tree_digest(base) for tree in trees):
+        raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --knowledge")
+    return base
 
 
 def _issuers(seen: View, item: NDArray[np.integer], base: Knowledge | None) -> Truth:

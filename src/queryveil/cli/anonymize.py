@@ -92,6 +92,11 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
+        if getattr(chosen, "link", "user") == "none":
+            raise QueryveilError(
+                "A release with --link none has no pseudonyms, so there is no user map; leave --user-map out, or choose"
+                " --link session or --link user."
+            )
         _check_map(secret, target)
     scrubbing = _scrubbing(given)
     policy = load_policy(given["policy"]) if given["policy"] is not None else None

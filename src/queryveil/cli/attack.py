@@ -116,19 +116,23 @@ def _tables(found: "Findings") -> list[Any]:
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
                 "yes" if finding.succeeds else "no",
-                "" if finding.loss is None else f"{max(finding.loss, 0):.2f}",
             )
             for finding in found.findings
             if finding.question == question
         ]
-        head = ("", "found (95 %)", "guessing", "control", "beats", "loss")
+        head = ("", "found (95 %)", "guessing", "control", "beats")
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
-    parts += [f"{_name(finding)}: {finding.beside}" for finding in found.findings if finding.beside]
+    parts += [f"{_name(finding)}: {beside}" for finding in found.findings if (beside := _beside(finding))]
     parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]
     parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
     return parts
+
+
+def _beside(finding: "Finding") -> str:
+    loss = "" if finding.loss is None else f"anonymity loss {max(finding.loss, 0):.2f}"
+    return "; ".join(part for part in (finding.beside, loss) if part)
 
 
 def _name(finding: "Finding") -> str:
