@@ -277,6 +277,16 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
     assert not replace(found, cells=(worse,)).meeting
 
 
+def test_of_equal_misses_the_smaller_one_is_the_nearest():
+    found = made_up([(0.2, 0, 0.01), (0.9, 0, 0.01)])
+    few, fewer = (
+        replace(cell, known=replace(cell.known, numbers=(*cell.known.numbers[:1], Number("planting", "", n), *rest)))
+        for cell, n in zip(found.cells, (3.0, 1.0), strict=True)
+        for rest in [cell.known.numbers[2:]]
+    )
+    assert "The nearest is cell 0: planted accounts" in recommend(replace(found, cells=(few, fewer)))[0].reason
+
+
 def test_what_was_not_measured_is_not_recommended():
     found = made_up([(0.9, 0.9, None)])
     assert found.risk("cell 0") is None

@@ -11,7 +11,7 @@ qv.verify("release/", log).holds
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from queryveil.attacks import attack

@@ -134,16 +134,15 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
 
 def linkage_sentence(found: Linkage) -> str:
     """What was measured of a release whose users or sessions are linked, and what to do about it."""
-    what = "users" if found.link == "user" else "sessions"
     instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
     linked, learned, low, high, baseline = (
         part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
     )
     return (
-        f"The {what} in this release are linked by pseudonyms. An attacker who has half of a person's history links"
-        f" {linked} of the {what} to the right person, and so learns {learned} of a person's released queries that they"
-        f" did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on {found.users:,} people). If"
-        f" that is too much, choose {instead} or link = none."
+        f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
+        f" links {linked} of the {found.link}s to the right person, and so learns {learned} of a person's released"
+        f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
+        f" {found.users:,} people). If that is too much, choose {instead} or link = none."
     )
 
 

@@ -268,7 +268,10 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),
         (["-k", "3"], "Name a method with --method"),
-        (["--method", "equality", "-k", "3", "--user-map", "/no/such/place"], "for the user map does not exist"),
+        (
+            ["--method", "equality", "-k", "3", "--link", "user", "--user-map", "/no/such/place"],
+            "for the user map does not exist",
+        ),
         (["--method", "equality", "--columns", "user=a,user=b"], "names something twice"),
         (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
         (["--recipe", "thirty-five", "--method", "equality"], "the recipe is for rules"),
@@ -280,7 +283,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
         (["--method", "affinity", "--concept-min-users", "1"], "must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
-        (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
+        (["--method", "equality", "-k", "3", "--link", "user", "--user-map", __file__], "exists already"),
     ],
 )
 def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, log, tmp_path, words, sentence):
@@ -342,9 +345,9 @@ def test_linked_events_are_warned_of_with_a_number(run, log, tmp_path):
     assert run(*words)[2] == ""
     code, _, err = run(*words, "--link", "user", "--overwrite")
     assert code == 0
-    assert err.count("Warning: The users in this release are linked by pseudonyms.") == 1
+    assert err.count("Warning: The events of each user are linked by a pseudonym.") == 1
     assert re.search(r"links [0-9.]+ % of the users to the right person", err)
-    assert "linked by pseudonyms" in (tmp_path / "r" / "report.md").read_text()
+    assert "linked by a pseudonym" in (tmp_path / "r" / "report.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_the_log_as_it_is_links_everybody_who_differs():
 
 
 def test_a_record_without_a_query_of_the_log_fits_all(tmp_path):
-    rows = [(u, f"u{u}@example.com", 0) for u in range(10)] + [(u, "alpha", 0) for u in range(10, 20)]
+    rows = [(u, f"u{u}@example.com beta", 0) for u in range(10)] + [(u, "alpha", 0) for u in range(10, 20)]
     log = read(rows)
     made = qv.Rules(max_characters=1000, link="user").anonymize(qv.scrub(log, "mask"))
     made.save(tmp_path / "r")

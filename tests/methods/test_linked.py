@@ -236,7 +236,7 @@ def test_the_user_map_of_sessions_brings_them_back(log, tmp_path):
 
     release = qv.Equality(k=2, link="session").anonymize(log, seed=1)
     release.save_user_map(tmp_path / "map.csv")
-    with pytest.warns(QueryveilWarning, match=r"sessions in this release are linked.*half of a person's history links"):
+    with pytest.warns(QueryveilWarning, match=r"events of each session are linked.*half of a person's history links"):
         release.save(tmp_path / "r")
     known = with_user_map(Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
     found = log.engine.table(f'SELECT user_id, "user" FROM "{known.fresh_users}" ORDER BY "user"').to_pylist()

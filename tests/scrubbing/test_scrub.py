@@ -232,7 +232,7 @@ def test_a_mask_that_somebody_typed_counts_as_kept():
     st.sampled_from(
         [
             qv.Equality(k=2),
-            qv.Affinity(k=2, min_users=2),
+            qv.Affinity(k=2, concept_min_users=2),
             qv.Rules(min_term_users=2),
             qv.Rules(max_terms=2),
             qv.Mdav(k=2, distance="strings"),
