@@ -142,7 +142,7 @@ def linkage_sentence(found: Linkage) -> str:
         f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
         f" links {linked} of the {found.link}s to the right person, and so learns {learned} of a person's released"
         f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
-        f" {found.users:,} people). If that is too much, choose {instead} or link = none."
+        f" {found.users:,} people among {found.candidates:,}). If that is too much, choose {instead} or link = none."
     )
 
 
