@@ -1,8 +1,8 @@
 """The graph of affine queries, exact and never stored: its vertices, who is next to whom, its generalized cores.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015, sections 3.2 to 3.4. Queries are compared by the concepts they hold; `kernels/heavy.py` tells
-how affine ones meet without a comparison of pairs.
+and Management 51, 2015, sections 3.2 to 3.4. Queries are compared by their vectors of concepts and words;
+`kernels/heavy.py` shows how affine ones meet without a comparison of pairs.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -54,11 +54,12 @@ LIMITS: dict[str, tuple[str, ...]] = {
     ),
     "affinity": (
         "k-theta-affinity is not differential privacy, and it is weaker than k-anonymity of queries: a released query "
-        "may have been issued by one user alone, protected by similar queries of others. Whoever saw it typed finds it "
-        "again.",
+        "may have been issued by one user alone, protected by similar queries of others. A person who saw it typed "
+        "finds it again.",
+        "Each word of such a query has many users, but a combination of common words can still name one person.",
         _LINKED,
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
-        "In a large release the users behind a query are counted anew for a sample alone, drawn by lot at each check.",
+        "In a large release the users behind a query are counted anew for a sample only, drawn at random each time.",
     ),
     "odp": RECORDS,
     "search": RECORDS,

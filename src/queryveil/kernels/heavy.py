@@ -304,6 +304,37 @@ def _held_by(posting_start: NDArray[np.int64], e: int) -> int:
     return int(posting_start[e + 1] - posting_start[e])
 
 
+@helper
+def _first_from(values: NDArray[np.int32] | NDArray[np.int64], low: int, high: int, least: float) -> int:
+    # The first place from low up to high whose value is at least this; they ascend.
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _common(
+    start: NDArray[np.int64], element: NDArray[np.int32], weight: NDArray[np.int64], one: int, other: int
+) -> np.int64:
+    # What two sets have in common weighs so much.
+    both = np.int64(0)
+    x, y = start[one], start[other]
+    while x < start[one + 1] and y < start[other + 1]:
+        if element[x] == element[y]:
+            both += weight[element[x]]
+            x += 1
+            y += 1
+        elif element[x] < element[y]:
+            x += 1
+        else:
+            y += 1
+    return both
+
+
 @kernel
 def pairs_of(
     some: NDArray[np.int64],
@@ -316,7 +347,9 @@ def pairs_of(
     """The sets affine to some sets, found by what they must share; a pair is a group of two.
 
     A set affine to A can lack elements of A of little weight together, so it holds at least one of any few elements
-    that weigh more. The rarest are taken, and the sets that hold one are compared with A.
+    that weigh more. The rarest are taken. A set shares with A what it holds of these, and of the rest at most all. So a
+    set that is met late must be light, and in the end few are left that may share enough; these are compared. Sets are
+    ordered by weight, so that those of about the same weight stand together.
 
     Args:
         some: The sets whose neighbours are wanted.
@@ -328,7 +361,9 @@ def pairs_of(
         theta2: The square of theta.
     """
     start, element, total, weight = sets.start, sets.element, sets.total, sets.weight
-    looked_for = np.full(len(total), -1, np.int32)
+    met_by = np.full(len(total), -1, np.int32)
+    shares = np.empty(len(total), np.int64)
+    met = np.empty(len(total), np.int32)
     rarest = np.empty(len(weight), np.int32)
     member = np.empty(1024, np.int32)
     shared = np.empty(512, np.int64)
@@ -343,36 +378,37 @@ def pairs_of(
                 spot -= 1
             rarest[spot] = element[at]
             n += 1
-        spare = (1.0 - theta2) * total[i] * _SLACK
-        lightest, heaviest = theta2 * total[i] / _SLACK, total[i] / theta2 * _SLACK
+        least = theta2 * total[i] / _SLACK
+        lightest = _first_from(total, 0, len(total), least)
+        heaviest = _first_from(total, lightest, len(total), total[i] / theta2 * _SLACK + 1)
+        rest = total[i]
+        candidates = 0
         for e in rarest[:n]:
-            for p in range(posting_start[e], posting_start[e + 1]):
+            most = float(rest) * float(rest) / (theta2 * total[i]) * _SLACK
+            too_heavy = _first_from(total, lightest, heaviest, most + 1)
+            begin, end = posting_start[e], posting_start[e + 1]
+            for p in range(_first_from(posting, begin, end, lightest), end):
                 other = posting[p]
-                if looked_for[other] == i or other == i or (among[other] and other < i):
-                    continue
-                looked_for[other] = i
-                if not lightest <= total[other] <= heaviest:
-                    continue
-                both = np.int64(0)
-                x, y = start[i], start[other]
-                while x < start[i + 1] and y < start[other + 1]:
-                    if element[x] == element[y]:
-                        both += weight[element[x]]
-                        x += 1
-                        y += 1
-                    elif element[x] < element[y]:
-                        x += 1
-                    else:
-                        y += 1
-                if not affine(both, total[i], total[other], theta2):
-                    continue
-                if pairs == len(shared):
-                    member, shared = _longer(member, 4 * pairs), _longer(shared, 2 * pairs)
-                member[2 * pairs] = min(i, other)
-                member[2 * pairs + 1] = max(i, other)
-                shared[pairs] = both
-                pairs += 1
-            spare -= weight[e]
-            if spare < 0:
+                if other >= heaviest:
+                    break
+                if met_by[other] == i:
+                    shares[other] += weight[e]
+                elif other < too_heavy and other != i and not (among[other] and other < i):
+                    met_by[other], shares[other], met[candidates] = i, weight[e], other
+                    candidates += 1
+            rest -= weight[e]
+            if rest < least:
                 break
+        for other in met[:candidates]:
+            if not affine(np.int64((shares[other] + rest) * _SLACK) + 1, total[i], total[other], theta2):
+                continue
+            both = _common(start, element, weight, i, other)
+            if not affine(both, total[i], total[other], theta2):
+                continue
+            if pairs == len(shared):
+                member, shared = _longer(member, 4 * pairs), _longer(shared, 2 * pairs)
+            member[2 * pairs] = min(i, other)
+            member[2 * pairs + 1] = max(i, other)
+            shared[pairs] = both
+            pairs += 1
     return Groups(np.arange(pairs + 1) * 2, member[: 2 * pairs], shared[:pairs])
