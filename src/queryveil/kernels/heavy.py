@@ -317,21 +317,21 @@ def _first_from(values: NDArray[np.int32] | NDArray[np.int64], low: int, high: i
 
 
 @inlined
-def _common(
-    start: NDArray[np.int64], element: NDArray[np.int32], weight: NDArray[np.int64], one: int, other: int
-) -> np.int64:
-    # What two sets have in common weighs so much.
-    both = np.int64(0)
-    x, y = start[one], start[other]
-    while x < start[one + 1] and y < start[other + 1]:
-        if element[x] == element[y]:
-            both += weight[element[x]]
-            x += 1
-            y += 1
-        elif element[x] < element[y]:
-            x += 1
+def _common(sets: Sets, one: int, other: int, enough: float) -> np.int64:
+    # What two sets have in common weighs so much; if that is not enough, any other number that is not enough. The
+    # heaviest elements come first, so that it is soon clear where too much is missing.
+    start, element = sets.start, sets.element
+    both = np.int64(sets.total[one])
+    x, y = start[one + 1] - 1, start[other + 1] - 1
+    while x >= start[one] and both >= enough:
+        if y < start[other] or element[y] < element[x]:
+            both -= sets.weight[element[x]]
+            x -= 1
+        elif element[y] > element[x]:
+            y -= 1
         else:
-            y += 1
+            x -= 1
+            y -= 1
     return both
 
 
@@ -400,9 +400,10 @@ def pairs_of(
             if rest < least:
                 break
         for other in met[:candidates]:
-            if not affine(np.int64((shares[other] + rest) * _SLACK) + 1, total[i], total[other], theta2):
+            enough = np.sqrt(theta2 * (float(total[i]) * float(total[other]))) / _SLACK
+            if shares[other] + rest < enough:
                 continue
-            both = _common(start, element, weight, i, other)
+            both = _common(sets, i, other, enough)
             if not affine(both, total[i], total[other], theta2):
                 continue
             if pairs == len(shared):
