@@ -42,6 +42,8 @@ USERS, EVENTS = 2_000, 500_000
 """Most people whose records are looked at, and most events of these people."""
 CANDIDATES, THEIR_EVENTS = 50_000, 3_000_000
 """Most people among whom their owner is looked for, and most events of these people."""
+HEAVY = 20_000
+"""People with more events than this are passed over."""
 ROUNDS = 1_000
 TAIL = 0.025
 _FEW = 10
@@ -255,6 +257,9 @@ def interval(hits: Floats, texts: Longs, seed: int) -> tuple[float, float]:
         drawn_users = rng.integers(0, n, n)
         found[i] = hits[drawn_users].sum() / texts[drawn_users].sum()
     low, high = np.quantile(found, [TAIL, 1 - TAIL])
+    if high - low < 1e-9:  # all the same for everybody, so that the bootstrap sees no variation
+        share = total / float(texts.sum())
+        low, high = max(share - 1.96 * 0.5 / n**0.5, 0.0), min(share + 1.96 * 0.5 / n**0.5, 1.0)
     return float(low), float(high)
 
 
@@ -414,6 +419,8 @@ def _sample(log: QueryLog, truth: str, key: bytes) -> tuple[NDArray[np.integer],
             'SELECT b.draw AS draw, b.user_id AS user_id, count(*) AS n FROM "background users" b'
             " JOIN events e ON e.user_id = b.user_id GROUP BY b.draw, b.user_id ORDER BY draw, user_id"
         )
+    # Somebody with very many events, such as a robot, would take the place of all others.
+    counted = counted.filter(pa.array(counted["n"].to_numpy() <= HEAVY))
     so_far = np.cumsum(counted["n"].to_numpy())
     user = counted["user_id"].to_numpy()[so_far <= THEIR_EVENTS]
     looked_for = (so_far <= EVENTS) & (np.arange(len(so_far)) < USERS)

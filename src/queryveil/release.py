@@ -377,7 +377,7 @@ class Release:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
             )
-        if self.linkage is not None:
+        if self.measured is not None:
             warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
         stage = None
         try:

@@ -132,8 +132,14 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
-def linkage_sentence(found: Linkage) -> str:
+def linkage_sentence(found: Linkage | None) -> str:
     """What was measured of a release whose users or sessions are linked, and what to do about it."""
+    if found is None:
+        return (
+            "Events are linked by pseudonyms, and how many of these an attacker with half of a person's history finds"
+            " again could not be measured: there are too few people, or too few queries. Treat them as found, or choose"
+            " link = none."
+        )
     instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
     linked, learned, low, high, baseline = (
         part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
@@ -144,6 +150,13 @@ def linkage_sentence(found: Linkage) -> str:
         f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
         f" {found.users:,} people among {found.candidates:,}). If that is too much, choose {instead} or link = none."
     )
+
+
+def _attacker(manifest: Manifest) -> list[str]:
+    """What was measured where events are linked."""
+    if manifest.parameters.get("link", "none") == "none":
+        return []
+    return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
 
 
 def part_of(value: float) -> str:
@@ -165,7 +178,11 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "Whoever has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
-        *(["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))] if manifest.linkage else []),
+        *(
+            ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
+            if _has_pseudonyms(manifest)
+            else []
+        ),
         *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),

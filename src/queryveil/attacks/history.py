@@ -19,6 +19,7 @@ from queryveil.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.background import (
     CANDIDATES,
     EVENTS,
+    HEAVY,
     NOBODY,
     THEIR_EVENTS,
     USERS,
@@ -237,13 +238,15 @@ def _people(log: LocalLog, given: _Released, seed: int, users: int) -> tuple[Lon
     """
     released = np.zeros(log.n_users, np.bool_)
     released[given.truth.user] = True
+    each = np.diff(np.searchsorted(log.events["user_id"].to_numpy(), np.arange(log.n_users + 1)))
+    released &= each <= HEAVY
     order = _drawn(log, seed)
     order = order[released[order]]
     if len(order) < 2:
         raise InapplicableError("fewer than two people have anything in the release")
     # The groups in the order of their first member.
     label, first, place = np.unique(given.group[order], return_index=True, return_inverse=True)
-    events = np.diff(np.searchsorted(log.events["user_id"].to_numpy(), np.arange(log.n_users + 1)))[order]
+    events = each[order]
     turn = np.argsort(first)
     size = np.bincount(place)[turn]
     many = np.bincount(place, weights=events)[turn]

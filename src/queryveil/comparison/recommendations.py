@@ -125,7 +125,9 @@ def _best(found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[f
         return Recommendation(aim, rule, None, "No release keeps anything of it.")
     fit = [one for one in able if found.meets(one[1].name)]
     if not fit:
-        return Recommendation(aim, rule, None, f"None of these releases meets the policy. {_nearest(found, able)}")
+        return Recommendation(
+            aim, rule, None, f"No release that keeps anything of it meets the policy. {_nearest(found, able)}"
+        )
     (score, _), cell = max(fit, key=lambda one: one[0])
     return Recommendation(aim, rule, cell.name, f"{told(score, cell)} {_risks(found, cell)}".strip())
 
