@@ -178,11 +178,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "Whoever has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
-        *(
-            ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
-            if _has_pseudonyms(manifest)
-            else []
-        ),
+        *_attacker(manifest),
         *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
