@@ -5,6 +5,7 @@
 | `<!-- parameters: METHOD -->` | the table of a method's parameters                 |
 | `<!-- limits: METHOD -->`     | what the method does not promise                   |
 | `<!-- recipe: NAME -->`       | the text of a shipped recipe                       |
+| `<!-- policy: default -->`    | the text of the shipped policy                     |
 | `<!-- options: VERB -->`      | the table of a verb's arguments and options        |
 | `<!-- signature: NAME -->`    | how a public function, class or method is called   |
 
@@ -20,6 +21,7 @@ import typer
 
 import queryveil
 from queryveil import cli
+from queryveil import policy as policies
 from queryveil.methods import METHODS, parameters_of
 from queryveil.methods.recipe import shipped
 
@@ -56,6 +58,13 @@ def limits(method: str) -> str:
 def recipe(name: str) -> str:
     """A recipe that ships with queryveil."""
     return f"```toml\n{shipped()[name].strip()}\n```"
+
+
+def policy(name: str) -> str:
+    """The policy that ships with queryveil."""
+    if name != policies.DEFAULT:
+        raise KeyError(name)
+    return f"```toml\n{policies.shipped().strip()}\n```"
 
 
 def options(verb: str) -> str:
@@ -117,6 +126,7 @@ _FILL: dict[str, Callable[[str], str]] = {
     "parameters": parameters,
     "limits": limits,
     "recipe": recipe,
+    "policy": policy,
     "options": options,
     "signature": signature,
 }

@@ -271,10 +271,20 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
     chosen = recommend(replace(found, cells=(found.cells[0], worse, found.cells[2])))[0]
     assert chosen.cell is None
     assert chosen.reason == (
-        "None of these releases meets the policy. The nearest is cell 2: unknown query texts attributed to the right"
-        " person 20.0 % (at most 9.0 % allowed)."
+        "No release that keeps anything of it meets the policy. The nearest is cell 2: unknown query texts attributed"
+        " to the right person: 20.0 %; at most 9.0 % allowed."
     )
     assert not replace(found, cells=(worse,)).meeting
+
+
+def test_of_equal_misses_the_smaller_one_is_the_nearest():
+    found = made_up([(0.2, 0, 0.01), (0.9, 0, 0.01)])
+    few, fewer = (
+        replace(cell, known=replace(cell.known, numbers=(*cell.known.numbers[:1], Number("planting", "", n), *rest)))
+        for cell, n in zip(found.cells, (3.0, 1.0), strict=True)
+        for rest in [cell.known.numbers[2:]]
+    )
+    assert "The nearest is cell 0: planted accounts" in recommend(replace(found, cells=(few, fewer)))[0].reason
 
 
 def test_what_was_not_measured_is_not_recommended():

@@ -18,6 +18,7 @@ from queryveil.policy import (
     gather,
     issued_by_few,
     judge,
+    judge_release,
     load_policy,
     promised_k,
     shipped,
@@ -47,7 +48,7 @@ def without(attack, known=GOOD, why=None):
     return replace(known, numbers=left if why is None else (*left, Number(attack, "", None, why=why)))
 
 
-def having(attack, value, high=None, known=GOOD, setting=""):
+def having(attack, value, high=None, known=GOOD, setting="random half"):
     return replace(known, numbers=(*without(attack, known).numbers, Number(attack, setting, value, high)))
 
 
@@ -119,7 +120,7 @@ def test_all_criteria_met():
         (replace(GOOD, k=None), "k"),
         (replace(GOOD, epsilon=11.0), "epsilon"),
         (replace(GOOD, refuted=1), "promises"),
-        (having("attribution", 0.7, 0.8, replace(GOOD, shared=True)), "attribution"),
+        (having("attribution", 0.7, 0.8, replace(GOOD, shared=True), "half of all members"), "attribution"),
         (having("token hashing", 0.4, 0.5, replace(GOOD, kind="tokens")), "tokens"),
     ],
 )
@@ -179,6 +180,17 @@ def test_the_worst_setting_counts():
     assert criterion(known, "linkage") == found
 
 
+def test_a_weaker_attacker_alone_does_not_show_that_a_limit_is_kept():
+    known = having("history linkage", 0.02, 0.03, setting="older half")
+    known = replace(known, numbers=(*known.numbers, Number("history linkage", "", None, why="needs the user map")))
+    found = criterion(known, "linkage")
+    assert (found.met, found.found) == (None, 0.02)
+    assert "--user-map FILE" in found.why
+    known = having("history linkage", 0.5, 0.6, known=known, setting="older half")
+    assert criterion(known, "linkage").met is False
+    assert criterion(having("history linkage", 0.01, 0.02, setting="items, random half"), "linkage").met is True
+
+
 @pytest.mark.parametrize(
     ("value", "high", "grade"),
     [(0.05, 0.09, "low"), (0.05, 0.091, "elevated"), (0.2, HIGH, "elevated"), (0.3, 0.34, "high"), (0.9, 0.95, "high")],
@@ -189,7 +201,7 @@ def test_the_headline_risk_is_graded(value, high, grade):
 
 
 def test_the_headline_is_the_largest_risk():
-    known = having("attribution", 0.7, 0.8, replace(GOOD, shared=True))
+    known = having("attribution", 0.7, 0.8, replace(GOOD, shared=True), "half of all members")
     assert judge(Policy(), known).headline.id == "attribution"
     bare = replace(GOOD, numbers=())
     assert (judge(Policy(), bare).headline, judge(Policy(), bare).grade) == (None, None)
@@ -287,6 +299,54 @@ def test_every_kind_of_release_has_evidence(method, kind, shared, k, covered):
     known = gather(method.anonymize(log), log, Findings("", (), ()))
     assert (known.kind, known.shared, known.k, known.covered) == (kind, shared, k, covered)
     assert (known.epsilon is not None) == (method.name == "dp-set")
+
+
+def synthetic(tmp_path_factory):
+    place = tmp_path_factory.mktemp("logs") / "log.tsv.gz"
+    qv.generate(place, users=600, seed=1)
+    return qv.read_log(place)
+
+
+@pytest.fixture(scope="module", name="log")
+def _log(tmp_path_factory):
+    return synthetic(tmp_path_factory)
+
+
+def test_queries_of_five_people_that_nothing_links_meet_the_default_policy(log):
+    judged = judge_release(Policy(), qv.Equality(k=5).anonymize(log), log, read=qv.read_log)
+    assert judged.meets is True, judged.summary
+    assert judged.grade == "low"
+
+
+@pytest.mark.parametrize(
+    ("method", "missed"),
+    [
+        (qv.Equality(k=5, link="user"), {"linkage"}),
+        (qv.Equality(k=2), {"k"}),
+        (qv.Odp(k=5), {"linkage", "attribution", "exposed_queries", "planted_accounts", "residual_pii"}),
+        (qv.Rules(max_characters=1000), {"k", "exposed_queries", "planted_accounts", "residual_pii"}),
+        (qv.Hash(), {"k", "tokens"}),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_what_gives_people_away_does_not_meet_it(log, method, missed):
+    judged = judge_release(Policy(), method.anonymize(log), log, read=qv.read_log)
+    assert judged.meets is False
+    assert missed <= {one.id for one in judged.missed}, judged.summary
+
+
+def test_a_loaded_release_of_linked_events_cannot_be_judged_without_its_user_map(log, tmp_path):
+    release = qv.Equality(k=5, link="session").anonymize(log)
+    release.save(tmp_path / "release")
+    found = judge_release(Policy(), qv.Release.load(tmp_path / "release"), log, read=qv.read_log)
+    assert found.meets is None
+    assert {one.id for one in found.open} == {"linkage", "promises"}
+    assert "--user-map FILE" in found.summary
+    assert judge_release(Policy(), release, log, read=qv.read_log).meets is True
+
+
+def test_without_a_way_to_read_nothing_is_planted_and_the_policy_is_not_met(log):
+    assert judge_release(Policy(), qv.Equality(k=5).anonymize(log), log).meets is None
 
 
 def test_the_attacks_that_a_policy_asks_for_can_be_run_alone():

@@ -59,10 +59,11 @@ def broken(tmp_path, log, method, change) -> list[str]:
     verification = qv.verify(tampered(tmp_path, log, method, change), log)
     assert not verification.holds
     wrong = [verdict for verdict in verification.verdicts if not verdict.holds]
-    # A changed table changes the bands and with them the report, which is not what these tests are about.
-    return [
+    # A changed table changes the bands and with them the report, and the order of rows: not what these tests are about.
+    found = [
         f"{v.claim} {v.counterexample}" for v in wrong if not v.claim.startswith(("The manifest counts", "The report"))
     ]
+    return [text for text in found if "does not stand in the order" not in text]
 
 
 def edited(tmp_path, log, **fields) -> list[str]:

@@ -11,7 +11,7 @@ qv.verify("release/", log).holds
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from queryveil.attacks import attack
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Zealous,
     )
     from queryveil.neighbourhoods import neighbourhood
+    from queryveil.policy import Policy, judge_release, load_policy
     from queryveil.profiles import profile
     from queryveil.release import Release
     from queryveil.reports import report
@@ -58,6 +59,7 @@ __all__ = [
     "Odp",
     "Partition",
     "Poblete",
+    "Policy",
     "QueryLog",
     "QueryveilError",
     "Release",
@@ -72,7 +74,9 @@ __all__ = [
     "evaluate",
     "explain",
     "generate",
+    "judge_release",
     "link",
+    "load_policy",
     "neighbourhood",
     "open_knowledge",
     "profile",
@@ -93,6 +97,7 @@ _HOMES = {
     "Odp": "methods",
     "Partition": "methods",
     "Poblete": "methods",
+    "Policy": "policy",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",
@@ -107,7 +112,9 @@ _HOMES = {
     "evaluate": "evaluation",
     "explain": "explanation",
     "generate": "synth",
+    "judge_release": "policy",
     "link": "knowledge",
+    "load_policy": "policy",
     "neighbourhood": "neighbourhoods",
     "open_knowledge": "knowledge",
     "profile": "profiles",

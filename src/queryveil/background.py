@@ -13,9 +13,9 @@ Two attackers are tried. Both compare words and whole queries:
 The better of the two counts, by what it learns. Of several people with the same highest score each gets an equal part
 of the credit, and a record with nothing in common with anybody is linked to anybody.
 
-The people are a random sample, and so is the world of the attacker: only these people are candidates. In a log of more
-people there are more wrong ones to choose from, so the number is an upper estimate for attackers of this kind. Another
-attacker may know more or compare better.
+The records are those of a random sample of people, and so is the world of the attacker: up to 50,000 people are
+candidates for each record. In a log of more people there are more wrong ones to choose from, so the number is an upper
+estimate for attackers of this kind. Another attacker may know more or compare better.
 """
 
 import os
@@ -38,10 +38,12 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-USERS = 2_000
-"""Most people that it is tried on."""
-EVENTS = 500_000
-"""Most events of these people."""
+USERS, EVENTS = 2_000, 500_000
+"""Most people whose records are looked at, and most events of these people."""
+CANDIDATES, THEIR_EVENTS = 50_000, 3_000_000
+"""Most people among whom their owner is looked for, and most events of these people."""
+HEAVY = 20_000
+"""People with more events than this are passed over."""
 ROUNDS = 1_000
 TAIL = 0.025
 _FEW = 10
@@ -57,8 +59,10 @@ class Linkage(BaseModel):
     """What a pseudonym stands for."""
     users: int
     """People in the sample."""
+    candidates: int
+    """People among whom each of them is looked for."""
     pseudonyms: int
-    """Released ids of these people."""
+    """Released ids of the people in the sample."""
     linked: float
     """Share of these ids that the attacker links to the right person."""
     texts: int
@@ -70,7 +74,7 @@ class Linkage(BaseModel):
     high: float
     """Its high end."""
     baseline: float
-    """The share that a guess among the people of the sample would attribute."""
+    """The share that a guess among the candidates would attribute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +257,9 @@ def interval(hits: Floats, texts: Longs, seed: int) -> tuple[float, float]:
         drawn_users = rng.integers(0, n, n)
         found[i] = hits[drawn_users].sum() / texts[drawn_users].sum()
     low, high = np.quantile(found, [TAIL, 1 - TAIL])
+    if high - low < 1e-9:  # all the same for everybody, so that the bootstrap sees no variation
+        share = total / float(texts.sum())
+        low, high = max(share - 1.96 * 0.5 / n**0.5, 0.0), min(share + 1.96 * 0.5 / n**0.5, 1.0)
     return float(low), float(high)
 
 
@@ -298,27 +305,11 @@ def measure_linkage(
     Returns:
         What was measured; None if fewer than two people are released, or none of their released texts is unknown.
     """
-    given = f"({rows})" if rows.lstrip()[:6].upper() == "SELECT" else f'"{rows}"'
     key = log.secret(seed, _PURPOSE)
-    users = _sample(log, truth, key)
+    users, looked_for = _sample(log, truth, key)
     if len(users) < 2:
         return None
-    with _tables(log, {"background users": pa.table({"user_id": pa.array(users, log.id_type)})}):
-        events = log.engine.table(
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM"
-            f" {'events' if issued is None else f'({issued})'} AS e"
-            ' JOIN "background users" b ON b.user_id = e.user_id ORDER BY event_id'
-        )
-        pairs = log.engine.table(
-            f'SELECT t."user" AS record, t.user_id AS user_id FROM "{truth}" t'
-            ' JOIN "background users" b ON b.user_id = t.user_id ORDER BY record, user_id'
-        )
-        released = log.engine.table(
-            f'SELECT record, query_id, count(*) AS n FROM (SELECT r."user" AS record, r.query_id AS query_id,'
-            f' r.event AS event FROM {given} AS r JOIN (SELECT t."user" AS record FROM "{truth}" t'
-            ' JOIN "background users" b ON b.user_id = t.user_id GROUP BY t."user") AS ids ON ids.record = r."user"'
-            ' GROUP BY r."user", r.query_id, r.event) AS kept GROUP BY record, query_id'
-        )
+    events, pairs, released = _of_sample(log, users, users[looked_for], rows, truth, issued)
     user = np.searchsorted(users, events["user_id"].to_numpy())
     order = np.argsort(user, kind="stable")
     draw = keyed(key, events["event_id"].to_numpy().astype(np.uint64))
@@ -345,7 +336,8 @@ def measure_linkage(
     low, high = interval(found.hits, found.texts, seed)
     return Linkage(
         link=column,
-        users=len(users),
+        users=int(looked_for.sum()),
+        candidates=len(users),
         pseudonyms=len(record_ids),
         linked=float(found.credit.mean()),
         texts=int(found.texts.sum()),
@@ -369,6 +361,36 @@ def histories(user: Longs, query: Longs, chosen: NDArray[np.bool_], users: int) 
     return Bags.of(user[chosen], query[chosen], one[chosen], users), Bags.of(user, query, one, users)
 
 
+def _of_sample(
+    log: QueryLog,
+    users: NDArray[np.integer],
+    looked_for: NDArray[np.integer],
+    rows: str,
+    truth: str,
+    issued: str | None,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The events of people, the released ids of some of them, and what is released under these, with its events."""
+    given = f"({rows})" if rows.lstrip()[:6].upper() == "SELECT" else f'"{rows}"'
+    ids = {"background users": users, "background sample": looked_for}
+    with _tables(log, {name: pa.table({"user_id": pa.array(some, log.id_type)}) for name, some in ids.items()}):
+        events = log.engine.table(
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM"
+            f" {'events' if issued is None else f'({issued})'} AS e"
+            ' JOIN "background users" b ON b.user_id = e.user_id ORDER BY event_id'
+        )
+        pairs = log.engine.table(
+            f'SELECT t."user" AS record, t.user_id AS user_id FROM "{truth}" t'
+            ' JOIN "background sample" b ON b.user_id = t.user_id ORDER BY record, user_id'
+        )
+        released = log.engine.table(
+            'SELECT record, query_id, count(*) AS n FROM (SELECT r."user" AS record, r.query_id AS query_id,'
+            f' r.event AS event FROM {given} AS r JOIN (SELECT t."user" AS record FROM "{truth}" t'
+            ' JOIN "background sample" b ON b.user_id = t.user_id GROUP BY t."user") AS ids ON ids.record = r."user"'
+            ' GROUP BY r."user", r.query_id, r.event) AS kept GROUP BY record, query_id'
+        )
+    return events, pairs, released
+
+
 @contextmanager
 def _tables(log: QueryLog, tables: dict[str, pa.Table]) -> Iterator[None]:
     for name, table in tables.items():
@@ -379,23 +401,31 @@ def _tables(log: QueryLog, tables: dict[str, pa.Table]) -> Iterator[None]:
         log.engine.drop(*tables)
 
 
-def _sample(log: QueryLog, truth: str, key: bytes) -> NDArray[np.integer]:
-    """Some released people, ascending: those of the lowest draws, as long as their events are not too many."""
+def _sample(log: QueryLog, truth: str, key: bytes) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
+    """Some released people, ascending, and whether their records are looked at: those of the lowest draws.
+
+    There are fewer where their events would be too many.
+    """
     members = (
         "SELECT u.user_id AS user_id, u.digest AS digest FROM users u"
         f' JOIN (SELECT user_id FROM "{truth}" GROUP BY user_id) AS t ON t.user_id = u.user_id'
     )
     drawn_name = "background draws"
     log.engine.map(members, *drawn(pa.schema([("user_id", log.id_type)]), "digest", key), drawn_name)
-    lowest = log.engine.table(f'SELECT user_id, draw FROM "{drawn_name}" ORDER BY draw, user_id LIMIT {USERS}')
+    lowest = log.engine.table(f'SELECT user_id, draw FROM "{drawn_name}" ORDER BY draw, user_id LIMIT {CANDIDATES}')
     log.engine.drop(drawn_name)
     with _tables(log, {"background users": lowest}):
         counted = log.engine.table(
             'SELECT b.draw AS draw, b.user_id AS user_id, count(*) AS n FROM "background users" b'
             " JOIN events e ON e.user_id = b.user_id GROUP BY b.draw, b.user_id ORDER BY draw, user_id"
         )
-    few = np.cumsum(counted["n"].to_numpy()) <= EVENTS
-    return np.sort(counted["user_id"].to_numpy()[few])
+    # Somebody with very many events, such as a robot, would take the place of all others.
+    counted = counted.filter(pa.array(counted["n"].to_numpy() <= HEAVY))
+    so_far = np.cumsum(counted["n"].to_numpy())
+    user = counted["user_id"].to_numpy()[so_far <= THEIR_EVENTS]
+    looked_for = (so_far <= EVENTS) & (np.arange(len(so_far)) < USERS)
+    order = np.argsort(user)
+    return user[order], looked_for[: len(user)][order]
 
 
 def _words(log: QueryLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, Ints], int]:

@@ -7,7 +7,11 @@ _EDGES = (1, 2, 5, 10, 30, 100)
 
 
 class Band(BaseModel):
-    """Queries that `least` to `most` users issued, and how much of them is kept."""
+    """Queries that `least` to `most` users issued, and how much of them is kept.
+
+    Under 0 users stand the masked queries of a scrubbed log, each of which stands for several queries: what is released
+    of them is not what somebody issued.
+    """
 
     model_config = ConfigDict(frozen=True)
     least: int
@@ -18,15 +22,22 @@ class Band(BaseModel):
     kept_events: int = 0
 
     @property
+    def masked(self) -> bool:
+        """Whether these are masked queries."""
+        return self.least == 0
+
+    @property
     def label(self) -> str:
         """The band in words."""
+        if self.masked:
+            return "masked"
         if self.most is None:
             return f"{self.least}+ users"
         return f"{self.least} user" if self.most == 1 else f"{self.least}-{self.most} users"
 
 
 def bands(frequencies: pa.Table) -> tuple[Band, ...]:
-    """Band by band, how many queries and events there are, and how many are kept.
+    """Band by band, how many queries and events there are, and how many are kept; masked queries last, if any.
 
     Args:
         frequencies: For each number of `users`, how many `queries` so many users issued, their `events`, and how many
@@ -34,7 +45,8 @@ def bands(frequencies: pa.Table) -> tuple[Band, ...]:
     """
     users = frequencies["users"].to_numpy()
     result = []
-    for least, after in zip(_EDGES, (*_EDGES[1:], None), strict=True):
+    edges = [*zip(_EDGES, (*_EDGES[1:], None), strict=True), *([(0, 1)] if 0 in users else [])]
+    for least, after in edges:
         inside = users >= least if after is None else (users >= least) & (users < after)
         sums = {
             name: int(frequencies[name].to_numpy()[inside].sum())

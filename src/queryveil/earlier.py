@@ -49,24 +49,25 @@ def unsaid(method: str, parameters: dict[str, Any]) -> list[str]:
     return [what for name, (methods, what) in _DEFAULTS.items() if method in methods and name not in parameters]
 
 
-def read_manifest(old: dict[str, Any]) -> dict[str, Any]:
-    """The plain values of a manifest of format 1 as those of format 2; the format stays 1.
+def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The plain values of a manifest of format 1 as those of format 2, and what has another name; the format stays 1.
 
     A release under pseudonyms of users did not claim in so many words that each stands for one user. It is held to it
     all the same. What it does not promise is stated as today.
     """
     method = old.get("method", "")
-    parameters, _ = translated(method, dict(old.get("parameters", {})))
+    parameters, changes = translated(method, dict(old.get("parameters", {})))
     claims = [_claim(claim) for claim in old.get("claims", ())]
     if method == "affinity":
         least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
         parameters |= {"vectors": "concepts", "concept_min_users": least}
+        changes.append("queries were compared as with 'vectors = concepts'")
     if method in LINKED:
         parameters = {"session_gap": 30, "session_events": 10, **parameters}
         if parameters.get("link") == "user" and method != "hash":
             whole = method != "rules" or parameters.get("min_row_users") is None
             claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
-    return old | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}
+    return old | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
 
 
 def _claim(claim: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from queryveil.measures.records import UserRecords, user_records
 from queryveil.measures.srp import GROUP, profile_retention_of, srp_of
 from queryveil.release import Release
 from queryveil.sharing import sharing
+from queryveil.summary import part_of
 
 Tell = Callable[[str], None]
 
@@ -215,7 +216,7 @@ def _of_users(release: Release, log: LocalLog, base: Knowledge, terms: Links, se
 def _not_linked(release: Release) -> str:
     """Why nothing can be said of the interests of single users, if it is for the kind of the release."""
     linked = pseudonym(release) is not None and "query" in release.schema.names
-    return "" if linked else "it is for releases of queries that tell users apart"
+    return "" if linked else "it is for releases of queries with user or session ids"
 
 
 def _srp(found: UserRecords, terms: Links, labels: list[str], note: str) -> Iterator[Measured]:
@@ -265,7 +266,7 @@ def _clusters(
 
 
 def _beside(kept: AboveRandom) -> str:
-    return f"before the correction {kept.kept:.1%}, groups at random {kept.random:.1%}"
+    return f"before the correction {part_of(kept.kept)}, groups at random {part_of(kept.random)}"
 
 
 def _noted(*notes: str) -> str:

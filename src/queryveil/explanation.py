@@ -10,7 +10,7 @@ from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
 from queryveil.release import Release
-from queryveil.scrubbing import mask, repeat_scrub
+from queryveil.scrubbing import repeat_scrub
 from queryveil.text import normal_form
 
 
@@ -48,10 +48,10 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     if text in ("", "-"):
         raise QueryveilError("An empty query, or a lone dash, is not a query; give the words to look for.")
     if manifest.scrub is not None:
-        if log.find(text) is not None and mask(pa.array([text]), manifest.scrub.kinds).hits[0]:
-            reason = Reason("scrubbing finds nothing in the query", False, "it does")
-            return Explanation(text, 0, (reason,))
+        issued = log.find(text) is not None
         log = local(repeat_scrub(log, manifest.scrub), "explain")
+        if issued and log.find(text) is None:
+            return Explanation(text, 0, (Reason("scrubbing finds nothing in the query", False, "it does"),))
     query_id = log.find(text)
     if query_id is None:
         return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))

@@ -27,6 +27,7 @@ from queryveil.formats import BadRows, writers
 from queryveil.text import normal_form, words
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Column, Digests
+from queryveil.text.masks import MASKS
 
 _SLICE = 500_000
 
@@ -47,6 +48,10 @@ _DERIVED = {
         "SELECT tok.query_id AS query_id, min(word_users.users) AS users FROM tok JOIN word_users"
         " ON word_users.word_id = tok.word_id GROUP BY tok.query_id",
     ),
+    "masked": (
+        (),
+        "SELECT query_id FROM queries WHERE " + " OR ".join(f"instr(query, '{mask}') > 0" for mask in MASKS),
+    ),
 }
 """Tables that are made when they are first needed: which others each needs, and its SQL."""
 
@@ -64,6 +69,17 @@ class Hits(BaseModel):
     """Clicks on these addresses."""
 
 
+class Size(BaseModel):
+    """How much there is in a log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    queries: int
+    """Distinct queries."""
+    events: int
+    users: int
+    clicks: int
+
+
 class Scrub(BaseModel):
     """How a log was scrubbed, and what was found."""
 
@@ -75,11 +91,16 @@ class Scrub(BaseModel):
     """By kind; a query or an address that holds several kinds counts for each."""
     total: Hits
     """What holds anything at all."""
+    left_out: Hits = Hits(queries=0, events=0)
+    """Of that, what is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
+    log: Size | None = None
+    """How much there was before; None where it is not told."""
 
     @property
     def untold(self) -> "Scrub":
         """The same without how much was found, which is exact, and so nothing for a differentially private release."""
-        return self.model_copy(update={"hits": {}, "total": Hits(queries=0, events=0)})
+        nothing = Hits(queries=0, events=0)
+        return self.model_copy(update={"hits": {}, "total": nothing, "left_out": nothing, "log": None})
 
 
 @dataclass(frozen=True)
@@ -133,6 +154,7 @@ class QueryLog(ABC):
     | per_query  | query_id, users, events                                                 |
     | word_users | word_id, users                                                          |
     | rarest     | query_id, users: the users of its rarest word; no row without a word    |
+    | masked     | query_id: the queries that hold a mask                                  |
 
     Attributes:
         engine: Where the tables live.
@@ -251,15 +273,22 @@ class QueryLog(ABC):
     def frequencies(self, kept: str | None = None) -> pa.Table:
         """How many distinct `queries` and `events` belong to queries of so many `users`.
 
+        Queries of a scrubbed log that hold a mask stand for several queries, and count under 0 users.
+
         Args:
             kept: SQL of query_id and n, the released events of each query; gives `kept_queries` and `kept_events`.
         """
         self.need("per_query")
+        users, joined = "p.users", ""
+        if self.facts.scrub is not None and self.facts.scrub.how == "mask":
+            self.need("masked")
+            users = "CASE WHEN m.query_id IS NULL THEN p.users ELSE 0 END"
+            joined = " LEFT JOIN masked m ON m.query_id = p.query_id"
         some = kept or "SELECT query_id, 0 AS n FROM per_query WHERE query_id IS NULL"
         return self.engine.table(
-            "SELECT p.users AS users, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events,"
+            f"SELECT {users} AS users, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events,"
             " count(k.n) AS kept_queries, CAST(coalesce(sum(k.n), 0) AS BIGINT) AS kept_events FROM per_query p"
-            f" LEFT JOIN ({some}) AS k ON k.query_id = p.query_id GROUP BY p.users ORDER BY p.users"
+            f" LEFT JOIN ({some}) AS k ON k.query_id = p.query_id{joined} GROUP BY {users} ORDER BY {users}"
         )
 
     def ngrams(self, n: int, *, min_users: int = 1) -> pa.Table:
@@ -324,7 +353,7 @@ class QueryLog(ABC):
         self.engine.close()
 
 
-NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or mask instead."
+NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or fewer rare words."
 
 
 @dataclass(frozen=True)

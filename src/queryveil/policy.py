@@ -65,6 +65,7 @@ class Policy(BaseModel):
     max_residual_pii: float = Field(0.0, ge=0, allow_inf_nan=False, description="a number of at least 0")
     min_k: int = Field(5, ge=1, description="a whole number of at least 1")
     max_epsilon: float = Field(10.0, gt=0, allow_inf_nan=False, description="a number above 0")
+    max_delta: Share = Field(1e-4, description=_SHARE)
 
 
 def load_policy(path: str | Path | None = None) -> Policy:
@@ -80,7 +81,9 @@ def load_policy(path: str | Path | None = None) -> Policy:
         return Policy.model_validate(tomllib.loads(shipped()))
     try:
         given = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
+        raise QueryveilError(f"The policy {path} is not UTF-8; convert it first.") from None
+    except OSError:
         raise QueryveilError(
             f"There is no readable policy file '{path}'; give a TOML file, or '{DEFAULT}' for the one that comes with"
             " queryveil."
@@ -149,6 +152,7 @@ class Evidence:
         covered: Whether a promise about queries covers them.
         refuted: Statements that the verifier refutes; None if it did not run.
         numbers: What attacks found.
+        delta: That of its differential privacy.
     """
 
     kind: Kind
@@ -159,6 +163,7 @@ class Evidence:
     covered: bool
     refuted: int | None
     numbers: tuple[Number, ...]
+    delta: float = 0.0
 
 
 def gather(release: Release, log: QueryLog, findings: Findings, verification: Verification | None = None) -> Evidence:
@@ -181,6 +186,7 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
         epsilon=promised_epsilon(claims),
         few=issued_by_few(release, log, k or FEW) if kind == "queries" else 0,
         covered=any(isinstance(claim, QueryUsers | AffineUsers | DifferentialPrivacy) for claim in claims),
+        delta=next((claim.delta for claim in claims if isinstance(claim, DifferentialPrivacy)), 0.0),
         refuted=refuted,
         numbers=(
             *(Number(one.attack, one.setting, one.estimate.value, one.estimate.high) for one in findings.findings),
@@ -273,7 +279,7 @@ class Criterion:
     @property
     def sentence(self) -> str:
         """What was found and what is allowed, without a full stop."""
-        return f"{self.label} {self.found_text} ({self.limit_text} allowed)"
+        return f"{self.label}: {self.found_text}; {self.limit_text} {'required' if self.least else 'allowed'}"
 
     @property
     def limit_text(self) -> str:
@@ -333,19 +339,29 @@ class Judgement:
 
     @property
     def headline(self) -> Criterion | None:
-        """The largest risk to people that was measured: of linkage, attribution and tokens that are read."""
+        """What a reader should look at first.
+
+        A share that misses its limit, the largest of linkage, attribution and tokens that are read; else another
+        criterion that is missed; else the largest share.
+        """
         found = [one for one in self.criteria if one.unit == "share" and one.found is not None]
-        return max(found, key=lambda one: one.found or 0.0, default=None)
+        missed = [one for one in found if one.met is False]
+        if not missed and self.missed:
+            return self.missed[0]
+        return max(missed or found, key=lambda one: one.found or 0.0, default=None)
 
     @property
     def grade(self) -> Grade | None:
         """How large the headline risk is; None if nothing was measured.
 
-        Low if the upper end of its interval is within the policy, high if the upper end is above 1/3, else elevated.
+        Low if the upper end of its interval is within the policy, high if the upper end is above 1/3, else elevated. A
+        criterion that is no share and is missed is a high risk.
         """
         worst = self.headline
         if worst is None:
             return None
+        if worst.unit != "share":
+            return "high"
         upper = _upper(worst.found or 0.0, worst.high)
         if upper <= worst.limit:
             return "low"
@@ -411,7 +427,8 @@ def judge_release(
         read: Reads a log from a table, such as `queryveil.read_log`; without it no accounts are planted, so that the
             policy cannot be met by a release of queries.
         knowledge: Where the web directory is that the release was made with.
-        verification: What the verifier found, for a release that is published already.
+        verification: What the verifier found, for a release that is published already. One that was just made counts as
+            checked, because `Release.save` refuses it otherwise.
         seed: The random seed.
         progress: Called with the name of each attack as it begins.
     """
@@ -433,6 +450,9 @@ def _people(policy: Policy, known: Evidence) -> Criterion:
     if known.epsilon is not None:
         met = known.epsilon <= policy.max_epsilon
         why = "" if met else "Its differential privacy is too weak."
+        if known.delta > policy.max_delta:
+            met = False
+            why = f"Its delta of {known.delta:g} is above {policy.max_delta:g}, so it promises next to nothing."
         label = "epsilon of its differential privacy"
         return Criterion("epsilon", label, policy.max_epsilon, False, known.epsilon, None, "epsilon", met, why)
     k = known.k or 1
@@ -447,20 +467,25 @@ def _estimated(known: Evidence, attack: str, id: str, label: str, limit: float) 
     """A criterion about a share that an attack estimates in one setting or several, the worst of which counts."""
     tried = [one for one in known.numbers if one.attack == attack]
     found = [one for one in tried if one.value is not None]
+    missing = next((one.why for one in tried if one.value is None), "")
     if not found:
-        why = _missing(tried[0].why if tried else "")
-        return Criterion(id, label, limit, False, None, None, "share", None, why)
+        return Criterion(id, label, limit, False, None, None, "share", None, _missing(missing))
     worst = max(found, key=lambda one: (_beyond(one, limit), one.value or 0.0))
     met = (True, None, False)[_beyond(worst, limit)]
+    setting = f"Worst setting: {worst.setting}." if worst.setting else ""
     why = {
         True: "",
         None: "The estimate is within the limit but its interval is not: a log of more people would tell.",
         False: _WHY[attack],
     }[met]
-    setting = f"Worst setting: {worst.setting}." if worst.setting else ""
+    if met is not False and not any(one.setting.endswith(_NEEDED[attack]) for one in found):
+        met, why = None, _missing(missing)  # a weaker attacker alone shows nothing
     told = " ".join(part for part in (why, setting) if part)
     return Criterion(id, label, limit, False, worst.value, worst.high, "share", met, told)
 
+
+_NEEDED = {LINKAGE: "random half", ATTRIBUTION: "half of all members", TOKENS: ""}
+"""The setting without which an attack says too little."""
 
 _WHY = {
     LINKAGE: "Too much is attributed to the right person: link fewer events, or ask for a larger k.",
@@ -524,7 +549,10 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
     found, why = _exact(known, PLANTING)
     met = None if found is None else found >= limit
     if met is False:
-        why = "Fewer accounts than people suffice."
+        why = (
+            "So few accounts of one attacker bring a query of their choice into the release: ask for more people behind"
+            " each query itself (min_query_users), or allow fewer accounts in a policy of your own."
+        )
     return Criterion("planted_accounts", label, limit, True, found, None, "accounts", met, why)
 
 

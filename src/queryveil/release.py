@@ -377,7 +377,7 @@ class Release:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
             )
-        if self.linkage is not None:
+        if self.measured is not None:
             warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
         stage = None
         try:
@@ -596,12 +596,13 @@ def _read_manifest(text: str) -> Manifest:
     if _version_of(text) != 1:
         return Manifest.model_validate_json(text)
     try:
-        manifest = Manifest.model_validate(read_manifest(json.loads(text)))
+        values, changes = read_manifest(json.loads(text))
+        manifest = Manifest.model_validate(values)
     except (AttributeError, TypeError):  # lists and tables are not where they should be
         raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
     warnings.warn(
-        "This release was made by version 0.1: it is checked for what it promised then, its limits are stated as today,"
-        " and its report.md is not compared.",
+        "This release was made by version 0.1. It is checked for what it promised then; its limits are stated as today,"
+        f" and its report.md is not compared{''.join('; ' + change for change in changes)}.",
         QueryveilWarning,
         stacklevel=3,
     )

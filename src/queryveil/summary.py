@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from queryveil.background import Linkage
 from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
+from queryveil.log import Size
 from queryveil.manifest import Counts, Manifest
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
@@ -33,16 +34,23 @@ def share(part: int, whole: int) -> str:
 
 
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """What was kept: a row each for events, users, queries and clicks."""
+    """What was kept of the whole log: a row each for events, users, queries and clicks.
+
+    A masked query is not what somebody issued, so that queries and events with a mask are not among those that were
+    kept, but in rows of their own.
+    """
     if "item" in manifest.columns:
         return _item_rows(manifest)
     if is_private(manifest):
         return _counted_rows(manifest)
     rows = []
     records = _records(manifest)
+    masked = next((band for band in manifest.bands if band.masked and not _hashed(manifest)), None)
+    with_mask = {"queries": masked.kept_queries, "events": masked.kept_events} if masked is not None else {}
     for name in ("queries", "events", "users", "clicks"):
-        before, after = getattr(manifest.input_counts, name), getattr(manifest.counts, name)
+        before, after = getattr(_whole_log(manifest), name), getattr(manifest.counts, name)
         label = "distinct queries" if name == "queries" else name
+        after = after if after is None else after - with_mask.get(name, 0)
         if name == "queries" and _hashed(manifest):
             rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
         elif after is None:
@@ -54,12 +62,19 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
             rows.append((label, f"{before:,}", f"{after:,} records", "-"))
         else:
             rows.append((label, f"{before:,}", f"{after:,}", share(after, before)))
+        if name in with_mask:
+            rows.append((f"{label} with a mask", "-", f"{with_mask[name]:,}", "-"))
     return rows
+
+
+def _whole_log(manifest: Manifest) -> Counts | Size:
+    """How much there was in the log, before it was scrubbed."""
+    return manifest.input_counts if manifest.scrub is None else manifest.scrub.log or manifest.input_counts
 
 
 def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """Of generalized items there is no share of queries."""
-    before, after = manifest.input_counts, manifest.counts
+    before, after = _whole_log(manifest), manifest.counts
     users = (
         (_linked(after), "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
     )
@@ -109,27 +124,39 @@ def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
         (
             band.label,
             f"{band.queries:,}",
-            share(band.kept_queries, band.queries),
+            "-" if band.masked else share(band.kept_queries, band.queries),
             f"{band.events:,}",
-            "-" if _records(manifest) is not None else share(band.kept_events, band.events),
+            "-" if band.masked or _records(manifest) is not None else share(band.kept_events, band.events),
         )
         for band in manifest.bands
     ]
 
 
-def linkage_sentence(found: Linkage) -> str:
+def linkage_sentence(found: Linkage | None) -> str:
     """What was measured of a release whose users or sessions are linked, and what to do about it."""
-    what = "users" if found.link == "user" else "sessions"
+    if found is None:
+        return (
+            "Events are linked by pseudonyms, and how many of these an attacker with half of a person's history finds"
+            " again could not be measured: there are too few people, or too few queries. Treat them as found, or choose"
+            " link = none."
+        )
     instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
     linked, learned, low, high, baseline = (
         part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
     )
     return (
-        f"The {what} in this release are linked by pseudonyms. An attacker who has half of a person's history links"
-        f" {linked} of the {what} to the right person, and so learns {learned} of a person's released queries that they"
-        f" did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on {found.users:,} people). If"
-        f" that is too much, choose {instead} or link = none."
+        f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
+        f" links {linked} of the {found.link}s to the right person, and so learns {learned} of a person's released"
+        f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
+        f" {found.users:,} people among {found.candidates:,}). If that is too much, choose {instead} or link = none."
     )
+
+
+def _attacker(manifest: Manifest) -> list[str]:
+    """What was measured where events are linked."""
+    if manifest.parameters.get("link", "none") == "none":
+        return []
+    return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
 
 
 def part_of(value: float) -> str:
@@ -151,7 +178,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "Whoever has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
-        *(["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))] if manifest.linkage else []),
+        *_attacker(manifest),
         *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
@@ -169,31 +196,35 @@ SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")
 
 
 def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
-    """What scrubbing found: a row a kind, and one for all."""
+    """What scrubbing found: a row a kind, one for all, and one for masked queries that were left out."""
     scrub = manifest.scrub
     if scrub is None:
         return []
     if is_private(manifest):
         return [("any of them", *["not told"] * len(SCRUB_HEAD))]
     found = [*scrub.hits.items(), ("any of them", scrub.total)]
-    return [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
+    rows = [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
+    gone = scrub.left_out
+    return rows + ([("no word left", f"{gone.queries:,}", f"{gone.events:,}", "-", "-")] if scrub.how == "mask" else [])
 
 
 def _scrub(manifest: Manifest) -> list[str]:
     scrub = manifest.scrub
     if scrub is None:
         return []
-    done = (
-        "left out every event whose query holds"
-        if scrub.how == "remove"
-        else "masked in the queries, and left out the clicks of queries with"
-    )
     looked = [escape(kind) for kind in scrub.kinds]
     looked += [f"words of fewer than {scrub.rare_term_users} users"] if scrub.rare_term_users is not None else []
+    done = (
+        "It left out every event whose query holds any of it."
+        if scrub.how == "remove"
+        else "It put a mask in the place of each hit, left out the clicks of such events, and left out events of whose "
+        "query no word was left."
+    )
     return [
         "## What was scrubbed",
-        f"Before the method saw the log, queryveil {done}: {', '.join(looked)}. All numbers and promises here are "
-        "about the scrubbed log. Clicks on addresses that hold such things were left out as well; their events stay. "
+        f"Before the method saw the log, queryveil looked in the queries for: {', '.join(looked)}. {done} Clicks on "
+        "addresses that hold such things were left out as well; their events stay. What was kept is counted against "
+        "the whole log. Promises, and queries by how many users issued them, are about the scrubbed log. "
         "**Extra columns were not looked at.** Scrubbing finds forms and listed names, not meaning: it lowers what "
         "slips through and promises nothing.",
         _table(("found", *SCRUB_HEAD), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]),

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from queryveil.bands import bands
 from queryveil.claims import (
@@ -34,13 +36,15 @@ from queryveil.claims import (
 from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder
+from queryveil.kernels.digest import digests
 from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog, Scrub
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Manifest
 from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
+from queryveil.text.arrays import byte_spans
 
 
 @dataclass(frozen=True)
@@ -110,16 +114,26 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
     stated = release.manifest.scrub
     if stated is None:
         return None, Verdict(claim, False, "the release is of the whole log, and the log given is a scrubbed one")
-    private = is_private(release.manifest)
+    private, earlier = is_private(release.manifest), release.manifest.format_version == 1
+    if earlier and stated.how == "mask":
+        raise QueryveilError(
+            "Version 0.1 released queries of which only masks were left, and this version leaves them out, so it cannot"
+            " check this release; use queryveil 0.1."
+        )
+
+    def as_stated(found: Scrub) -> Scrub:
+        found = found.untold if private else found
+        return found.model_copy(update={"left_out": stated.left_out, "log": stated.log}) if earlier else found
+
     if log.facts.scrub is not None:
-        same = (log.facts.scrub.untold if private else log.facts.scrub) == stated
+        same = as_stated(log.facts.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
         scrubbed = repeat_scrub(log, stated)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
     found = scrubbed.facts.scrub
-    if found is not None and (found.untold if private else found) == stated:
+    if found is not None and as_stated(found) == stated:
         return scrubbed, Verdict(claim, True)
     scrubbed.close()
     return None, Verdict(claim, False, "scrubbing the log finds other numbers of hits")
@@ -290,7 +304,7 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
 
 
 def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
-    claim = "The table has no column but those that the claims cover."
+    claim = "The table has no column but those that the claims cover, and its order says nothing."
     allowed = {"event", "query", "rank", "url"}
     for promise in release.manifest.claims:
         if isinstance(promise, BagUsers | ConceptUsers):
@@ -312,7 +326,46 @@ def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
     if wrong == "time":  # AOL's format has a place for times in any case; it must be empty
         with loaded(release, log):
             wrong = "time" if log.engine.row("SELECT count(time) FROM released")[0] else None
-    return Verdict(claim, wrong is None, wrong and f"the column '{wrong}'")
+    if wrong is not None:
+        return Verdict(claim, False, f"the column '{wrong}'")
+    row = _out_of_order(release) if isinstance(log, LocalLog) else None
+    found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
+    return Verdict(claim, row is None, found)
+
+
+def _out_of_order(release: Release) -> int | None:
+    """The first row that does not follow from the one before by pseudonym, text and number of the event.
+
+    Texts are in the order of their digests, so that the order of rows gives away neither users nor times. On a cluster
+    rows are not brought here, and the claims look at the numbers of events alone.
+    """
+    names = release.schema.names
+    ids = [name for name in ("user", "session") if name in names]
+    hashed = any(isinstance(claim, HashedWords) for claim in release.manifest.claims)
+    before: NDArray[np.int64] | None = None
+    seen = 0
+    for batch in release.batches():
+        keys = [batch[name].to_numpy().astype(np.int64) for name in ids]
+        if "node" in names:
+            keys.append(batch["node"].to_numpy().astype(np.int64))
+        else:
+            halves = digests(*byte_spans(batch["query"].cast(pa.string())))
+            sign = np.uint64(0 if hashed else 1 << 63)  # as signed numbers; tokens are numbered by signed digests
+            keys += [(half ^ sign).view(np.int64) for half in halves]
+        if "event" in names:
+            keys.append(batch["event"].to_numpy().astype(np.int64))
+        rows = np.stack(keys, axis=1)
+        rows = rows if before is None else np.concatenate([before, rows])
+        later = np.zeros(max(len(rows) - 1, 0), np.bool_)
+        for key in rows.T[::-1]:
+            later = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & later)
+        same = (rows[1:] == rows[:-1]).all(axis=1)
+        wrong = np.flatnonzero(~later & ~same)
+        if len(wrong):
+            return seen + int(wrong[0]) + (2 if before is None else 1)
+        seen += len(batch)
+        before = rows[-1:] if len(rows) else before
+    return None
 
 
 def _report_right(release: Release, place: Folder, claims: tuple[Verdict, ...]) -> Verdict:

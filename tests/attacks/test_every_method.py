@@ -10,23 +10,23 @@ from queryveil.evaluation import evaluate
 from queryveil.methods import METHODS
 
 PARAMETERS = {
-    "equality": {"k": 2},
+    "equality": {"k": 2, "link": "user"},
     "rules": {"max_characters": 30, "link": "user"},
-    "affinity": {"k": 2},
+    "affinity": {"k": 2, "link": "session"},
     "odp": {"k": 3},
     "search": {"k": 3},
     "mdav": {"k": 3},
     "clump": {"k": 3},
     "partition": {"k": 3},
-    "wngen": {"k": 3},
+    "wngen": {"k": 3, "link": "user"},
     "zealous": {"epsilon": 20, "delta": 1e-2},
     "dp-set": {"epsilon": 20, "delta": 1e-2},
     "poblete": {"k": 2, "sites": 2},
-    "hash": {},
+    "hash": {"link": "user"},
 }
 ATTACKS = {
     "known queries", "unique queries", "unique pairs", "classic risks", "record linkage", "same user", "disambiguation",
-    "vanity and PII", "differencing", "token hashing", "planting",
+    "vanity and PII", "differencing", "token hashing", "planting", "history linkage", "attribution",
 }  # fmt: skip
 
 
@@ -57,9 +57,11 @@ def test_every_release_can_be_attacked_and_evaluated(world, tmp_path, name, save
     found = attack(release, log, m=(2,), read=None if saved else qv.read_log, knowledge=directory)
     tried, skipped = {one.attack for one in found.findings}, {one.attack for one in found.skipped}
     assert tried | skipped == ATTACKS
-    assert not tried & skipped
+    # The older half needs more than the random one; half of one member's log needs a record of several.
+    assert not tried & skipped - {"history linkage", "attribution"}
     for one in found.findings:
         assert one.estimate.low <= one.estimate.value <= one.estimate.high
+        assert one.loss is None or one.loss <= 1
     for one in found.skipped:
         assert one.why
         assert "\n" not in one.why

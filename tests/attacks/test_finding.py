@@ -5,7 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from queryveil.attacks.finding import Estimate, Finding, estimated, f1, least_gain, mean, share
+from queryveil.attacks.finding import (
+    Estimate,
+    Finding,
+    anonymity_loss,
+    estimated,
+    f1,
+    least_gain,
+    mean,
+    share,
+    surest_loss,
+)
 
 TRIES = 1_000
 
@@ -139,3 +149,26 @@ def test_success_is_to_beat_guessing_and_the_control_by_more_than_chance():
     assert found(control=None).succeeds
     assert found(unit="accounts", value=1, low=1, high=1, baseline=5, control=None).succeeds
     assert not found(unit="accounts", value=5, low=5, high=5, baseline=5, control=None).succeeds
+
+
+@pytest.mark.parametrize(
+    ("precision", "recall", "baseline", "loss"),
+    [
+        (1, 1, 0, 1),
+        (0.5, 1, 0.5, 0),
+        (0.2, 1, 0.5, -0.6),
+        (1, 0.01, 0, 1 - (2 / 4) ** 3),
+        (0.5, 0.1, 0.2, (0.5 * (1 - (1 / 4) ** 3) - 0.2) / 0.8),
+        (1, 1e-5, 0, 0),
+    ],
+)
+def test_anonymity_loss_is_the_published_one(precision, recall, baseline, loss):
+    assert anonymity_loss(precision, recall, baseline) == pytest.approx(loss)
+
+
+def test_who_is_sure_of_half_gains_by_keeping_silent_about_the_rest():
+    right, sure = np.repeat([1.0, 0.0], 40), np.repeat([0.9, 0.1], 40)
+    assert surest_loss(right, sure, 0.0) == pytest.approx(1 - (np.log10(0.5) / -4) ** 3)
+    assert surest_loss(right, -sure, 0.0) == pytest.approx(0.5)
+    # A few sure predictions may all be right by chance.
+    assert surest_loss(np.repeat([1.0, 0.0], [5, 75]), np.repeat([0.9, 0.1], [5, 75]), 0.0) == pytest.approx(5 / 80)

@@ -25,7 +25,7 @@ def hashed(tmp_path_factory):
     qv.generate(folder / "log.tsv", users=600, seed=3)
     (folder / "key").write_bytes(bytes(32))
     log = qv.read_log(folder / "log.tsv")
-    method = qv.Hash(key_file=folder / "key")
+    method = qv.Hash(key_file=folder / "key", link="user")
     truth = {row["token"]: row["word"] for row in method.tokens(log).to_pylist()}
     return log, method.anonymize(log), truth
 
@@ -70,7 +70,7 @@ def test_a_small_reference_and_a_small_release(hashed):
     _, release, truth = hashed
     tiny = qv.read_log(pa.table({"user": ["a", "b"], "query": ["red tea", "tea"]}))
     assert len(token_frequency_attack(release, tiny, truth).guesses) == 2
-    other = token_frequency_attack(qv.Hash().anonymize(tiny), tiny)
+    other = token_frequency_attack(qv.Hash(link="user").anonymize(tiny), tiny)
     assert other.guesses["word"].to_pylist() == ["tea", "red"]
 
 
@@ -89,14 +89,17 @@ def test_words_are_known_again_by_their_company_and_never_wrongly(hashed):
 
 def test_two_words_that_nothing_tells_apart_are_not_known_again():
     log = qv.read_log(pa.table({"user": ["a", "b", "c", "c"], "query": ["tea", "mug", "dog cat", "tea mug"]}))
-    found = same_words(released_texts(qv.Hash().anonymize(log)), typed_texts(log, log.events_per_query))
+    found = same_words(released_texts(qv.Hash(link="user").anonymize(log)), typed_texts(log, log.events_per_query))
     assert set(found["word"].to_pylist()) == {"tea", "mug", "dog", "cat"}
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["tea", "mug"]}))
-    assert len(same_words(released_texts(qv.Hash().anonymize(log)), typed_texts(log, log.events_per_query))) == 0
+    assert (
+        len(same_words(released_texts(qv.Hash(link="user").anonymize(log)), typed_texts(log, log.events_per_query)))
+        == 0
+    )
 
 
 def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
-    release = qv.Hash().anonymize(synthetic)
+    release = qv.Hash(link="user").anonymize(synthetic)
     found = token_hashing(release, synthetic)
     assert found.succeeds
     assert found.setting == "with the log of other users"
@@ -119,7 +122,7 @@ def test_few_tokens_that_are_read_are_a_success_too(tmp_path):
     qv.generate(tmp_path / "log.tsv", users=200, seed=1)
     log = qv.read_log(tmp_path / "log.tsv")
     (tmp_path / "key").write_bytes(bytes(32))
-    found = token_hashing(qv.Hash(key_file=tmp_path / "key").anonymize(log), log)
+    found = token_hashing(qv.Hash(key_file=tmp_path / "key", link="user").anonymize(log), log)
     assert (found.trials, found.estimate.value) == (300, pytest.approx(5 / 300))
     assert 0 < found.control.low == found.control.high <= 1 / 300
     assert found.succeeds
@@ -150,7 +153,7 @@ PAIRS = st.lists(
 def test_records_are_linked_by_the_words_that_are_read(pairs):
     """Against the literal comparison of the words of every record with those of every user."""
     log = read(pairs)
-    release = qv.Hash().anonymize(log)
+    release = qv.Hash(link="user").anonymize(log)
     known = {
         row["token"]: row["word"]
         for row in same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
@@ -185,11 +188,11 @@ def test_users_are_known_by_name_where_scrubbing_left_some_out(tmp_path):
     pairs = [(u, "jane@example.com") for u in range(0, 40, 2)]
     pairs += [(u, f"w{(u * i) % 13} w{i}") for u in range(1, 40, 2) for i in range(8)]
     log = read(pairs)
-    made = qv.Hash().anonymize(qv.scrub(log, "remove"))
+    made = qv.Hash(link="user").anonymize(qv.scrub(log, "remove"))
     made.save(tmp_path / "r")
     made.save_user_map(tmp_path / "map.csv")
     release = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
-    same = qv.Hash().anonymize(read([pair for pair in pairs if "@" not in pair[1]]))
+    same = qv.Hash(link="user").anonymize(read([pair for pair in pairs if "@" not in pair[1]]))
     expected = dict(zip(sorted(owners(same), key=owners(same).get), linked_by_words(same, same.log)[0], strict=True))
     found = dict(zip(sorted(owners(release), key=owners(release).get), linked_by_words(release, log)[0], strict=True))
     assert found == pytest.approx(expected)
@@ -208,7 +211,7 @@ def test_what_is_told_right_is_right(hashed):
 
 def test_tokens_that_stand_for_nothing_are_not_read(synthetic):
     """A new token for every word of every event: nothing to know again."""
-    release = qv.Hash().anonymize(synthetic)
+    release = qv.Hash(link="user").anonymize(synthetic)
     rng = np.random.default_rng(1)
 
     def batches():
@@ -226,7 +229,7 @@ def test_tokens_that_stand_for_nothing_are_not_read(synthetic):
 
 
 def test_a_scrubbed_log_is_read_as_it_was_hashed(synthetic):
-    release = qv.Hash().anonymize(qv.scrub(synthetic, "mask"))
+    release = qv.Hash(link="user").anonymize(qv.scrub(synthetic, "mask"))
     found = token_hashing(release, synthetic)
     assert found.succeeds
     assert token_matching(release, synthetic).estimate.value > 0.5

@@ -18,12 +18,14 @@ def test_the_log_as_it_is_gives_everybody_away():
     found = attack(identity(log), log, m=(1, 3), read=qv.read_log)
     won = {finding.attack for finding in found.findings if finding.succeeds}
     assert won == {
-        "known queries", "unique queries", "unique pairs", "classic risks", "record linkage", "same user",
-        "planting",
+        "known queries", "unique queries", "unique pairs", "classic risks", "history linkage", "record linkage",
+        "same user", "planting",
     }  # fmt: skip
     assert "Singling out (can one person be picked out): yes, by 5 of 5." in found.summary
     assert [finding.setting for finding in found.findings[:2]] == ["1 random", "3 random"]
-    assert {skipped.attack for skipped in found.skipped} == {"disambiguation", "differencing", "token hashing"}
+    assert {skipped.attack for skipped in found.skipped} == {
+        "history linkage", "attribution", "disambiguation", "differencing", "token hashing",
+    }  # fmt: skip
 
 
 def test_one_record_for_all_gives_nobody_away():
@@ -60,7 +62,7 @@ def test_a_saved_release_needs_its_user_map(tmp_path):
     loaded = qv.Release.load(tmp_path / "r")
     found = attack(loaded, log)
     needing = {skipped.attack for skipped in found.skipped if skipped.why == "needs the user map"}
-    assert needing == {"known queries", "record linkage", "disambiguation"}
+    assert needing == {"known queries", "history linkage", "record linkage", "attribution", "disambiguation"}
     known = attack(with_user_map(loaded, log, tmp_path / "map.csv"), log)
     assert known.as_dict() == attack(release, log).as_dict()
 
@@ -69,7 +71,7 @@ def test_users_dropped_leave_what_is_about_queries():
     log = by_lot(users=400, words=20)
     found = attack(qv.Equality(k=3, link="none").anonymize(log), log, read=qv.read_log)
     assert {finding.attack for finding in found.findings} == {
-        "unique queries", "same user", "vanity and PII", "differencing", "planting",
+        "unique queries", "history linkage", "same user", "vanity and PII", "differencing", "planting",
     }  # fmt: skip
 
 

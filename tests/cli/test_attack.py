@@ -8,7 +8,7 @@ def released(run, tmp_path):
     """A synthetic log, its release, and who is who in it."""
     log, release, secret = tmp_path / "log.tsv.gz", tmp_path / "release", tmp_path / "map.csv"
     assert run("synth", "--users", 150, "--seed", 1, "-o", log)[0] == 0
-    words = ["anonymize", log, "--method", "equality", "-k", 3, "-o", release, "--user-map", secret]
+    words = ["anonymize", log, "--method", "equality", "-k", 3, "--link", "user", "-o", release, "--user-map", secret]
     assert run(*words)[0] == 0
     return log, release, secret
 
@@ -22,6 +22,8 @@ def test_attacks_stand_under_the_three_questions(run, released):
     assert out.startswith("Singling out")
     assert "known queries, 3 random" in out
     assert "record linkage" in out
+    assert "history linkage, random half: " in out
+    assert "anonymity loss" in out
     assert "safe" not in out.lower()
 
 
@@ -47,6 +49,8 @@ def test_as_json(run, released, tmp_path):
     alone = json.loads(run(*words, "--json")[1])
     assert flips == next(f["estimate"] for f in alone["findings"] if f["attack"] == "differencing")
     assert by["planting", ""]["estimate"]["value"] == 3
+    assert by["planting", ""]["loss"] is None
+    assert 0 <= by["history linkage", "random half"]["loss"] <= 1
     assert json.loads(run(*words, "--json")[1]) == alone
 
 

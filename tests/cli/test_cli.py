@@ -1,6 +1,7 @@
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
     code, out, _ = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--json")
     assert code == 0
     assert json.loads(out)["counts"]["queries"] == 2
-    assert json.loads(out)["parameters"] == {"k": 2, "link": "user"}
+    assert json.loads(out)["parameters"] == {"k": 2, "link": "none", "session_gap": 30, "session_events": 10}
 
 
 def test_concepts_are_listed_heaviest_first(run, tmp_path):
@@ -149,7 +150,7 @@ def test_a_shipped_recipe_by_name(run, log, tmp_path):
 def test_every_parameter_of_a_method_is_an_option(run):
     code, out, _ = run("anonymize", "--method", "rules", "--help")
     assert code == 0
-    for option in ("--min-query-users", "--no-digits", "--allow-list", "--time", "--metadata", "--users"):
+    for option in ("--min-query-users", "--no-digits", "--allow-list", "--time", "--metadata", "--link"):
         assert option in out
     assert "at least 2" in out
 
@@ -267,7 +268,10 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),
         (["-k", "3"], "Name a method with --method"),
-        (["--method", "equality", "-k", "3", "--user-map", "/no/such/place"], "for the user map does not exist"),
+        (
+            ["--method", "equality", "-k", "3", "--link", "user", "--user-map", "/no/such/place"],
+            "for the user map does not exist",
+        ),
         (["--method", "equality", "--columns", "user=a,user=b"], "names something twice"),
         (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
         (["--recipe", "thirty-five", "--method", "equality"], "the recipe is for rules"),
@@ -279,7 +283,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
         (["--method", "affinity", "--concept-min-users", "1"], "must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
-        (["--method", "equality", "-k", "3", "--user-map", __file__], "exists already"),
+        (["--method", "equality", "-k", "3", "--link", "user", "--user-map", __file__], "exists already"),
     ],
 )
 def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, log, tmp_path, words, sentence):
@@ -314,7 +318,7 @@ def test_bad_questions_are_one_sentence_too(run, log, tmp_path, words, sentence)
 
 
 def test_the_user_map_stays_out_of_the_release_and_goes_when_the_release_fails(run, log, tmp_path):
-    words = ["anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r"]
+    words = ["anonymize", log, "--method", "equality", "-k", 2, "--link", "user", "-o", tmp_path / "r"]
     code, _, err = run(*words, "--user-map", tmp_path / "r" / "map.csv")
     assert code == 2
     assert "must not lie in it" in err
@@ -325,6 +329,58 @@ def test_the_user_map_stays_out_of_the_release_and_goes_when_the_release_fails(r
     code, _, _ = run("anonymize", tmp_path / "x.csv", *words[2:-1], tmp_path / "f", "--user-map", tmp_path / "n.csv")
     assert code == 2
     assert not (tmp_path / "n.csv").exists()
+
+
+def test_a_user_map_needs_pseudonyms(run, log, tmp_path):
+    code, _, err = run(
+        "anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--user-map", tmp_path / "m"
+    )
+    assert code == 2
+    assert "has no pseudonyms, so there is no user map; leave --user-map out, or choose --link" in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_linked_events_are_warned_of_with_a_number(run, log, tmp_path):
+    words = ["anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r"]
+    assert run(*words)[2] == ""
+    code, _, err = run(*words, "--link", "user", "--overwrite")
+    assert code == 0
+    assert err.count("Warning: The events of each user are linked by a pseudonym.") == 1
+    assert re.search(r"links [0-9.]+ % of the users to the right person", err)
+    assert "linked by a pseudonym" in (tmp_path / "r" / "report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--link", "session", "--session-gap", "0"], "The 'session_gap' parameter of Equality must be an integer in"),
+        (["--link", "people"], "The 'link' parameter of Equality must be one of none, session, user. Got 'people'"),
+        (["--output-format", "aol"], "has no user ids; use parquet or csv, or link the events of a user with --link"),
+    ],
+)
+def test_bad_links_are_one_sentence(run, log, tmp_path, words, sentence):
+    code, _, err = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", *words)
+    assert code == 2
+    assert sentence in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_nothing_is_written_that_does_not_meet_the_policy(run, tmp_path):
+    log = tmp_path / "log.tsv"
+    run("synth", "--users", 200, "--seed", 1, "-o", log)
+    words = ["anonymize", log, "--method", "equality", "-k", 5, "-o", tmp_path / "r", "--policy", "default"]
+    code, out, _ = run(*words, "--link", "user")
+    assert code == 1
+    assert "The release does not meet the policy." in out
+    assert "Nothing was written." in out
+    assert not (tmp_path / "r").exists()
+    code, _, err = run(*words)
+    assert (code, "The release meets the policy." in err) == (0, True)
+    assert (tmp_path / "r" / "report.md").exists()
+    (tmp_path / "mine.toml").write_text("max_linkag = 0.5\n")
+    code, _, err = run(*words[:-1], tmp_path / "mine.toml", "--overwrite")
+    assert code == 2
+    assert "did you mean 'max_linkage'?" in err
 
 
 def test_usage_errors_have_exit_code_two(run, log):

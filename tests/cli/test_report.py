@@ -4,13 +4,16 @@ import shlex
 
 import pytest
 
+import queryveil as qv
+
 
 @pytest.fixture
 def released(run, tmp_path):
     """A synthetic log, its release, and who is who in it."""
     log, release, secret = tmp_path / "log.tsv.gz", tmp_path / "release", tmp_path / "map.csv"
     assert run("synth", "--users", 120, "--seed", 1, "-o", log)[0] == 0
-    words = ["anonymize", log, "--method", "affinity", "-k", 3, "--theta", 0.8, "--seed", 7, "--scrub", "remove"]
+    words = ["anonymize", log, "--method", "affinity", "-k", 3, "--theta", 0.8, "--link", "user", "--seed", 7]
+    words += ["--scrub", "remove"]
     assert run(*words, "-o", release, "--user-map", secret)[0] == 0
     return log, release, secret
 
@@ -46,3 +49,63 @@ def test_a_place_inside_the_release_is_refused(run, released):
     assert code == 2
     assert "is a release" in err
     assert not (release / "report.html").exists()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A log, and releases of it by equality that link nothing, sessions and users, with their user maps."""
+    folder = tmp_path_factory.mktemp("policy")
+    qv.generate(folder / "log.tsv.gz", users=600, seed=1)
+    log = qv.read_log(folder / "log.tsv.gz")
+    for link in ("none", "session", "user"):
+        release = qv.Equality(k=5, link=link).anonymize(log)
+        release.save(folder / link)
+        if link != "none":
+            release.save_user_map(folder / f"{link}.csv")
+    (folder / "strict.toml").write_text("max_linkage = 0.001\n")
+    (folder / "wrong.toml").write_text("max_linkge = 0.1\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("link", "known", "policy", "code", "sentence"),
+    [
+        ("none", False, "default", 0, "The release meets the policy."),
+        ("session", True, "default", 0, "The release meets the policy."),
+        ("session", False, "default", 1, "Rerun with the user map: --user-map FILE"),
+        ("user", True, "default", 1, "The release does not meet the policy."),
+        ("user", True, None, 0, "The release does not meet the policy."),
+        ("none", False, "strict.toml", 1, "The release does not meet the policy."),
+    ],
+)
+def test_a_pipeline_can_stop_at_the_policy(run, made, tmp_path, link, known, policy, code, sentence):
+    words = ["report", made / link, "--original", made / "log.tsv.gz", "-o", tmp_path / "report.html"]
+    words += ["--user-map", made / f"{link}.csv"] if known else []
+    words += ["--policy", policy if policy == "default" else made / policy] if policy else []
+    found, out, _ = run(*words)
+    assert found == code
+    assert sentence in out
+    assert sentence.split(":")[0] in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("link", ["none", "user"])
+def test_attack_judges_a_release_too(run, made, link):
+    words = ["attack", made / link, "--original", made / "log.tsv.gz", "-m", 1]
+    words += ["--user-map", made / f"{link}.csv"] if link == "user" else []
+    assert run(*words)[0] == 0
+    code, out, _ = run(*words, "--policy", "default")
+    assert code == (link == "user")
+    assert ("The release meets the policy." in out) == (link == "none")
+    code, out, _ = run(*words, "--policy", "default", "--json")
+    assert code == (link == "user")
+    assert json.loads(out)["judgement"]["meets"] == (link == "none")
+
+
+@pytest.mark.parametrize("verb", ["report", "attack", "compare"])
+def test_a_policy_with_an_unknown_key_is_one_sentence(run, made, tmp_path, verb):
+    words = [made / "log.tsv.gz"] if verb == "compare" else [made / "none", "--original", made / "log.tsv.gz"]
+    words += [] if verb == "attack" else ["-o", tmp_path / "report.html"]
+    code, out, err = run(verb, *words, "--policy", made / "wrong.toml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "has an unknown key 'max_linkge'; did you mean 'max_linkage'?" in err
+    assert list(tmp_path.iterdir()) == []

@@ -47,7 +47,7 @@ def test_it_is_the_harmonic_mean_of_precision_and_recall(pairs, labels, beta):
     assert found.value == pytest.approx(float(expected))
     assert (found.precision, found.recall) == (pytest.approx(float(precision)), pytest.approx(float(recall)))
     assert (found.queries, found.sensitive) == (len(known), len(known) - len(harmless))
-    everything = qv.Rules(max_characters=1000, users="fresh").anonymize(log)
+    everything = qv.Rules(max_characters=1000, link="user").anonymize(log)
     assert f_beta(everything, log, table, float(beta)).value == pytest.approx(found.original)
 
 

@@ -25,7 +25,7 @@ def literal(log, release):
     for event in log.events.to_pylist():
         original[names[event["user_id"]]][log.query_text[event["query_id"]].as_py()] += 1
     for row in pa.Table.from_batches(release.batches()).to_pylist():
-        released[row["user"]][row["query"]] += 1
+        released[row["session" if "session" in row else "user"]][row["query"]] += 1
     found = []
     for batch in release.user_map():
         for row in batch.to_pylist():
@@ -52,7 +52,7 @@ def test_it_is_the_literal_comparison(knowledge, events, kind, k):
         "semantic": qv.Mdav(k=k, knowledge=knowledge, linker="terms"),
         "strings": qv.Mdav(k=k, distance="strings"),
         "features": qv.Mdav(k=k, distance="features"),
-        "rules": qv.Rules(max_characters=1000, users="fresh"),
+        "rules": qv.Rules(max_characters=1000, link="user"),
     }[kind]
     if kind == "semantic" and len({u for u, query, _ in events if set(query.split()) - {"unknown"}}) < k:
         return
@@ -65,13 +65,13 @@ def test_it_is_the_literal_comparison(knowledge, events, kind, k):
 
 def test_the_log_as_it_is_links_everybody_who_differs():
     log = read([(u, f"{WORDS[u % 4]} {u}", 0) for u in range(8)])
-    assert record_linkage(qv.Rules(max_characters=1000, users="fresh").anonymize(log)) == 100
+    assert record_linkage(qv.Rules(max_characters=1000, link="user").anonymize(log)) == 100
 
 
 def test_a_record_without_a_query_of_the_log_fits_all(tmp_path):
-    rows = [(u, f"u{u}@example.com", 0) for u in range(10)] + [(u, "alpha", 0) for u in range(10, 20)]
+    rows = [(u, f"u{u}@example.com beta", 0) for u in range(10)] + [(u, "alpha", 0) for u in range(10, 20)]
     log = read(rows)
-    made = qv.Rules(max_characters=1000, users="fresh").anonymize(qv.scrub(log, "mask"))
+    made = qv.Rules(max_characters=1000, link="user").anonymize(qv.scrub(log, "mask"))
     made.save(tmp_path / "r")
     made.save_user_map(tmp_path / "map.csv")
     release = with_user_map(qv.Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
@@ -86,4 +86,18 @@ def test_a_record_without_a_query_of_the_log_fits_all(tmp_path):
 def test_without_users_there_is_nothing_to_link():
     log = read([(u, "alpha", 0) for u in range(8)])
     with pytest.raises(QueryveilError, match="RL needs a release that was just made, with users"):
-        record_linkage(qv.Equality(k=2, users="drop").anonymize(log))
+        record_linkage(qv.Equality(k=2, link="none").anonymize(log))
+
+
+def test_of_a_release_by_sessions_every_session_is_a_record():
+    rng = np.random.default_rng(4)
+    rows = [
+        {"user": f"u{u}", "query": WORDS[int(rng.choice([u % 4, rng.integers(4)]))], "time": f"2006-03-{1 + day:02}"}
+        for u in range(12)
+        for day in range(4)
+        for _ in range(2)
+    ]
+    log = qv.read_log(pa.Table.from_pylist(rows))
+    release = qv.Rules(max_characters=1000, link="session").anonymize(log)
+    assert len(linkage_chances(release)) == 48
+    assert record_linkage(release) == pytest.approx(literal(log, release))

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.evaluation import Measured, _finite, evaluate
+from queryveil.evaluation import CLUSTERS, PROFILES, SESSIONS, Measured, _finite, evaluate
 from queryveil.measures import distribution, record_linkage, retention, tasks
 from queryveil.measures.distribution import jensen_shannon
 from queryveil.measures.records import records
-from queryveil.measures.tasks import TRENDS, _click_places, _completed, _next_places, _spans
+from queryveil.measures.tasks import ERROR, TRENDS, Task, _click_places, _completed, _next_places, _spans
 from tests.attacks.helpers import as_it_is, together
 
 QUERY = st.sampled_from(["red tea", "red", "green tea", "tea pot", "ham", "hamlet", "red team"])
@@ -41,6 +41,8 @@ BEST_OF_ITSELF = {
     "users' interests left, level 1 (SRP)": 1,
     "users' interests left, level 2 (SRP)": 1,
     "information loss (L)": 0,
+    PROFILES: 1,
+    CLUSTERS: 1,
     "trend counts, relative error": 0,
 }
 
@@ -68,7 +70,7 @@ def test_every_number_of_the_log_as_it_is_is_that_of_the_log_itself(tmp_path):
         assert shared[name].value < found[name].value
 
 
-IDENTITY = qv.Rules(max_characters=1000, users="fresh", time="day")
+IDENTITY = qv.Rules(max_characters=1000, link="user", time="day")
 
 
 @settings(max_examples=30)
@@ -211,7 +213,7 @@ def test_trends_without_times_are_spread_over_all_weeks():
 
 def test_an_evaluation_says_what_does_not_apply(tmp_path):
     log = read([(u, f"{['dog', 'cat', 'violin'][u % 3]} {u % 2}", u, "http://a.com/") for u in range(12)])
-    release = qv.Equality(k=2).anonymize(log)
+    release = qv.Equality(k=2, link="user").anonymize(log)
     found = {one.measure: one for one in evaluate(release, log).measured}
     assert found["distinct queries"].value == 1
     assert found["information loss (L)"].value is not None
@@ -234,7 +236,7 @@ def test_an_event_without_a_time_follows_nothing():
         for q, t in (("red", "2006-03-01 00:00:00"), ("ham", None))
     ]
     log = qv.read_log(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]])))
-    found = {task.task: task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+    found = {task.task: task for task in tasks(qv.Equality(k=2, link="user").anonymize(log), log)}
     assert found["suggestion"].tests == 0
 
 
@@ -242,7 +244,7 @@ def test_there_are_no_trends_where_frequent_queries_have_no_time():
     rows = [{"user": f"u{u}", "query": f"red {n}", "time": None} for u in range(2) for n in range(TRENDS)]
     rows.append({"user": "u9", "query": "ham", "time": "2006-03-01 00:00:00"})
     log = qv.read_log(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in rows[0]])))
-    assert "trend counts" not in {task.task for task in tasks(qv.Equality(k=2).anonymize(log), log)}
+    assert "trend counts" not in {task.task for task in tasks(qv.Equality(k=2, link="user").anonymize(log), log)}
 
 
 def measured(method, log):
@@ -251,7 +253,7 @@ def measured(method, log):
 
 def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_numbers():
     log = read([(u, query, 0, None) for u in range(12) for query in ("天气预报", "北京 地图", f"私人{u}")])
-    release = qv.Equality(k=3).anonymize(log)
+    release = qv.Equality(k=3, link="user").anonymize(log)
     found = evaluate(release, log, tests=20)
     json.dumps(asdict(found), allow_nan=False)
     by_name = {one.measure: one for one in found.measured}
@@ -271,18 +273,20 @@ def test_what_is_not_finite_is_not_told_as_a_number():
 
 def test_where_users_are_not_told_apart_none_are_said_to_be_lost():
     log = read([(u, f"dog {i}", u, None) for u in range(12) for i in range(2)])
-    for method in (qv.Equality(k=2, users="drop"), qv.DpSet(epsilon=50.0, delta=0.1)):
+    for method in (qv.Equality(k=2, link="none"), qv.DpSet(epsilon=50.0, delta=0.1)):
         assert retention(method.anonymize(log), log).users is None
         one = measured(method, log)["users"]
         assert (one.value, one.why) == (None, "no user ids released")
-    assert measured(qv.Equality(k=2), log)["users"].value == 1
+    assert measured(qv.Equality(k=2, link="user"), log)["users"].value == 1
     assert measured(qv.Odp(k=2, compact=True), log)["users"].value == 1
 
 
 def test_the_information_loss_tells_releases_of_a_small_log_apart(tmp_path):
     qv.generate(tmp_path / "log.tsv", users=200, seed=1)
     log = qv.read_log(tmp_path / "log.tsv")
-    near, far = (measured(method, log)["information loss (L)"].value for method in (qv.Mdav(k=2), qv.Equality(k=20)))
+    near, far = (
+        measured(method, log)["information loss (L)"].value for method in (qv.Mdav(k=2), qv.Equality(k=20, link="user"))
+    )
     assert 0.1 < near < far - 0.1
 
 
@@ -290,7 +294,7 @@ def test_where_no_record_has_a_category_there_is_no_information_loss():
     """SRP is measured all the same: nothing is left, which is a number."""
     words = ["dog", "cat", "violin", "piano"]
     log = read([(u, query, 0, None) for u in range(8) for query in ("天气预报", f"{words[u % 4]} {u}")])
-    found = measured(qv.Equality(k=4), log)
+    found = measured(qv.Equality(k=4, link="user"), log)
     assert (found["information loss (L)"].value, found["information loss (L)"].why) == (
         None,
         "no released record has a category",
@@ -301,14 +305,95 @@ def test_where_no_record_has_a_category_there_is_no_information_loss():
 def test_of_interests_each_measure_has_its_own_reason():
     """One user alone has a category: enough for SRP, not for L."""
     log = read([(u, "天气预报", 0, None) for u in range(4)] + [(0, "dog", 0, None)])
-    found = measured(qv.Equality(k=2), log)
+    found = measured(qv.Equality(k=2, link="user"), log)
     interests = [name for name, one in found.items() if one.group == "interests" and ("SRP" in name or "L)" in name)]
     assert interests == [
         "users' interests left, level 1 (SRP)",
         "users' interests left, level 2 (SRP)",
+        PROFILES,
         "information loss (L)",
+        CLUSTERS,
     ]
     assert found[interests[0]].value == 0
-    assert "at least two users" in found[interests[2]].why
-    dropped = measured(qv.Equality(k=2, users="drop"), log)
-    assert {dropped[name].why for name in interests} == {"it is for releases of queries that tell users apart"}
+    assert "No level of the taxonomy separates" in found[PROFILES].why
+    assert "at least two users" in found[interests[3]].why
+    assert "at least two users" in found[CLUSTERS].why
+    dropped = measured(qv.Equality(k=2, link="none"), log)
+    assert {dropped[name].why for name in interests} == {"it is for releases of queries with user or session ids"}
+
+
+@given(st.integers(1, 3_000), st.floats(0, 1))
+def test_releases_are_not_ranked_by_a_score_that_is_low_or_unsure_on_the_log_itself(tests, share):
+    from scipy.stats import binomtest
+
+    hits = round(share * tests)
+    score = hits / tests
+    low = binomtest(hits, tests).proportion_ci(0.95, "wilson").low
+    unranked = Task("completion", "MRR", 0.0, score, tests).unranked
+    if abs(low - score / 2) > 1e-4:  # 1.96 is not all of that number
+        assert bool(unranked) == (score < 0.05 or low < score / 2)
+    assert bool(unranked) or score >= 0.05
+
+
+def test_a_task_says_why_releases_are_not_ranked_by_it():
+    assert "scores 1.1 %" in Task("suggestion", "hit@10", 0.01, 0.0114, 2_000).unranked
+    assert "20 tests are too few" in Task("completion", "MRR", 0.1, 0.2, 20).unranked
+    assert "no event" in Task("suggestion", "hit@10", 0.0, 0.0, 0).unranked
+    assert Task("trend counts", ERROR, 0.3, 0.0, 1_000).unranked == ""
+    assert Task("completion", "MRR", 0.1, 0.5, 2_000).unranked == ""
+
+
+def test_an_evaluation_says_which_tasks_do_not_separate():
+    """Nobody issues the same query as another, so that the log itself suggests nothing."""
+    log = read([(u, f"{word} {u}", t, None) for u in range(20) for t, word in enumerate(("red", "ham"))])
+    for link in ("user", "none"):
+        found = measured(qv.Rules(max_characters=1000, link=link), log)["suggestion, hit@10"]
+        assert not found.separates
+        assert "too little to rank releases by" in found.why
+        assert ("nothing to learn from" in found.why) == (link == "none")
+
+
+def days(rows):
+    """A log of (user, query, day, minute)."""
+    table = [
+        {"user": f"u{u}", "query": query, "time": f"2006-03-{1 + day:02} 00:{minute:02}:00"}
+        for u, query, day, minute in rows
+    ]
+    return qv.read_log(pa.Table.from_pylist(table))
+
+
+def test_suggestions_are_learnt_within_a_session_where_sessions_are_released():
+    """Ten queries that more users issued, on another day, come before what follows in the session."""
+    rows = [(u, query, 0, minute) for u in range(3) for minute, query in enumerate(("red", "ham"))]
+    rows += [(u, "red", 0, 0) for u in range(3, 10)]
+    rows += [(u, f"tea {i}", 1 + i, 0) for u in range(10) for i in range(10)]
+    log = days(rows)
+    scores = {}
+    for link in ("user", "session"):
+        found = measured(qv.Rules(max_characters=1000, link=link), log)["suggestion, hit@10"]
+        scores[link] = found.value
+        assert ("within one session" in found.why) == (link == "session")
+    assert scores == {"user": 0, "session": 1}
+
+
+def test_sessions_of_a_user_are_put_together_by_the_user_map():
+    """SRP and L are those of a release by users, and say that a reader cannot measure them."""
+    words = ["dog", "cat", "violin", "piano", "river", "money"]
+    log = days([(u, f"{words[(u + i) % 6]} {i % 2}", i, u % 50) for u in range(24) for i in range(6)])
+    users, sessions = (measured(qv.Equality(k=2, link=link), log) for link in ("user", "session"))
+    same = [name for name in users if "SRP" in name or "L)" in name]
+    assert len(same) == 5
+    for name in same:
+        assert sessions[name].value == users[name].value, name
+        assert SESSIONS not in users[name].why
+        if sessions[name].value is not None:
+            assert SESSIONS in sessions[name].why
+    assert sessions["information loss (L)"].value is not None
+
+
+def test_where_sessions_are_released_no_user_is_counted():
+    log = days([(u, "dog", day, 0) for u in range(12) for day in range(3)])
+    release = qv.Equality(k=2, link="session").anonymize(log)
+    assert retention(release, log).sessions == 36
+    one = measured(qv.Equality(k=2, link="session"), log)["users"]
+    assert (one.value, one.why) == (None, "no user ids released; 36 sessions")

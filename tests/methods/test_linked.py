@@ -74,6 +74,7 @@ def test_what_stands_under_a_session_id_is_what_its_session_asked(rows, gap, mos
     assert verification.holds, verification
 
 
+LINKS = ["none", "session", "user"]
 METHODS = [
     qv.Equality(k=2, link="session"),
     qv.Affinity(k=2, link="session"),
@@ -209,6 +210,38 @@ def test_events_in_the_order_of_their_times_are_refuted(log):
     assert "not in the order of pseudonyms and texts" in refuted(backwards, log)
 
 
+@pytest.mark.parametrize("method", [type(m)(**m.parameters() | {"link": link}) for m in METHODS for link in LINKS])
+def test_rows_in_another_order_are_refuted(log, method):
+    release = method.anonymize(log, seed=1)
+    moved = forged(release, lambda rows: [*rows[1:], rows[0]])
+    assert "does not stand in the order of pseudonyms and texts" in refuted(moved, log)
+    swapped = forged(release, lambda rows: [*rows[:2], rows[3], rows[2], *rows[4:]])
+    same = rows_of(release)[2] == rows_of(release)[3]
+    assert same or "row 4 does not stand" in refuted(swapped, log)
+
+
+def test_what_cannot_be_measured_is_warned_of_too(tmp_path):
+    rows = [Row(user, "tea", "2006-03-01 10:00:00") for user in "abc"]
+    log = qv.read_log(table(rows))
+    release = qv.Equality(k=2, link="user").anonymize(log)
+    assert release.linkage is None
+    with pytest.warns(QueryveilWarning, match="could not be measured"):
+        release.save(tmp_path / "r")
+    assert "could not be measured" in (tmp_path / "r" / "report.md").read_text()
+    assert qv.verify(tmp_path / "r", log).holds
+
+
+def test_a_robot_does_not_take_the_place_of_people(monkeypatch):
+    from queryveil import background
+
+    monkeypatch.setattr(background, "HEAVY", 50)
+    monkeypatch.setattr(background, "EVENTS", 200)
+    rows = [Row(f"u{i % 20}", f"word{i % 7} {i % 3}", f"2006-03-01 10:{i % 60:02}:{i % 7:02}") for i in range(120)]
+    rows += [Row("robot", f"word{i % 7} {i % 3}", f"2006-03-02 {i // 60:02}:{i % 60:02}:00") for i in range(300)]
+    found = qv.Equality(k=2, link="user").anonymize(qv.read_log(table(rows))).linkage
+    assert found.users == 20
+
+
 def test_random_orders_are_not_taken_for_a_pattern():
     rng = np.random.default_rng(1)
     for _ in range(300):
@@ -236,7 +269,7 @@ def test_the_user_map_of_sessions_brings_them_back(log, tmp_path):
 
     release = qv.Equality(k=2, link="session").anonymize(log, seed=1)
     release.save_user_map(tmp_path / "map.csv")
-    with pytest.warns(QueryveilWarning, match=r"sessions in this release are linked.*half of a person's history links"):
+    with pytest.warns(QueryveilWarning, match=r"events of each session are linked.*half of a person's history links"):
         release.save(tmp_path / "r")
     known = with_user_map(Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
     found = log.engine.table(f'SELECT user_id, "user" FROM "{known.fresh_users}" ORDER BY "user"').to_pylist()

@@ -268,7 +268,7 @@ def test_what_is_released_is_what_many_users_issued(shared):
     }
     counts = release.manifest.counts
     assert (counts.rows, counts.queries, counts.clicks, counts.events, counts.users) == (6, 3, 3, 160, None)
-    with pytest.raises(QueryveilError, match="tells no users apart"):
+    with pytest.raises(QueryveilError, match="so there is no user map"):
         list(release.user_map())
 
 

@@ -21,15 +21,30 @@ def average_linkage(far: Matrix, count: int) -> list[list[int]]:
     return sorted(sorted(cluster) for cluster in clusters)
 
 
+def scatter(far: Matrix, members: list[int]) -> float:
+    """The squares of all pairs of members, divided by their number."""
+    return sum(far[i][j] ** 2 for i, j in combinations(members, 2)) / len(members)
+
+
+def ward(far: Matrix, count: int) -> list[list[int]]:
+    """Merge the two clusters whose scatter grows least by it until so many are left."""
+    clusters = [[i] for i in range(len(far))]
+    while len(clusters) > count:
+
+        def growth(pair: tuple[int, int]) -> float:
+            a, b = (clusters[i] for i in pair)
+            return scatter(far, a + b) - scatter(far, a) - scatter(far, b)
+
+        a, b = min(combinations(range(len(clusters)), 2), key=growth)
+        clusters[a] += clusters.pop(b)
+    return sorted(sorted(cluster) for cluster in clusters)
+
+
 def calinski_harabasz(far: Matrix, clusters: list[list[int]]) -> float:
     """Between over within, each by its degrees of freedom; squares of pairs stand for those about the mean."""
-
-    def scatter(members: list[int]) -> float:
-        return sum(far[i][j] ** 2 for i, j in combinations(members, 2)) / len(members)
-
     n, count = len(far), len(clusters)
-    within = sum(scatter(cluster) for cluster in clusters)
-    between = scatter(list(range(n))) - within
+    within = sum(scatter(far, cluster) for cluster in clusters)
+    between = scatter(far, list(range(n))) - within
     return math.inf if within == 0 else (between / (count - 1)) / (within / (n - count))
 
 

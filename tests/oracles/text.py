@@ -2,6 +2,8 @@
 
 import unicodedata
 
+MASKS = ["url", "email", "card", "iban", "national_id", "phone", "ip", "address", "name_place", "name", "rare"]
+
 
 def normal_form(text: str) -> str:
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
@@ -15,6 +17,8 @@ def is_inside(c: str) -> bool:
 
 def words(query: str) -> list[str]:
     result = []
+    for mask in MASKS:
+        query = query.replace(f"<{mask}>", " ")
     for part in query.split(" "):
         while part and not is_inside(part[0]):
             part = part[1:]

@@ -80,7 +80,8 @@ def test_the_policy_stops_what_is_not_of_the_page(chromium, page):
 def test_marks_have_tooltips(chromium, page):
     chromium.open(page)
     x, y = chromium.run(
-        "const all = [...document.querySelectorAll('.chart svg .mark-rect path, .chart svg .mark-symbol path')];"
+        "const at = (mark) => [...document.querySelectorAll(`.chart svg .mark-${mark}.role-mark path`)];"
+        "const all = [...at('symbol'), ...at('rect')];"
         "const e = all.find((one) => one.getBoundingClientRect().width > 5);"
         "e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect();"
         "return [r.x + r.width / 2, r.y + r.height / 2]"

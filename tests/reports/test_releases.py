@@ -117,7 +117,7 @@ def test_it_opens_with_the_verdict(reported):
             judged(line(False, why="Link less.")),
             [
                 "The release does not meet the policy.",
-                "High risk: texts attributed to the right person 40.0 % (at most 9.0 % allowed).",
+                "High risk: texts attributed to the right person: 40.0 %; at most 9.0 % allowed.",
                 "Not met:",
                 "Link less.",
             ],

@@ -21,6 +21,17 @@ def test_words_are_parts_without_the_punctuation_around_them(queries):
     assert by_query(queries) == [oracle.words(oracle.normal_form(query)) for query in queries]
 
 
+@given(st.lists(st.lists(st.sampled_from(["<email>", "<rare>", "<h1>", "<", ">", "email", "a", " "]), max_size=8)))
+def test_masks_are_no_words_and_separate_words(parts):
+    queries = ["".join(some) for some in parts]
+    assert by_query(queries) == [oracle.words(oracle.normal_form(query)) for query in queries]
+
+
+def test_masks_are_words_where_that_is_asked_for():
+    assert words(pa.array(["<email> tea"])).text.to_pylist() == ["tea"]
+    assert words(pa.array(["<email> tea"]), masks=True).text.to_pylist() == ["email", "tea"]
+
+
 def test_examples():
     assert by_query(["AT&T (wireless) - plans", "c++", "rock'n'roll!", "...", "हिन्दी"]) == [
         ["at&t", "wireless", "plans"],

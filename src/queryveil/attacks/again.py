@@ -29,9 +29,9 @@ def method_again(release: Release, knowledge: str | None = None) -> Method:
     if name not in METHODS:
         raise InapplicableError(f"the method '{name}' is not known here")
     base = parameters.get("knowledge")
-    if base is not None and knowledge is not None:
-        parameters["knowledge"] = knowledge
-    elif base not in (None, "wordnet") and not Path(base).exists():
+    if base not in (None, "wordnet"):
+        parameters["knowledge"] = knowledge or base
+    if base not in (None, "wordnet") and not Path(parameters["knowledge"]).exists():
         raise InapplicableError(
             f"'{name}' cannot be run again without its taxonomy '{base}'; run again with --knowledge FOLDER"
         )

@@ -175,8 +175,8 @@ def _groups(seen: View, seed: int, most: int, rng: np.random.Generator) -> Itera
     kind = seen.kind[owner[order]]
     begin, size = np.unique(kind, return_index=True, return_counts=True)[1:]
     shared = np.flatnonzero(size >= 2)
-    if not len(shared):
-        raise InapplicableError("no record is shared by several people")
+    if 2 * len(size) > len(there):  # two people may have the same short record by chance
+        raise InapplicableError("records are not shared by several people")
     if len(shared) > most:
         shared = np.sort(rng.choice(shared, most, replace=False))
     key, all_queries = seen.log.secret(seed, _PURPOSE), seen.log.events["query_id"].to_numpy()
@@ -204,8 +204,9 @@ def _likeness(log: LocalLog, query: Ints, known: Sequence[Ints], rarity: Floats)
 
     size = np.array([len(some) for some in known])
     queries = np.concatenate([query, *known])
-    length = log.tokens.per_query[queries]
-    vocabulary, word = np.unique(log.tokens.word[ranges(log.tokens.start[queries], length)], return_inverse=True)
+    begin = log.tokens.start[queries]
+    length = log.tokens.start[queries + 1] - begin
+    vocabulary, word = np.unique(log.tokens.word[ranges(begin, length)], return_inverse=True)
     weight = np.maximum(rarity[vocabulary], 0)[word]
     row = np.repeat(np.arange(len(queries)), length)
     words = csr_matrix((weight, (row, word)), (len(queries), len(vocabulary)))
@@ -214,10 +215,10 @@ def _likeness(log: LocalLog, query: Ints, known: Sequence[Ints], rarity: Floats)
     n = len(query)
     shared = (words[:n] @ words[n:].T).toarray() / np.outer(norm[:n], norm[n:])
     alike = (np.maximum(meaning[:n] @ meaning[n:].T, 0) + shared) / 2
-    there, begin = size > 0, np.cumsum(size) - size
+    there, first = size > 0, np.cumsum(size) - size
     found = np.zeros((n, len(known)))
     if there.any():
-        found[:, there] = np.maximum.reduceat(alike, begin[there], axis=1)
+        found[:, there] = np.maximum.reduceat(alike, first[there], axis=1)
     member = np.repeat(np.arange(len(known)), size)
     uses = csr_matrix((np.ones(len(member)), (member, np.arange(len(member)))), (len(known), len(member))) @ words[n:]
     whole = np.maximum(np.asarray(words[:n].sum(axis=1)), _SAME)

@@ -17,8 +17,11 @@ from queryveil.attacks.again import NO_READ, cannot, method_again, rows_of
 from queryveil.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
 from queryveil.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.background import (
+    CANDIDATES,
     EVENTS,
+    HEAVY,
     NOBODY,
+    THEIR_EVENTS,
     USERS,
     Bags,
     Compared,
@@ -31,15 +34,20 @@ from queryveil.background import (
     linked_groups,
     unknown_texts,
 )
+from queryveil.claims import BagUsers, ConceptUsers
+from queryveil.claims.generalized import tree_digest
 from queryveil.draws import keyed
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, link_texts, open_knowledge, recall_knowledge
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.release import Release
+from queryveil.scrubbing import repeat_scrub
 
 Longs = NDArray[np.int64]
 
+OF_ITEMS = 5_000
+"""Most candidates where items are released, because every noun stands for all that is above it."""
 AGAIN = 5_000
 """Most users on whose newer half a method is run again."""
 _FEW = 10
@@ -69,9 +77,10 @@ class _Released:
 
 @dataclass(frozen=True, eq=False)
 class _World:
-    """Some people, what the attacker compares, and what there is to learn."""
+    """Some people, what the attacker compares, and what there is to learn of those whose records are looked at."""
 
     people: Longs
+    looked_for: NDArray[np.bool_]
     known: Bags
     issued: Bags
     records: Bags
@@ -91,15 +100,17 @@ def history_linkage(
         release: A release; if it links events, one that knows who is who.
         log: Its log.
         seed: Random seed.
-        users: Most people that it is tried on; of more, a random sample, which makes it an upper estimate.
+        users: Most people whose records are looked at; of more, a random sample. They are looked for among up to 50,000
+            people; in a log of more, that makes it an upper estimate.
         knowledge: Where the taxonomy of a release of items lies, of which it knows only the name.
     """
     seen = view(release, log)
     given = _released(release, seen, seen.log, knowledge)
-    people = _people(seen.log, given, seed, users)
+    people, looked_for = _people(seen.log, given, seed, users)
     event, user = events_of(seen.log, people)
     chosen = half(user, keyed(seen.log.secret(seed, _PURPOSE), event.astype(np.uint64)))
-    return _finding(_world(seen.log, given, people, event, user, chosen), given, seen, "random half", seed)
+    world = _world(seen.log, given, (people, looked_for), event, user, chosen)
+    return _finding(world, given, seen, "random half", seed)
 
 
 def older_history(
@@ -122,7 +133,7 @@ def older_history(
         log: Its log, which has times.
         read: Reads a log from a table, such as `queryveil.read_log`.
         seed: Random seed.
-        users: Most people that it is tried on.
+        users: Most people whose records are looked at.
         again: Most users that the method runs on again. On fewer users than the log has, a threshold of k users lets
             less through.
         knowledge: Where the taxonomy lies that the release was made with, of which it knows only the name.
@@ -136,15 +147,15 @@ def older_history(
         raise InapplicableError(NO_QUERY)
     method = method_again(release, knowledge)
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
-    newer = read(rows_of(here, event[~older]))
+    newer = _scrubbed(read(rows_of(here, event[~older])), release, here)
     try:
         made = method.anonymize(newer, seed=release.manifest.seed)
         seen = View.of(made, newer)
         given = _moved(_released(made, seen, newer, knowledge), newer, here, event[~older])
-        people = _people(here, given, seed, users)
+        people, looked_for = _people(here, given, seed, users)
         mine = np.isin(user, people)
         place = np.searchsorted(people, user[mine])
-        world = _world(here, given, people, event[mine], place, older[mine])
+        world = _world(here, given, (people, looked_for), event[mine], place, older[mine])
         return _finding(world, given, seen, "older half", seed)
     except InapplicableError:
         raise
@@ -154,16 +165,23 @@ def older_history(
         newer.close()
 
 
+def _scrubbed(newer: LocalLog, release: Release, here: LocalLog) -> LocalLog:
+    """The log that a method is run on again, scrubbed as the one that it ran on was."""
+    scrub = release.manifest.scrub
+    if scrub is None or here.facts.scrub is not None:
+        return newer
+    try:
+        return local(repeat_scrub(newer, scrub), "An attack")
+    except QueryveilError as error:
+        raise cannot(error) from None
+    finally:
+        newer.close()
+
+
 def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None) -> _Released:
     """What there is to link."""
-    base = None
-    if not seen.texts:
-        name = str(release.manifest.parameters.get("knowledge"))
-        try:
-            base = recall_knowledge(name) if knowledge is None else open_knowledge(knowledge)
-        except QueryveilError as error:
-            raise InapplicableError(str(error)) from None
-    elif not len(seen.queries):
+    base = None if seen.texts else _taxonomy(release, knowledge)
+    if seen.texts and not len(seen.queries):
         raise InapplicableError(NO_QUERY)
     group = np.arange(log.n_users, dtype=np.int64)
     if not seen.records:
@@ -176,6 +194,19 @@ def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None
         there = seen.owner >= 0
         group[there] = log.n_users + seen.kind[seen.owner[there]]
     return _Released(Bags(seen.start, seen.item, seen.times), seen.truth, group, False, base)
+
+
+def _taxonomy(release: Release, knowledge: str | None) -> Knowledge:
+    """The taxonomy whose nodes are released."""
+    name = str(release.manifest.parameters.get("knowledge"))
+    try:
+        base = recall_knowledge(name) if knowledge is None or name == "wordnet" else open_knowledge(knowledge)
+    except QueryveilError as error:
+        raise InapplicableError(str(error)) from None
+    trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
+    if any(tree != tree_digest(base) for tree in trees):
+        raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --knowledge")
+    return base
 
 
 def _issuers(seen: View, item: NDArray[np.integer], base: Knowledge | None) -> Truth:
@@ -200,23 +231,32 @@ def _drawn(log: LocalLog, seed: int) -> Longs:
     return found
 
 
-def _people(log: LocalLog, given: _Released, seed: int, users: int) -> Longs:
-    """Some released people, ascending: whole groups, because those who share a record hide each other."""
+def _people(log: LocalLog, given: _Released, seed: int, users: int) -> tuple[Longs, NDArray[np.bool_]]:
+    """Some released people, ascending, and whether their records are looked at.
+
+    They are whole groups, because those who share a record hide each other.
+    """
     released = np.zeros(log.n_users, np.bool_)
     released[given.truth.user] = True
+    each = np.diff(np.searchsorted(log.events["user_id"].to_numpy(), np.arange(log.n_users + 1)))
+    released &= each <= HEAVY
     order = _drawn(log, seed)
     order = order[released[order]]
     if len(order) < 2:
         raise InapplicableError("fewer than two people have anything in the release")
     # The groups in the order of their first member.
     label, first, place = np.unique(given.group[order], return_index=True, return_inverse=True)
-    events = np.diff(np.searchsorted(log.events["user_id"].to_numpy(), np.arange(log.n_users + 1)))[order]
+    events = each[order]
     turn = np.argsort(first)
     size = np.bincount(place)[turn]
     many = np.bincount(place, weights=events)[turn]
-    fits = (np.cumsum(size) <= users) & (np.cumsum(many) <= EVENTS)
-    fits[: 2 if len(label) > 1 else 1] = True
-    return np.sort(order[np.isin(place, turn[fits])])
+    candidates = CANDIDATES if given.base is None else OF_ITEMS
+    fits = (np.cumsum(size) <= max(candidates, users)) & (np.cumsum(many) <= THEIR_EVENTS)
+    looked_for = (np.cumsum(size) <= users) & (np.cumsum(many) <= EVENTS)
+    for some in (fits, looked_for):
+        some[: 2 if len(label) > 1 else 1] = True
+    people = np.sort(order[np.isin(place, turn[fits])])
+    return people, np.isin(people, order[np.isin(place, turn[looked_for])])
 
 
 def _by_age(log: LocalLog, people: Longs) -> tuple[Longs, Longs, NDArray[np.bool_]]:
@@ -249,27 +289,34 @@ def _moved(given: _Released, log: LocalLog, here: LocalLog, event: Longs) -> _Re
     records = given.records
     if given.base is None:
         texts = here.query_text.take(pa.array(query))
-        queries = query[pc.index_in(log.query_text, value_set=texts).to_numpy()]
-        records = Bags(records.start, queries[records.item], records.n)
+        place = pc.fill_null(pc.index_in(log.query_text, value_set=texts), -1).to_numpy()
+        there = place[records.item] >= 0  # a masked query is no query of the log
+        records = Bags(records.start, query[place][records.item], records.n).only(there)
     return _Released(records, Truth(given.truth.record, users[given.truth.user]), group, given.each, given.base)
 
 
 def _world(
-    log: LocalLog, given: _Released, people: Longs, event: Longs, user: Longs, chosen: NDArray[np.bool_]
+    log: LocalLog,
+    given: _Released,
+    some: tuple[Longs, NDArray[np.bool_]],
+    event: Longs,
+    user: Longs,
+    chosen: NDArray[np.bool_],
 ) -> _World:
     """The people with their records, in small numbers.
 
     Args:
         log: The log.
         given: What is released.
-        people: Users of the log.
+        some: Users of the log, and whether their records are looked at.
         event: Their events.
         user: The place of each event's person.
         chosen: Whether the attacker knows it.
     """
+    people, looked_for = some
     query = log.events["query_id"].to_numpy()[event].astype(np.int64)
     known, issued = histories(user, query, chosen, len(people))
-    there = np.isin(given.truth.user, people)
+    there = np.isin(given.truth.user, people[looked_for])
     used, record = np.unique(given.truth.record[there], return_inverse=True)
     truth = Truth(record, np.searchsorted(people, given.truth.user[there]))
     records = given.records.take(used)
@@ -283,7 +330,7 @@ def _world(
         words, n_words = _words(log, ids)
         items = known.with_words(words, len(ids)), records.with_words(words, len(ids)), len(ids) + n_words
     passed = _holders(known, records) if given.each else NOBODY
-    return _World(people, known, issued, records, truth, Compared(*items, passed))
+    return _World(people, looked_for, known, issued, records, truth, Compared(*items, passed))
 
 
 def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, NDArray[np.int32]], int]:
@@ -326,7 +373,8 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
     what = "queries" if given.base is None else "items"
     details: dict[str, float | int | str] = {
         "linked_records": float(found.credit.mean()),
-        "users": n,
+        "users": int(world.looked_for.sum()),
+        "candidates": n,
         "records": len(world.records.start) - 1,
         "texts": int(found.texts.sum()),
     }
@@ -335,8 +383,8 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
     if 2 * len(np.unique(group)) <= n:  # shared on purpose, and not now and then by chance
         details["linked_groups"] = linked_groups(world.compared, world.truth, unknown, group)
         beside.append(f"{shown(float(details['linked_groups']), 'share')} to the right group")
-    if n < log_users:
-        beside.append(f"tried on {n:,} of {log_users:,} people")
+    if details["users"] != log_users:
+        beside.append(f"tried on {details['users']:,} of {log_users:,} people, looked for among {n:,}")
     return Finding(
         attack="history linkage",
         question="linkability",
@@ -345,7 +393,7 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
         unit="share",
         estimate=_estimate(found, seed),
         baseline=baseline,
-        guessing="one of these people at random",
+        guessing="one of these candidates at random",
         control=control,
         controlled=why,
         trials=int((found.texts > 0).sum()),

@@ -22,7 +22,7 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
     seen = view(release, log)
     hashed = release.manifest.method == "hash"
     if hashed and seen.records:
-        seen.need_owner("record linkage")
+        seen.need_owner()
         chances, by_lot = linked_by_words(release, log, seed=seed)
     else:
         seen.owners("record linkage")

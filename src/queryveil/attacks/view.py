@@ -210,17 +210,13 @@ class View:
             attack: What needs them, for the message.
         """
         self.need_records(attack)
-        return self.need_owner(attack)
+        return self.need_owner()
 
-    def need_owner(self, attack: str) -> Ints:
-        """The record of every user of the log, whatever the records hold.
-
-        Args:
-            attack: What needs them, for the message.
-        """
+    def need_owner(self) -> Ints:
+        """The record of every user of the log, whatever the records hold."""
         if self.sessions:
             raise InapplicableError(
-                f"{attack} needs one record per user, and here every session has its own; see history linkage"
+                "needs one record per user, and here every session has its own; history linkage tries sessions"
             )
         if self.owner is None:
             raise InapplicableError(NO_MAP)

@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import typer
@@ -104,7 +105,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
     words = sys.argv[1:] or _completed_words()
-    warnings.showwarning = _warn
+    warnings.simplefilter("always", QueryveilWarning)
+    warnings.showwarning = partial(_warn, set())
     try:
         build(words)()
     except QueryveilError as error:
@@ -128,9 +130,10 @@ def main() -> None:
         options.opened.close()
 
 
-def _warn(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """Show warnings of queryveil as a sentence; those of other packages are no business of the user."""
-    if issubclass(category, QueryveilWarning):
+def _warn(shown: set[str], message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+    """Show warnings of queryveil as a sentence, once each; those of other packages are no business of the user."""
+    if issubclass(category, QueryveilWarning) and str(message) not in shown:
+        shown.add(str(message))
         print(f"Warning: {message}", file=sys.stderr)
 
 

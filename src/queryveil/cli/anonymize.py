@@ -14,7 +14,9 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
+    from queryveil.log import QueryLog
     from queryveil.methods import Method
+    from queryveil.policy import Policy
     from queryveil.release import Release
 
 
@@ -61,6 +63,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     """
     from queryveil.files import is_address, local_folder
     from queryveil.methods.recipe import load_recipe
+    from queryveil.policy import load_policy
     from queryveil.release import check_target
 
     recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
@@ -89,8 +92,19 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
+        if getattr(chosen, "link", "user") == "none":
+            raise QueryveilError(
+                "A release with --link none has no pseudonyms, so there is no user map; leave --user-map out, or choose"
+                " --link session or --link user."
+            )
         _check_map(secret, target)
     scrubbing = _scrubbing(given)
+    policy = load_policy(given["policy"]) if given["policy"] is not None else None
+    if policy is not None and spark:
+        raise QueryveilError(
+            "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or judge a"
+            " sample of the users."
+        )
     log = options.reader(given)(given["log"])
     check_target(log.folder(target), *wanted)
     if scrubbing is not None:
@@ -103,6 +117,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         typer.echo(warning, err=True)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
+    if policy is not None:
+        _judge(policy, chosen, release, log, given["as_json"])
     if secret is not None:
         release.save_user_map(secret)
     try:
@@ -134,6 +150,33 @@ def _switched_off(method: "type[Method]", given: dict[str, Any], named: dict[str
             flag = "--" + parameter.name.replace("_", "-")
             raise QueryveilError(f"{flag} and {_off(parameter.name)} contradict each other; leave one of them out.")
     return dict.fromkeys(parameter.name for parameter in off)
+
+
+def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> None:
+    """Stop before anything is written, unless the release meets the policy."""
+    from queryveil.ingest import read_log
+    from queryveil.policy import judge_release
+
+    knowledge = getattr(method, "knowledge", None)
+    with options.steps("Judging") as step:
+        found = judge_release(
+            policy,
+            release,
+            log,
+            read=read_log,
+            knowledge=None if knowledge == "wordnet" else knowledge,
+            seed=release.manifest.seed,
+            progress=step,
+        )
+    if found.meets is True:
+        typer.echo(found.summary, err=True)
+        return
+    if as_json:
+        typer.echo(options.json_text({"release": None, "policy": found.as_dict()}))
+    else:
+        typer.echo(found.summary)
+        typer.echo("Nothing was written.")
+    raise typer.Exit(1)
 
 
 def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
@@ -326,6 +369,7 @@ _SHARED = [
         ],
         None,
     ),
+    options.keyword("policy", options.Policy, None),
     *options.input_parameters(spark=True),
     options.keyword("as_json", options.Json, False),
 ]

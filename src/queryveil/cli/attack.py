@@ -42,19 +42,24 @@ def attack(
     ] = None,
     knowledge: options.KnowledgeOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
     """Attack a release: can people be singled out, linked, or learnt about?
 
     Every attack stands beside guessing and a control, with an interval. It names no user, and shows queries masked
-    only, but it is about the log, so it is for those who may see that.
+    only, but it is about the log, so it is for those who may see that. With --policy it also says whether the release
+    meets the policy, and exits with 1 if not.
     """
     from queryveil.attacks import attack as run
     from queryveil.attacks.known import check_known
     from queryveil.ingest import read_log
     from queryveil.knowledge import known_as, open_knowledge
+    from queryveil.policy import gather, judge, load_policy
     from queryveil.release import Release, with_user_map
+    from queryveil.verifier import verify
 
+    rules = None if policy is None else load_policy(policy)
     numbers, way = _numbers(m), check_known(known)
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
@@ -77,10 +82,15 @@ def attack(
             knowledge=knowledge,
             progress=step,
         )
+        judged = None
+        if rules is not None:
+            step("checking")
+            judged = judge(rules, gather(attacked, log, found, verify(attacked, log)))
     if as_json:
-        typer.echo(options.json_text(found.as_dict()))
-        return
-    options.tables(*_tables(found), f"\n{found.summary}")
+        typer.echo(options.json_text(found.as_dict() | ({} if judged is None else {"judgement": judged.as_dict()})))
+    else:
+        options.tables(*_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"]))
+    raise typer.Exit(0 if judged is None or judged.meets else 1)
 
 
 def _numbers(given: str) -> list[int]:
@@ -106,19 +116,23 @@ def _tables(found: "Findings") -> list[Any]:
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
                 "yes" if finding.succeeds else "no",
-                "" if finding.loss is None else f"{max(finding.loss, 0):.2f}",
             )
             for finding in found.findings
             if finding.question == question
         ]
-        head = ("", "found (95 %)", "guessing", "control", "beats", "loss")
+        head = ("", "found (95 %)", "guessing", "control", "beats")
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
-    parts += [f"{_name(finding)}: {finding.beside}" for finding in found.findings if finding.beside]
+    parts += [f"{_name(finding)}: {beside}" for finding in found.findings if (beside := _beside(finding))]
     parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]
     parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
     return parts
+
+
+def _beside(finding: "Finding") -> str:
+    loss = "" if finding.loss is None else f"anonymity loss {max(finding.loss, 0):.2f}"
+    return "; ".join(part for part in (finding.beside, loss) if part)
 
 
 def _name(finding: "Finding") -> str:

@@ -188,4 +188,6 @@ def _parts(found: "Comparison") -> list[Any]:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+    from queryveil.attacks.finding import shown
+
+    return "-" if value is None else shown(value, "share")

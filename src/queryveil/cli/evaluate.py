@@ -48,8 +48,18 @@ def evaluate(
         some = list(measured)
         rows = [(one.measure, _shown(one, one.value), _shown(one, one.best)) for one in some]
         parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
-        parts += [f"Not measured: {one.measure}: {one.why}" for one in some if one.value is None and one.why]
+        parts += _notes(some)
     options.tables(*parts)
+
+
+def _notes(measured: "list[Measured]") -> list[str]:
+    """What is to be known of measures, those with the same note together."""
+    notes: dict[tuple[str, str], list[str]] = {}
+    for one in measured:
+        kind = "Not measured" if one.value is None else "Note" if one.separates else "Does not separate releases"
+        if one.why:
+            notes.setdefault((kind, one.why), []).append(one.measure)
+    return [f"{kind}: {'; '.join(names)}: {why}" for (kind, why), names in notes.items()]
 
 
 def _shown(one: "Measured", value: float | None) -> str:

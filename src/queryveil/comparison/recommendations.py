@@ -1,5 +1,6 @@
 """Which release serves an aim best, among those that meet the policy."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -124,7 +125,9 @@ def _best(found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[f
         return Recommendation(aim, rule, None, "No release keeps anything of it.")
     fit = [one for one in able if found.meets(one[1].name)]
     if not fit:
-        return Recommendation(aim, rule, None, f"None of these releases meets the policy. {_nearest(found, able)}")
+        return Recommendation(
+            aim, rule, None, f"No release that keeps anything of it meets the policy. {_nearest(found, able)}"
+        )
     (score, _), cell = max(fit, key=lambda one: one[0])
     return Recommendation(aim, rule, cell.name, f"{told(score, cell)} {_risks(found, cell)}".strip())
 
@@ -137,13 +140,23 @@ def _risks(found: Comparison, cell: Cell) -> str:
 
 
 def _nearest(found: Comparison, able: _Able) -> str:
-    """The release that misses the fewest lines of the policy, and which; of equals, the one of the least risk."""
+    """The release that misses the fewest lines of the policy, of equals by the least, and which it misses."""
     missed = {cell.name: [one for one in _criteria(found, cell) if one.met is not True] for _, cell in able}
-    risk = {cell.name: found.risk(cell.name) for _, cell in able}
-    known = {name: 1.0 if value is None else value for name, value in risk.items()}
-    _, cell = min(able, key=lambda one: (len(missed[one[1].name]), known[one[1].name], -one[0][0]))
-    why = "; ".join(one.sentence for one in missed[cell.name])
-    return f"The nearest is {cell.name}: {why}."
+
+    def distance(one: tuple[tuple[float, float], Cell]) -> tuple[int, float, float]:
+        lines = missed[one[1].name]
+        return len(lines), max(map(_excess, lines), default=0.0), -one[0][0]
+
+    _, cell = min(able, key=distance)
+    return f"The nearest is {cell.name}: {'; '.join(one.sentence for one in missed[cell.name])}."
+
+
+def _excess(one: Criterion) -> float:
+    """How many times too much, or too little, was found; without end if nothing was, or nothing is allowed."""
+    if one.found is None:
+        return math.inf
+    large, small = (one.limit, one.found) if one.least else (one.found, one.limit)
+    return large / small if small else math.inf
 
 
 def _criteria(found: Comparison, cell: Cell) -> tuple[Criterion, ...]:

@@ -159,7 +159,11 @@ class Comparison:
     @property
     def unranked(self) -> dict[str, str]:
         """The measures that nothing is ranked by because they do not separate releases, and why."""
-        return {row.measure: row.why for row in self.rows if not row.separates}
+        found: dict[str, str] = {}
+        for row in self.rows:
+            if not row.separates:  # the shortest says nothing of a single release
+                found[row.measure] = min(found.get(row.measure, row.why), row.why, key=len)
+        return found
 
     def kept(self, cell: str) -> dict[str, float | None]:
         """What a release keeps, in the numbers that decide.

@@ -22,6 +22,7 @@ from queryveil.methods.interests import Interests, distances, interests_of
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release
 from queryveil.sharing import shared
+from queryveil.summary import part_of
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -218,7 +219,7 @@ def too_large(original: UserClusters) -> str:
     """Why clusters do not separate releases; nothing if they do."""
     if original.largest <= HALF:
         return ""
-    return f"{original.largest:.0%} of the users of the log are in one cluster, which separates no releases."
+    return f"{part_of(original.largest)} of the users of the log are in one cluster, which separates no releases."
 
 
 def _recut(far: Floats, original: UserClusters) -> Ints:

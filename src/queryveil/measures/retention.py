@@ -62,10 +62,6 @@ def retention(release: Release, log: QueryLog) -> Retention:
             (users,) = here.engine.row(
                 'SELECT CAST(sum(n) AS BIGINT) AS n FROM (SELECT max(users) AS n FROM released GROUP BY "user") AS r'
             )
-    sessions = None
-    if "session" in release.schema.names:
-        with loaded(release, here):
-            (sessions,) = here.engine.row("SELECT count(DISTINCT session) AS n FROM released")
     frequency = here.users_per_query
     order = np.unique(frequency)
     place = np.searchsorted(order, frequency)
@@ -89,5 +85,5 @@ def retention(release: Release, log: QueryLog) -> Retention:
         Kept(release.manifest.counts.clicks, here.facts.clicks),
         Kept(len(some), len(np.unique(word))),
         bands(table),
-        sessions,
+        release.manifest.counts.sessions,
     )

@@ -23,6 +23,8 @@ DRAWS = 5
 """How often groups are made at random."""
 GROUP = 5
 """Users of the random groups that a level is judged by."""
+USERS = 10
+"""Least users with a category on a level that separates releases."""
 HALF = 0.5
 """Most that such groups may keep on a level that separates releases."""
 
@@ -114,7 +116,7 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
 
     It depends on the log alone, so that all of its releases are measured on the same level: the first on which groups
     of five users made at random keep at most half of the users' categories. At least half of the users who have a
-    category must have one there.
+    category, and at least ten, must have one there.
 
     Args:
         log: The log.
@@ -131,8 +133,8 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
     )
     if level is None:
         raise QueryveilError(
-            f"No level of the taxonomy separates releases: groups of {GROUP} users at random keep more than half of"
-            " their profiles on every level that at least half of the users with a category reach."
+            f"No level of the taxonomy separates releases: on each, groups of {GROUP} users at random keep more than"
+            f" half of their profiles, or too few users have a category (fewer than half of them, or than {USERS})."
         )
     return level
 
@@ -151,7 +153,7 @@ def _separating(issued: Searches, links: Links, seed: int) -> int | None:
     linked = int(profiles.linked.sum())
     for level, shares in enumerate(zip(*draws, strict=True), 1):
         there = int((~np.isnan(shares[0])).sum())
-        if there and 2 * there >= linked and np.nanmean(shares) <= HALF:
+        if there >= max(USERS, linked / 2) and np.nanmean(shares) <= HALF:
             return level
     return None
 

@@ -20,7 +20,7 @@ from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures.counts import pseudonym, records_once, released_counts, shares_records
 from queryveil.release import Release, loaded
 from queryveil.sharing import shared
-from queryveil.summary import is_private
+from queryveil.summary import is_private, part_of
 
 Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
@@ -67,7 +67,7 @@ class Task:
         if self.tests == 0:
             return "the log has no event to try it on"
         if self.original < LEAST:
-            return f"the log itself scores {self.original:.1%}, too little to rank releases by"
+            return f"the log itself scores {part_of(self.original)}, too little to rank releases by"
         if _least(self.original, self.tests) < self.original / 2:
             return f"{self.tests:,} tests are too few to rank releases by"
         return ""

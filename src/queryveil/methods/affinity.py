@@ -42,6 +42,7 @@ class Affinity(LinkedMethod):
 
     name: ClassVar[str] = "affinity"
     limits: ClassVar[tuple[str, ...]] = LIMITS["affinity"]
+    derived: ClassVar[frozenset[str]] = frozenset({"concept_min_users", "min_term_users"})
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query and those affine to it")
     theta: float = Field(0.9, gt=0, le=1, description="least cosine of the vectors of two affine queries")

@@ -2,7 +2,7 @@
 
 import types
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
@@ -37,6 +37,8 @@ class Method(BaseModel):
     """What the method is called on the command line."""
     limits: ClassVar[tuple[str, ...]]
     """What it does not promise, in plain words; printed in every report."""
+    derived: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that are worked out from others if they are not given, so that they cannot be switched off."""
     fits_aol: ClassVar[bool] = True
     """Whether its table has the columns of AOL's format."""
 
@@ -99,7 +101,8 @@ def parameters_of(method: type[Method]) -> list[Parameter]:
     """The declared parameters of a method; what it shares with others comes last."""
     shared = {name for parent in method.__mro__[1:] for name in getattr(parent, "model_fields", {})}
     fields = sorted(method.model_fields.items(), key=lambda field: field[0] in shared)
-    return [_parameter(name, info) for name, info in fields]
+    found = [_parameter(name, info) for name, info in fields]
+    return [replace(one, optional=one.optional and one.name not in method.derived) for one in found]
 
 
 def _parameter(name: str, info: FieldInfo) -> Parameter:

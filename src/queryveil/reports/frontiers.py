@@ -1,8 +1,9 @@
 """The chart of a comparison: what is kept against what is linked, and apart from it what has no records to link."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from queryveil.comparison.results import UTILITIES
 from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.page import Drawing, Figure
 
@@ -94,10 +95,13 @@ def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict
     apart = [_value(comparison, of[name], kept, looks) for name, kept in frontier.apart.items()]
     wide = max(0.05, *(value["kept"] for value in (*linked, *apart))) * _ROOM
     low = min(0.0, *(value["kept"] for value in (*linked, *apart)))
+    # Most releases keep a small part of the distinct queries; a root gives them room.
+    kind: Literal["sqrt", "linear"] = "sqrt" if frontier.utility == UTILITIES["distinct queries"] else "linear"
+    margin = 0.0 if kind == "sqrt" else 0.02 * wide
     x = alt.X(
         "kept:Q",
         title=f"{frontier.utility} →",
-        scale=alt.Scale(domain=[low - 0.02 * wide, wide], nice=False),
+        scale=alt.Scale(domain=[low - margin, wide], nice=False, type=kind),
         axis=alt.Axis(format="~%", tickCount=5, grid=False),
     )
     lanes = list(dict.fromkeys(value["method"] for value in apart))
@@ -119,7 +123,7 @@ def _value(comparison: "Comparison", cell: "Cell", kept: float, looks: Looks) ->
     return {
         "name": cell.name,
         "method": cell.method,
-        "series": f"{cell.method}, {link}",
+        "series": cell.name if cell.method == "rules" else f"{cell.method}, {link}",  # recipes have no order
         "link": link,
         "label": _label(cell),
         "order": cell.k or cell.parameters.get("epsilon", 0),

@@ -8,15 +8,18 @@ from functools import partial
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
-from queryveil.log import Hits, QueryLog, Scrub
+from queryveil.log import Hits, QueryLog, Scrub, Size
 from queryveil.scrubbing.clicked import url_hits
-from queryveil.scrubbing.texts import DEFAULT_KINDS, KINDS, RARE, Masked, mask, mask_rare
+from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, mask, mask_rare
+from queryveil.text import words
+from queryveil.text.masks import KINDS, RARE
 
 __all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub", "url_hits"]
 
-_SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64())])
+_SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64()), ("stays", pa.bool_())])
 _URLS = pa.schema([("url_id", pa.int64()), ("hits", pa.int64())])
 
 
@@ -34,8 +37,8 @@ def scrub(
     Args:
         log: The log, on either engine. It stays as it is.
         how: `remove` leaves out every event whose query has a hit; `mask` puts the kind in the place of each hit, as in
-            `<email> pizza`, and leaves out the clicks of such events. Either way, clicks whose address has a hit are
-            left out, and their events stay.
+            `<email> pizza`, leaves out the clicks of such events, and leaves out events of whose query no word is
+            left. Either way, clicks whose address has a hit are left out, and their events stay.
         kinds: What to look for: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`, `name_place`
             and `name`; by default all but `name`.
         rare_term_users: Also treat as a hit, `<rare>`, every word that fewer users of the log typed; in queries alone.
@@ -71,8 +74,8 @@ def scrub(
     log.engine.map(urls, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed urls")
     try:
         record = _counted(log, how, chosen, rare_term_users)
-        text = "CASE WHEN hits = 0 THEN text END" if how == "remove" else "text"
-        texts = f'SELECT query_id, {text} AS text, hits = 0 AS same FROM "scrubbed queries"'
+        stays = "hits = 0" if how == "remove" else "stays"
+        texts = f'SELECT query_id, CASE WHEN {stays} THEN text END AS text, hits = 0 AS same FROM "scrubbed queries"'
         return log.rewritten(texts, 'SELECT url_id FROM "scrubbed urls" WHERE hits > 0', record)
     finally:
         log.engine.drop("scrubbed queries", "scrubbed urls")
@@ -113,7 +116,9 @@ def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Arr
         # A masked word may have been what spoke against a hit, such as `version` before `1.2.3.4`.
         again = mask(found.texts, kinds)
         found = Masked(again.texts, found.hits | again.hits)
-    columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits)]
+    # Masks alone say nothing, and the same for everybody: as queries they would be the most popular ones of the log.
+    stays = (found.hits == 0) | (words(found.texts).per_query > 0)
+    columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
@@ -126,8 +131,8 @@ def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ..
     """What was found, by kind."""
     log.need("per_query")
     found = log.engine.table(
-        "SELECT s.hits AS hits, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
-        ' "scrubbed queries" s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits'
+        "SELECT s.hits AS hits, s.stays AS stays, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
+        ' "scrubbed queries" s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits, s.stays'
     )
     clicked = log.engine.table(
         "SELECT s.hits AS hits, count(*) AS urls, CAST(sum(c.clicks) AS BIGINT) AS clicks FROM"
@@ -145,6 +150,7 @@ def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ..
             clicks=int(led["clicks"].to_numpy().sum()),
         )
 
+    gone = found.filter(pc.invert(found["stays"])) if how == "mask" else found
     of_kind = {kind: counted(1 << bit) for bit, kind in enumerate((*KINDS, RARE))}
     return Scrub(
         how=how,
@@ -152,4 +158,9 @@ def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ..
         rare_term_users=rare,
         hits={kind: count for kind, count in of_kind.items() if count.queries or count.urls},
         total=counted(-1),
+        left_out=Hits(
+            queries=int(gone["queries"].to_numpy().sum()),
+            events=int(gone["events"].to_numpy().sum()),
+        ),
+        log=Size(queries=log.facts.queries, events=log.facts.events, users=log.facts.users, clicks=log.facts.clicks),
     )

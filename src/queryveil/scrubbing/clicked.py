@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.scrubbing import patterns
-from queryveil.scrubbing.texts import KINDS, mask
+from queryveil.scrubbing.texts import mask
 from queryveil.text import normal_form
+from queryveil.text.masks import KINDS
 
 _NAMING = "(?i)@|%40|%7e|/~|" + "|".join(patterns.PROFILE_SITES) + f"|/{patterns.MEMBER}/|[?&;#]{patterns.NAMING}="
 """What an address that names a user holds; a cheap test."""

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from queryveil.scrubbing import ids, lists, patterns, people
 from queryveil.text import normal_form, words
 from queryveil.text.arrays import byte_spans
+from queryveil.text.masks import KINDS, RARE
 
-KINDS = ("url", "email", "card", "iban", "national_id", "phone", "ip", "address", "name_place", "name")
-"""What can be found, in the order in which it is looked for: what an earlier kind takes, a later one does not see."""
 DEFAULT_KINDS = KINDS[:-1]
 """A name without a place is left out: most such queries are about people whom everybody knows."""
-RARE = "rare"
-"""The mask of words that few users typed."""
 
 _FINDERS: dict[str, patterns.Finder] = {
     "url": patterns.urls,
@@ -78,14 +75,12 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
 
 
 def mask_rare(masked: Masked, common: pa.Array) -> Masked:
-    """Put `<rare>` in the place of every word that is not common; masks stay."""
+    """Put `<rare>` in the place of every word that is not common, with what clings to it; masks alone stay."""
     split = pc.split_pattern(masked.texts, " ")
     parts = split.flatten()
-    per_part, text = words(parts)
-    known = np.ones(len(parts), np.bool_)
-    known[per_part > 0] = pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
-    known |= pc.match_substring_regex(parts, f"<({'|'.join((*KINDS, RARE))})>").to_numpy(zero_copy_only=False)
-    # A word is never cut in two by a blank, so that a part holds one at most.
+    per_part, text = words(parts)  # one at most, or one on each side of a mask
+    rare = ~pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
+    known = np.bincount(np.repeat(np.arange(len(parts)), per_part)[rare], minlength=len(parts)) == 0
     parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))
     offsets = split.offsets.to_numpy() - split.offsets[0].as_py()
     unknown = np.concatenate([[0], np.cumsum(~known)])
@@ -146,7 +141,7 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
 
 def _named(texts: pa.Array) -> NDArray[np.bool_]:
     """Which texts hold a first name and then what can be a family name, perhaps behind a second name or an initial."""
-    per_text, text = words(texts)
+    per_text, text = words(texts, masks=True)  # as the search for names sees them
     listed, kinds_of = lists.single_words()
     found = pc.index_in(text.cast(listed.type), value_set=listed)
     kinds = np.where(found.is_valid().to_numpy(zero_copy_only=False), kinds_of[found.fill_null(0).to_numpy()], 0)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.text.arrays import byte_spans, from_offsets
+from queryveil.text.masks import without_masks
 
 
 class Words(NamedTuple):
@@ -31,19 +32,24 @@ def _word_characters(ascii_only: bool) -> NDArray[np.bool_]:
     return table
 
 
-def words(queries: pa.Array) -> Words:
+def words(queries: pa.Array, *, masks: bool = False) -> Words:
     """Split queries in normal form into words.
 
     A word is a white-space separated part, stripped at both ends of everything that is neither letter, digit nor `&`;
-    parts that vanish are no words.
+    parts that vanish are no words. A mask such as `<email>` is no word and separates words like a blank: it stands for
+    something else in every query, so that nothing follows from two queries that share it.
+
+    Args:
+        queries: The queries.
+        masks: Whether masks are words all the same.
 
     Example:
-        >>> words(pa.array(["at&t (wireless) - plans", "c++"])).text.to_pylist()
-        ['at&t', 'wireless', 'plans', 'c']
+        >>> words(pa.array(["at&t (wireless) - plans", "c++", "<email> pizza"])).text.to_pylist()
+        ['at&t', 'wireless', 'plans', 'c', 'pizza']
     """
     from queryveil.kernels.words import split_words
 
-    data, starts, ends = byte_spans(queries)
+    data, starts, ends = byte_spans(queries if masks else without_masks(queries))
     # The table of all Unicode takes a while to make, and most logs are ASCII.
     table = _word_characters(len(data) == 0 or int(data.max()) < 128)
     per_query, offsets, out = split_words(data, starts, ends, table)
