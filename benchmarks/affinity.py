@@ -336,12 +336,15 @@ def _whole(users: list[int], times: int) -> list[str]:
 
 def _protections(users: int) -> list[str]:
     told = json.loads(run(f"{HERE}:protection", log_file(users)).told)
-    lines = ["| protection | released at theta 0.9 | cost | released at theta 0.8 | cost |", "|---|---|---|---|---|"]
+    lines = [
+        "| protection | released at theta 0.9 | change | released at theta 0.8 | change |",
+        "|---|---|---|---|---|",
+    ]
     plain = told["found"]["{}"]
     for given, points in told["found"].items():
         cells = [", ".join(f"`{name}` = {value}" for name, value in json.loads(given).items()) or "none"]
         for place in (1, 2):
-            cells += [f"{points[place][0]:,}", f"{1 - points[place][0] / plain[place][0]:.1%}"]
+            cells += [f"{points[place][0]:,}", f"{points[place][0] / plain[place][0] - 1:+.1%}"]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"Of {told['queries']:,} distinct queries; equality releases {plain[0][0]:,}. A sweep for each line."]
     return lines
