@@ -213,7 +213,7 @@ def forged(release, change):
 )
 def test_what_is_not_hashed_word_by_word_is_refuted(key_file, change, why):
     log = qv.read_log(TABLE)
-    release = qv.Hash(key_file=key_file).anonymize(log)
+    release = qv.Hash(key_file=key_file, link="user").anonymize(log)
     verdicts = qv.verify(forged(release, change), log).verdicts
     assert [v for v in verdicts if not v.holds and re.search(why, v.counterexample)], verdicts
 
