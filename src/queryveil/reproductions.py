@@ -276,7 +276,7 @@ def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:
     rows = []
     for sites in BATET_SITES:
         run.tell(f"Kp {sites}, Poblete 2008")
-        release = Poblete(sites=sites).anonymize(run.log, seed=run.seed)
+        release = Poblete(sites=sites, link="user").anonymize(run.log, seed=run.seed)
         loss, found_again = information_loss(release, clusters) / 100, record_linkage(release) / 100
         rows.append({"Kp": sites, "L": loss, "RL": found_again, "users": release.manifest.counts.users})
     return [
