@@ -46,3 +46,7 @@ def test_stop_words_are_few_and_leave_what_searchers_mean():
     assert {"the", "of", "is"} <= STOP_WORDS
     assert not {"computer", "home", "free", "new", "best"} & STOP_WORDS
     assert len(STOP_WORDS) < 150
+
+
+def test_no_queries_have_no_words():
+    assert words(pa.array([])).text.to_pylist() == []  # an array of Arrow's null type
