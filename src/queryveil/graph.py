@@ -171,6 +171,10 @@ class AffinityGraph:
         self._threads = threads
         self.groups = _groups(vertices, theta, threads)
         self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
+        self.vouched = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+        """Vertices with too few users of their own, and for each the neighbours that vouch for it, -1 behind the last.
+
+        Those of the core that `cores` gave last; of vertices that fell, what was found of them."""
 
     @cached_property
     def _group_users(self) -> NDArray[np.int32]:
@@ -199,7 +203,7 @@ class AffinityGraph:
             within: For a k, vertices that include its core, such as the core of a lower theta.
 
         Yields:
-            Which vertices are in the core; do not change it.
+            Which vertices are in the core; do not change it. `vouched` has its witnesses until the next one.
         """
         from queryveil.kernels.cores import lost_a_witness, own_users
 
@@ -222,6 +226,7 @@ class AffinityGraph:
                 search.next_group[lost] = -1
                 look = np.flatnonzero(lost)
             if wanted:
+                self.vouched = search.vertices, search.witness
                 yield alive.copy()
 
     def _look(

@@ -129,7 +129,7 @@ def sweep(
         (theta, k): Point(
             theta, k, concept_users, methods[k].term_users, concepts, int(kept.sum()), int(events[kept].sum())
         )
-        for theta, k, kept in chain(equality, candidates.released(ks, thetas))
+        for theta, k, kept, *_ in chain(equality, candidates.released(ks, thetas))
     }
     lines = [None, *reversed(thetas)]
     return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))

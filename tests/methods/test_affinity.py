@@ -72,7 +72,7 @@ def test_the_verifier_accepts_every_release(rows, k, theta, concept_min_users, p
 def test_one_graph_serves_many_k_and_theta(rows, thetas, min_term_users):
     log = qv.read_log(table(rows))
     method = qv.Affinity(k=2, concept_min_users=3, min_term_users=min_term_users)
-    for theta, k, kept in Candidates(method, log, [2, 3, 5]).released([2, 3, 5], sorted(thetas)):
+    for theta, k, kept, _ in Candidates(method, log, [2, 3, 5]).released([2, 3, 5], sorted(thetas)):
         expected = affinity_degrees(rows, theta, 3, min_term_users or k)
         found = {query for query, keep in zip(log.query_text.to_pylist(), kept, strict=True) if keep}
         assert found == {query for query, degree in expected.items() if degree >= k}

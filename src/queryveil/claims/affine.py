@@ -1,19 +1,31 @@
 """The claim of k-theta-affinity, checked without the method: concepts and words weighed anew, queries compared."""
 
-import secrets
-from typing import ClassVar, Literal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.claims.base import Claim, Columns, first
-from queryveil.draws import drawn
+from queryveil.certificates import Certificate
+from queryveil.claims.affine_tables import check_by_tables
+from queryveil.claims.base import Checked, Columns, WitnessedClaim
+from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
 
+if TYPE_CHECKING:
+    from queryveil.kernels.witnesses import Weighed
 
-class AffineUsers(Claim):
+Longs = NDArray[np.int64]
+_TOGETHER = 500_000
+"""So many queries have their vectors made at a time, which bounds the memory."""
+
+
+class AffineUsers(WitnessedClaim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
@@ -24,11 +36,6 @@ class AffineUsers(Claim):
     min_term_users: int = Field(ge=1)
     min_query_users: int = Field(1, ge=1)
     max_new_users: int | None = Field(None, ge=0)
-    SAMPLE: ClassVar[int] = 10_000
-    """How many of the released queries that need others are compared with all others; up to here, all of them are."""
-
-    TOGETHER: ClassVar[int] = 500
-    """How many are compared at a time on one machine, so that the comparison fits into its memory."""
 
     @property
     def statement(self) -> str:
@@ -42,184 +49,262 @@ class AffineUsers(Claim):
             f"Behind every released query and the released queries similar to it (cosine of {alike} at least"
             f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}; each word of"
             f" a released query with a concept, a run of words that {self.concept_min_users} users or more typed, has"
-            f" at least {self.min_term_users} users{own} (users behind a query are counted for up to {self.SAMPLE:,}"
-            " queries that need others, drawn at random)."
+            f" at least {self.min_term_users} users{own}."
         )
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Weigh concepts and words anew, and count the users of affine released queries, query by query."""
-        engine = log.engine
-        engine.materialize(
-            "SELECT q.query_id AS query_id, q.query AS query FROM queries q"
-            " JOIN (SELECT DISTINCT query FROM released) r ON r.query = q.query",
-            "claim_ours",
-        )
-        self._people(log)
-        self._vectors(log)
-        found = self._badly_protected(log) or first(
-            log,
-            "WITH rare AS (SELECT word_id FROM (SELECT DISTINCT t.word_id AS word_id, e.user_id AS user_id FROM tok t"
-            " JOIN (SELECT DISTINCT query_id, user_id FROM events) e ON e.query_id = t.query_id) GROUP BY word_id"
-            f" HAVING count(*) < {self.min_term_users}),"
-            f" alone AS (SELECT p.query_id AS query_id, {self._count} AS n FROM claim_people p LEFT JOIN claim_total t"
-            " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id),"
-            " bad AS ("
-            f" SELECT query_id, n, 'users behind it' AS what FROM alone WHERE n < {self.users} UNION ALL"
-            " SELECT query_id, count(*), 'users who issued it' FROM claim_people GROUP BY query_id"
-            f" HAVING count(*) < {self.min_query_users} UNION ALL"
-            f" SELECT t.query_id, {self.min_term_users - 1}, 'users or fewer who used one of its words' FROM tok t"
-            " JOIN rare ON rare.word_id = t.word_id JOIN claim_total ON claim_total.query_id = t.query_id)"
-            " SELECT o.query, bad.n, bad.what FROM bad JOIN claim_ours o ON o.query_id = bad.query_id"
-            " ORDER BY o.query, bad.n LIMIT 1",
-        )
-        engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total")
-        return None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
+    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
+        """Weigh concepts and words anew, and count the users of affine released queries for every query.
 
-    @property
-    def _count(self) -> str:
-        """SQL that counts users, of new accounts only so many."""
-        if self.max_new_users is None:
-            return "count(*)"
-        return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {self.max_new_users})"
-
-    def _people(self, log: QueryLog) -> None:
-        """Make `claim_people`: who issued each released query, and whether with a history of one or two queries."""
-        log.engine.materialize(
-            "WITH pairs AS (SELECT DISTINCT query_id, user_id FROM events),"
-            " history AS (SELECT user_id, count(*) <= 2 AS new FROM pairs GROUP BY user_id)"
-            " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM pairs p"
-            " JOIN claim_ours o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
-            "claim_people",
-        )
-
-    def _badly_protected(self, log: QueryLog) -> tuple[object, ...] | None:
-        """The first query of a sample that lacks users behind it and the released queries affine to it.
-
-        A query affine to another lacks less than 1 - theta^2 of its weight. So it holds one of any concepts that weigh
-        more together, and only queries that hold one of the rarest such are compared.
+        The table `witnesses` of a certificate has a `query_id` and a `witness` in each row, two released queries that
+        are affine. On a cluster, all queries are compared by tables, and no certificate is needed.
         """
-        square = f"CAST('{self.theta * self.theta!r}' AS DOUBLE)"
-        engine = log.engine
-        engine.materialize("SELECT query_id, sum(w) AS w FROM claim_vectors GROUP BY query_id", "claim_total")
-        engine.materialize("SELECT concept, count(*) AS n FROM claim_vectors GROUP BY concept", "claim_sizes")
-        # At random, in a way that nobody knows beforehand, so that nothing can be hidden where no check looks.
-        engine.map(
-            f"SELECT t.query_id AS query_id FROM claim_total t JOIN (SELECT query_id, {self._count} AS n"
-            f" FROM claim_people GROUP BY query_id) AS own ON own.query_id = t.query_id WHERE own.n < {self.users}",
-            *drawn(pa.schema([("query_id", log.id_type)]), "query_id", secrets.token_bytes(16)),
-            "claim_drawn",
+        if not isinstance(log, LocalLog):
+            return check_by_tables(self, log)
+        found = log.engine.table(
+            "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT DISTINCT query FROM released) r"
+            " ON r.query = q.query ORDER BY q.query_id"
         )
-        needy = engine.table(f"SELECT query_id FROM claim_drawn ORDER BY draw, query_id LIMIT {self.SAMPLE}")
-        together = self.TOGETHER if isinstance(log, LocalLog) else self.SAMPLE
-        found = None
-        for start in range(0, len(needy), together):
-            engine.read("claim_needy", needy.slice(start, together))
-            found = found or first(
-                log,
-                "WITH drawn AS (SELECT t.query_id AS query_id, t.w AS w FROM claim_total t JOIN claim_needy n"
-                " ON n.query_id = t.query_id),"
-                " held AS (SELECT v.query_id AS one, v.concept AS concept, d.w AS total, coalesce(sum(v.w) OVER"
-                " (PARTITION BY v.query_id ORDER BY s.n, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),"
-                " 0) AS rarer FROM claim_vectors v JOIN drawn d ON d.query_id = v.query_id"
-                " JOIN claim_sizes s ON s.concept = v.concept),"
-                " pairs AS (SELECT DISTINCT h.one AS one, v.query_id AS other FROM held h JOIN claim_vectors v"
-                f" ON v.concept = h.concept WHERE h.rarer <= (1 - {square}) * h.total * 1.000001),"
-                " common AS (SELECT p.one AS one, p.other AS other, sum(a.w) AS w FROM pairs p JOIN claim_vectors a"
-                " ON a.query_id = p.one JOIN claim_vectors b ON b.query_id = p.other AND b.concept = a.concept"
-                " GROUP BY p.one, p.other),"
-                " near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN claim_total x ON x.query_id = c.one"
-                " JOIN claim_total y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
-                f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
-                f" behind AS (SELECT query_id, {self._count} AS n FROM (SELECT DISTINCT n.one AS query_id,"
-                " p.user_id AS user_id, p.new AS new FROM near n JOIN claim_people p ON p.query_id = n.other)"
-                " GROUP BY query_id)"
-                " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_ours o"
-                f" ON o.query_id = behind.query_id WHERE behind.n < {self.users} ORDER BY o.query LIMIT 1",
-            )
-            engine.drop("claim_needy")
-        engine.drop("claim_sizes", "claim_drawn")
-        return found
+        released = found["query_id"].to_numpy().astype(np.int64)
+        users = _Users.of(log, released, self.max_new_users)
+        vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
+        wrong, how = self._badly_protected(log, released, vectors, users, certificate)
+        return Checked(wrong or self._wrong_alone(log, released, vectors, users), how)
 
-    def _vectors(self, log: QueryLog) -> None:
-        """Make `claim_vectors`: what each released query with a concept is compared by, in the plainest way."""
-        engine = log.engine
-        engine.materialize(
-            "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN claim_ours o"
-            " ON o.query_id = t.query_id",
-            "claim_words",
-        )
-        stop = self._stop_words(log)
-        grams = self._squared_weights(log, stop)
-        key = len(grams)
-        if self.vectors == "words":
-            grams |= {gram: w for gram, w in self._squared_words(log, stop).items() if gram not in grams}
-        rows = [(i, *gram, *[None] * (3 - len(gram)), w, int(i < key)) for i, (gram, w) in enumerate(grams.items())]
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
-        names = ["concept", "word_1", "word_2", "word_3", "w", "key"]
-        engine.read("claim_concepts", pa.table([pa.array(column, pa.int64()) for column in columns], names))
-        following = "n{0}.query_id = t.query_id AND n{0}.position = t.position + {0} AND n{0}.word_id = c.word_{1}"
-        engine.materialize(
-            "SELECT DISTINCT query_id, concept, w, key FROM ("
-            " SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w, c.key AS key FROM claim_words t"
-            " JOIN claim_concepts c ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
-            " SELECT t.query_id, c.concept, c.w, c.key FROM claim_words t JOIN claim_concepts c"
-            f" ON c.word_1 = t.word_id JOIN claim_words n1 ON {following.format(1, 2)}"
-            " WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL UNION ALL"
-            " SELECT t.query_id, c.concept, c.w, c.key FROM claim_words t JOIN claim_concepts c"
-            f" ON c.word_1 = t.word_id JOIN claim_words n1 ON {following.format(1, 2)}"
-            f" JOIN claim_words n2 ON {following.format(2, 3)} WHERE c.word_3 IS NOT NULL)",
-            "claim_held",
-        )
-        engine.materialize(
-            "SELECT h.query_id AS query_id, h.concept AS concept, h.w AS w FROM claim_held h JOIN"
-            " (SELECT DISTINCT query_id FROM claim_held WHERE key = 1) AS with_concept"
-            " ON with_concept.query_id = h.query_id",
-            "claim_vectors",
-        )
-        engine.drop("claim_concepts", "claim_words", "claim_held")
+    def _badly_protected(
+        self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users", certificate: Certificate | None
+    ) -> tuple[str | None, str]:
+        """The first query that lacks users behind it and the released queries affine to it, and what was done."""
+        from queryveil.kernels.witnesses import count_named, holders_of, search
 
-    def _stop_words(self, log: QueryLog) -> set[int]:
-        """The ids of stop words."""
-        log.engine.read("claim_stop", pa.table({"word": sorted(STOP_WORDS)}))
-        found = log.engine.table("SELECT w.word_id AS word_id FROM words w JOIN claim_stop s ON s.word = w.word")
-        log.engine.drop("claim_stop")
-        return set(found["word_id"].to_pylist())
+        of_query, sets = _merged(vectors, users)
+        most_new = log.n_users if self.max_new_users is None else min(self.max_new_users, log.n_users)
+        each = np.diff(sets.user_start)
+        if self.max_new_users is not None:
+            new = np.concatenate([[0], np.cumsum(sets.new[sets.user])])
+            fresh = new[sets.user_start[1:]] - new[sets.user_start[:-1]]
+            each = each - fresh + np.minimum(fresh, most_new)
+        needy = np.flatnonzero(each < self.users)
+        theta2 = self.theta * self.theta
+        behind = np.zeros(len(needy), np.int64)
+        named = _named(certificate, released, of_query)
+        if named is not None:
+            first, last = (np.searchsorted(named[0], needy, side) for side in ("left", "right"))
+            start = np.concatenate([[0], np.cumsum(last - first)])
+            name = named[1][np.repeat(first - start[:-1], last - first) + np.arange(start[-1])]
 
-    def _squared_words(self, log: QueryLog, stop: set[int]) -> dict[tuple[int, ...], int]:
-        """The squared weight of every word of a released query but stop words, however rare, in fixed point."""
-        holding = log.engine.table(
-            "SELECT held.word_id AS word_id, CAST(sum(n.events) AS BIGINT) AS events FROM"
-            " (SELECT DISTINCT t.word_id AS word_id, t.query_id AS query_id FROM tok t JOIN"
-            " (SELECT DISTINCT word_id FROM claim_words) AS ours ON ours.word_id = t.word_id) AS held"
-            " JOIN (SELECT query_id, count(*) AS events FROM events GROUP BY query_id) AS n"
-            " ON n.query_id = held.query_id GROUP BY held.word_id"
+            def count(part: Longs) -> Longs:
+                edges = start[part[0] : part[-1] + 2]
+                return count_named(needy[part], edges, name, sets, self.users, most_new, theta2)
+
+            behind = _threaded(count, np.arange(len(needy)), log.engine.threads)
+        left = np.flatnonzero(behind < self.users)
+        if len(left):
+            postings = holders_of(sets.start, sets.element, len(sets.weight))
+            look = partial(_searched, search, needy, sets, postings, self.users, most_new, theta2)
+            behind[left] = _threaded(look, left, log.engine.threads)
+        by_certificate, searched = len(needy) - len(left), len(left)
+        queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
+        how = f"{queries.sum():,} released queries have fewer users of their own; the users behind all of them were counted"
+        if by_certificate:
+            how += f", for {np.delete(queries, left).sum():,} with the witnesses that the certificate names"
+        if searched:
+            how += f", for {queries[left].sum():,} by a search of all released queries"
+        few = np.flatnonzero(behind < self.users)
+        if len(few) == 0:
+            return None, how
+        count_of = np.full(len(each), -1, np.int64)
+        count_of[needy[few]] = behind[few]
+        bad = np.flatnonzero((of_query >= 0) & (count_of[of_query] >= 0))
+        text, at = _first_text(log, released[bad])
+        return f"the query '{text}' has {count_of[of_query[bad[at]]]} users behind it", how
+
+    def _wrong_alone(self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users") -> str | None:
+        """The first query that lacks users by itself, or has a rare word."""
+        concept = np.diff(vectors.start) > 0
+        start, word = log.tokens.start, log.tokens.word
+        rare = log.users_per_word < self.min_term_users
+        at, size = start[released], log.tokens.per_query[released]
+        holds_rare = np.zeros(len(released), np.bool_)
+        if rare.any():
+            so_far = np.concatenate([[0], np.cumsum(rare[word])])
+            holds_rare = concept & (so_far[at + size] > so_far[at])
+        checks = (
+            (~concept & (users.counted < self.users), users.counted, "users behind it"),
+            (users.issued < self.min_query_users, users.issued, "users who issued it"),
+            (
+                holds_rare,
+                np.full(len(released), self.min_term_users - 1),
+                "users or fewer who used one of its words",
+            ),
         )
-        word, events = (holding[name].to_numpy() for name in ("word_id", "events"))
-        weight = np.log2(events + 1.0)
-        squared = np.rint(weight * weight * 2.0**20).astype(np.int64)
-        return {(w,): s for w, s in zip(word.tolist(), squared.tolist(), strict=True) if w not in stop}
+        found = []
+        for wrong, number, what in checks:
+            bad = np.flatnonzero(wrong)
+            if len(bad):
+                text, place = _first_text(log, released[bad])
+                found.append((text, int(number[bad[place]]), what))
+        return None if not found else "the query '{}' has {} {}".format(*min(found))
 
-    def _squared_weights(self, log: QueryLog, stop: set[int]) -> dict[tuple[int, ...], int]:
-        """The squared weight of every concept, in fixed point; the formulas of the paper, one n-gram at a time."""
-        length, events = (log.lengths[name].to_numpy() for name in ("words", "events"))
-        totals = {n: int((np.maximum(length - n + 1, 0) * events).sum()) for n in (1, 2, 3)}
-        grams: dict[tuple[int, ...], tuple[int, int]] = {}
-        for n in (1, 2, 3):
-            for row in log.ngrams(n, min_users=self.concept_min_users).to_pylist():
-                gram = tuple(row[f"word_{i}"] for i in range(1, n + 1))
-                grams[gram] = (row["occurrences"], row["events"])
-        share: dict[tuple[int, ...], float] = {gram: found[0] / totals[len(gram)] for gram, found in grams.items()}
-        squared = {}
-        for gram, (_, holding) in grams.items():
-            if all(word in stop for word in gram):
-                continue
-            if len(gram) == 1:
-                weight = np.log2(holding + 1.0)
-            elif len(gram) == 2:
-                weight = np.log2(share[gram] / (share[gram[:1]] * share[gram[1:]]) + 1)
-            else:
-                x, y, z = (share[(word,)] for word in gram)
-                apart = x * y * z + x * share[gram[1:]] + share[gram[:2]] * z
-                weight = np.log2(share[gram] / apart + 1)
-            squared[gram] = int(np.rint(weight * weight * 2.0**20))
-        return squared
+
+@dataclass(frozen=True)
+class _Users:
+    """Who issued each released query."""
+
+    place: Longs
+    """For each pair of a released query and one of its users, the place of the query."""
+    user: NDArray[np.int32]
+    new: NDArray[np.bool_]
+    """For each user of the log whether their history is one or two distinct queries."""
+    issued: Longs
+    """The users of each released query."""
+    counted: Longs
+    """The same, of new accounts only so many."""
+
+    @classmethod
+    def of(cls, log: LocalLog, released: Longs, most_new: int | None) -> "_Users":
+        query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+        new = np.bincount(user, minlength=log.n_users) <= 2
+        place_of = np.full(log.n_queries, -1, np.int32)
+        place_of[released] = np.arange(len(released), dtype=np.int32)
+        place = place_of[query]
+        ours = place >= 0
+        place, user = place[ours].astype(np.int64), user[ours]
+        issued = np.bincount(place, minlength=len(released))
+        counted = issued
+        if most_new is not None:
+            fresh = np.bincount(place[new[user]], minlength=len(released))
+            counted = issued - fresh + np.minimum(fresh, min(most_new, log.n_users))
+        return cls(place, user, new, issued, counted)
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """What each released query is compared by: element[start[q]:start[q + 1]], ascending; nothing without a concept."""
+
+    start: Longs
+    element: NDArray[np.int32]
+    weight: Longs
+    """The squared weight of each element, in fixed point."""
+
+
+def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words: bool) -> _Vectors:
+    """Make the vectors of all released queries, in the plainest way."""
+    from queryveil.kernels.witnesses import events_of_words
+
+    grams = frequent_grams(log, concept_min_users)
+    weight = grams.squared
+    stop = np.isin(log.tokens.text.to_numpy(zero_copy_only=False), sorted(STOP_WORDS))
+    # Behind the last word stands what is no word, and behind the last run what is no run: -1 is the last place.
+    meant = np.append(~stop, False)
+    concept = np.append(meant[grams.word].any(axis=1), False)
+    place_of = np.full(log.facts.words, -1, np.int64)
+    place_of[grams.words] = np.arange(len(grams.words))
+    n_grams = len(weight)
+    if with_words:
+        events = events_of_words(log.tokens.start, log.tokens.word, log.events_per_query, log.facts.words)
+        weight = np.concatenate([weight, fixed_point(np.log2(events + 1.0))])
+    starts, elements = [np.zeros(1, np.int64)], []
+    for begin in range(0, len(released), _TOGETHER):
+        part = released[begin : begin + _TOGETHER]
+        size = log.tokens.per_query[part]
+        last = np.cumsum(size)
+        at = np.repeat(log.tokens.start[part] - last + size, size) + np.arange(last[-1])
+        word, query = log.tokens.word[at], np.repeat(np.arange(len(part)), size)
+        place = place_of[word]
+        runs = [(query[: len(found)][concept[found]], found[concept[found]]) for found in grams.runs(place, query)]
+        owner, element = (np.concatenate(column) for column in zip(*runs, strict=True))
+        if with_words:
+            has = np.zeros(len(part), np.bool_)
+            has[owner] = True
+            # A stop word weighs nothing by itself, and neither does a word that is a concept already.
+            other = has[query] & ~stop[word] & ~concept[place]
+            owner, element = np.append(owner, query[other]), np.append(element, n_grams + word[other])
+        packed = owner << 32 | element
+        packed.sort()
+        packed = packed[np.diff(packed, prepend=-1) > 0]
+        starts.append(starts[-1][-1] + np.searchsorted(packed, np.arange(1, len(part) + 1) << 32))
+        elements.append((packed & 0xFFFFFFFF).astype(np.int32))
+    return _Vectors(np.concatenate(starts), np.concatenate([np.empty(0, np.int32), *elements]), weight)
+
+
+def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weighed]":
+    """Released queries with equal vectors as one set, the lightest first, with the users of all of them.
+
+    Returns:
+        The set of each released query, -1 for one without a concept; and the sets.
+    """
+    from queryveil.kernels.witnesses import Weighed
+
+    size = np.diff(vectors.start)
+    some = np.flatnonzero(size)
+    start, size = vectors.start[:-1][some], size[some]
+    # Equal vectors stand beside each other when sorted by a mark; whether neighbours are equal is then looked at.
+    marks = np.random.default_rng().integers(0, 1 << 63, len(vectors.weight), np.int64)
+    mark, total = (
+        np.add.reduceat(of[vectors.element], start) if len(some) else start for of in (marks, vectors.weight)
+    )
+    order = np.argsort(mark, kind="stable")
+    some, start, size, mark, total = (column[order] for column in (some, start, size, mark, total))
+    same = np.zeros(len(some), np.bool_)
+    same[1:] = (mark[1:] == mark[:-1]) & (size[1:] == size[:-1])
+    pair = np.flatnonzero(same)
+    if len(pair):
+        first = np.cumsum(size[pair]) - size[pair]
+        step = np.arange(first[-1] + size[pair[-1]]) - np.repeat(first, size[pair])
+        one = vectors.element[np.repeat(start[pair - 1], size[pair]) + step]
+        equal = one == vectors.element[np.repeat(start[pair], size[pair]) + step]
+        same[pair] = np.logical_and.reduceat(equal, first)
+    of_place = np.cumsum(~same) - 1
+    head = np.flatnonzero(~same)
+    lightest = np.argsort(total[head], kind="stable")
+    rank = np.empty(len(head), np.int64)
+    rank[lightest] = np.arange(len(head))
+    of_query = np.full(len(vectors.start) - 1, -1, np.int64)
+    of_query[some] = rank[of_place]
+    head = head[lightest]
+    ends = np.concatenate([[0], np.cumsum(size[head])])
+    at = np.repeat(start[head] - ends[:-1], size[head]) + np.arange(ends[-1])
+    owner = of_query[users.place]
+    packed = owner[owner >= 0] << 32 | users.user[owner >= 0]
+    packed.sort()
+    packed = packed[np.diff(packed, prepend=-1) > 0]
+    user_start = np.searchsorted(packed, np.arange(len(head) + 1) << 32)
+    user = (packed & 0xFFFFFFFF).astype(np.int32)
+    return of_query, Weighed(ends, vectors.element[at], vectors.weight, total[head], user_start, user, users.new)
+
+
+def _named(certificate: Certificate | None, released: Longs, of_query: Longs) -> tuple[Longs, Longs] | None:
+    """The pairs of sets that a certificate names, in the order of the first; only released queries can be witnesses."""
+    table = None if certificate is None else certificate.table("witnesses", "query_id", "witness")
+    if table is None or len(released) == 0:
+        return None
+    sets = []
+    for name in ("query_id", "witness"):
+        asked = table[name].to_numpy()
+        place = np.searchsorted(released, asked).clip(0, len(released) - 1)
+        sets.append(np.where(released[place] == asked, of_query[place], -1))
+    known = (sets[0] >= 0) & (sets[1] >= 0)
+    one, other = sets[0][known], sets[1][known]
+    order = np.argsort(one, kind="stable")
+    return one[order], other[order]
+
+
+def _searched(
+    search: Any, needy: Longs, sets: "Weighed", postings: tuple[Any, Any], k: int, most_new: int, theta2: float,
+    part: Longs,
+) -> Longs:  # fmt: skip
+    return search(needy[part], sets, *postings, k, most_new, theta2)  # type: ignore[no-any-return]
+
+
+def _threaded(work: Any, places: Longs, threads: int) -> Longs:
+    """What some work finds for each place, side by side, in their order."""
+    parts = [part for part in np.array_split(places, max(1, min(8 * threads, len(places) // 1000))) if len(part)]
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate([np.empty(0, np.int64), *pool.map(work, parts)])
+
+
+def _first_text(log: LocalLog, queries: Longs) -> tuple[str, int]:
+    """The first of some queries in alphabetical order, and its place among them."""
+    texts = log.query_text.take(pa.array(queries)).to_pylist()
+    place = min(range(len(texts)), key=texts.__getitem__)
+    return texts[place], place

@@ -2,9 +2,11 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from queryveil.certificates import Certificate
 from queryveil.log import QueryLog
 
 Columns = tuple[str, ...]
@@ -18,6 +20,8 @@ class Verdict:
     holds: bool
     counterexample: str | None = None
     """The first thing in the release that breaks the promise; it stands in the release, so it is no secret."""
+    how: str | None = None
+    """What was done to find out, where there is more than one way."""
 
 
 class Claim(BaseModel):
@@ -38,10 +42,35 @@ class Claim(BaseModel):
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """The first counter-example in a release with these columns, or None."""
 
-    def verdict(self, log: QueryLog, columns: Columns) -> Verdict:
+    def verdict(self, log: QueryLog, columns: Columns, certificate: Certificate | None = None) -> Verdict:
         """Check, and say how it went."""
         found = self.check(log, columns)
         return Verdict(self.statement, found is None, found)
+
+
+class Checked(NamedTuple):
+    """What a check found."""
+
+    counterexample: str | None
+    how: str | None = None
+    """What was done."""
+
+
+class WitnessedClaim(Claim):
+    """A promise that a certificate makes quick to check."""
+
+    @abstractmethod
+    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
+        """The first counter-example, and what was done; nothing in the certificate is believed."""
+
+    def check(self, log: QueryLog, columns: Columns) -> str | None:
+        """The first counter-example in a release with these columns, found without a certificate."""
+        return self.look(log, columns, None).counterexample
+
+    def verdict(self, log: QueryLog, columns: Columns, certificate: Certificate | None = None) -> Verdict:
+        """Check, and say how it went."""
+        found, how = self.look(log, columns, certificate)
+        return Verdict(self.statement, found is None, found, how)
 
 
 def first(log: QueryLog, sql: str) -> tuple[object, ...] | None:

@@ -7,7 +7,7 @@ heavy subsets that affine queries share (`kernels/heavy.py`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +100,7 @@ class Affinity(LinkedMethod):
     def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
         """Release every query of anonymity degree at least k."""
         check_k(self, "k", self.k, log)
-        n_concepts, concept_users = self._choose(log), self.concept_users(log)
+        (n_concepts, witnesses), concept_users = self._choose(log), self.concept_users(log)
         log.need("per_query")
         (alone,) = log.engine.row(
             f"SELECT count(*) AS n FROM affine a JOIN per_query p ON p.query_id = a.query_id WHERE p.users < {self.k}"
@@ -119,23 +119,24 @@ class Affinity(LinkedMethod):
             max_new_users=self.max_new_users,
         )
         chosen = "SELECT query_id FROM affine"
-        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, notes=notes)
+        certified = {} if witnesses is None else {"witnesses": witnesses}
+        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, notes=notes, certified=certified)
         log.engine.drop("affine")
         return release
 
-    def _choose(self, log: QueryLog) -> int:
-        """Make `affine`, the queries to release; return how many key concepts the log has."""
+    def _choose(self, log: QueryLog) -> tuple[int, pa.Table | None]:
+        """Make `affine`, the queries to release; return how many key concepts the log has, and witnesses if known."""
         if isinstance(log, LocalLog):
             decides = (self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users)
             candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
-            ((_, _, kept),) = candidates.released([self.k], [self.theta])
+            ((_, _, kept, vouched),) = candidates.released([self.k], [self.theta])
             log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
-            return int(candidates.concepts.key.sum())
+            return int(candidates.concepts.key.sum()), candidates.witnesses(kept, *vouched)
         concepts = self.mine(log, self.term_users)
         find_affine(
             log, concepts, Wanted(self.k, self.theta, self.term_users, self.min_query_users, self.max_new_users)
         )
-        return int(concepts.key.sum())
+        return int(concepts.key.sum()), None
 
     def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
@@ -147,7 +148,7 @@ class Affinity(LinkedMethod):
         if max_degree < 1:
             raise QueryveilError(f"The 'max_degree' must be an integer of at least 1. Got {max_degree!r} instead.")
         degree = np.zeros(log.n_queries, np.int64)
-        for _, k, kept in Candidates(self, local(log, "degrees")).released(range(1, max_degree + 1), [self.theta]):
+        for _, k, kept, _ in Candidates(self, local(log, "degrees")).released(range(1, max_degree + 1), [self.theta]):
             degree[kept] = k
             if not kept.any():
                 break
@@ -172,8 +173,21 @@ class Affinity(LinkedMethod):
             return [*reasons, Reason(rule, counted >= self.k, found)]
         reasons += candidates.concepts_of(query_id)
         if candidates.chosen[query_id]:
-            reasons += candidates.witnesses(query_id)
+            reasons += candidates.behind(query_id)
         return reasons
+
+
+class Released(NamedTuple):
+    """What is released for one theta and k."""
+
+    theta: float
+    k: int
+    queries: NDArray[np.bool_]
+    vouched: tuple[NDArray[np.int32], NDArray[np.int32]]
+    """As `AffinityGraph.vouched` has it."""
+
+
+NOBODY = np.empty(0, np.int32), np.empty((0, 0), np.int32)
 
 
 class Candidates:
@@ -231,7 +245,7 @@ class Candidates:
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
         return self._log.users_per_query - count + np.minimum(count, self.most_new)
 
-    def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[tuple[float, int, NDArray[np.bool_]]]:
+    def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[Released]:
         """Which queries are released for each theta and k, both ascending; one graph serves all."""
         ks, thetas = list(ks), list(thetas)
         graph = None
@@ -248,7 +262,25 @@ class Candidates:
                 if cores is not None:
                     below[k] = next(cores)
                     kept[self.chosen] = below[k][self.vertices.of_query[self.chosen]]
-                yield theta, k, kept
+                yield Released(theta, k, kept, NOBODY if graph is None else graph.vouched)
+
+    def witnesses(self, kept: NDArray[np.bool_], needy: NDArray[np.int32], found: NDArray[np.int32]) -> pa.Table:
+        """For released queries that need others, released queries affine to them with enough users: pairs of ids.
+
+        One query stands for all with the same vector.
+
+        Args:
+            kept: Which queries are released.
+            needy: Vertices with too few users of their own.
+            found: For each the neighbours that vouch for it, -1 behind the last.
+        """
+        if len(needy) == 0:
+            return pa.table({"query_id": pa.array([], pa.int64()), "witness": pa.array([], pa.int64())})
+        query = np.full(len(self.vertices), -1, np.int64)
+        some = np.flatnonzero(kept & self.chosen)
+        query[self.vertices.of_query[some]] = some
+        row, place = np.nonzero((found >= 0) & (query[needy] >= 0)[:, None])
+        return pa.table({"query_id": query[needy[row]], "witness": query[found[row, place]]})
 
     def concepts_of(self, query_id: int) -> list[Reason]:
         """The concepts of a query, and its rarer words, the heaviest first, with their weights."""
@@ -261,7 +293,7 @@ class Candidates:
         named = [f"'{self.concepts.text(c)}' ({self.concepts.weight[c]:.2f})" for c in some[:MOST_SHOWN]]
         return ", ".join(named) + (f" and {len(some) - MOST_SHOWN} more" if len(some) > MOST_SHOWN else "")
 
-    def witnesses(self, query_id: int) -> list[Reason]:
+    def behind(self, query_id: int) -> list[Reason]:
         """The degree of a query under affinity, and the released queries that stand behind it."""
         method, log = self._method, self._log
         graph = AffinityGraph(self.vertices, method.theta, log.engine.threads)

@@ -1,6 +1,8 @@
 """What methods that keep or drop whole queries share: the release itself, and which clicks go with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
 
 from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
 from queryveil.errors import QueryveilError
@@ -20,6 +22,7 @@ def release_queries(
     k: int,
     seed: int,
     notes: Sequence[str] = (),
+    certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:
     """Release all events of the queries that an SQL text gives, with the clicks that at least k users made."""
     log.engine.materialize(kept, "released_queries")
@@ -35,6 +38,7 @@ def release_queries(
         seed=seed,
         linking=method.linking,
         notes=notes,
+        certified=certified or {},
     )
     log.engine.drop("released_queries")
     return release
