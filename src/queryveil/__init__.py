@@ -15,6 +15,7 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from queryveil.attacks import attack
+    from queryveil.certificates import Certificate, load_certificate
     from queryveil.comparison import compare
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Affinity",
+    "Certificate",
     "Clump",
     "DpSet",
     "Equality",
@@ -76,6 +78,7 @@ __all__ = [
     "generate",
     "judge_release",
     "link",
+    "load_certificate",
     "load_policy",
     "neighbourhood",
     "open_knowledge",
@@ -89,6 +92,7 @@ __all__ = [
 
 _HOMES = {
     "Affinity": "methods",
+    "Certificate": "certificates",
     "Clump": "methods",
     "DpSet": "methods",
     "Equality": "methods",
@@ -114,6 +118,7 @@ _HOMES = {
     "generate": "synth",
     "judge_release": "policy",
     "link": "knowledge",
+    "load_certificate": "certificates",
     "load_policy": "policy",
     "neighbourhood": "neighbourhoods",
     "open_knowledge": "knowledge",

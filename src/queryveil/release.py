@@ -21,6 +21,7 @@ from queryveil.background import Linkage, measure_linkage
 from queryveil.bands import Band, bands
 from queryveil.certificates import Certificate, save_certificate
 from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents, Verdict
+from queryveil.claims.base import with_ids
 from queryveil.draws import drawn
 from queryveil.earlier import read_manifest
 from queryveil.engines import Batches, InFiles
@@ -585,8 +586,9 @@ def loaded(release: Release, log: QueryLog) -> Iterator[None]:
 
 def check_claims(release: Release, log: QueryLog, certificate: Certificate | None = None) -> tuple[Verdict, ...]:
     """Check every claim of a release against the original log; a certificate makes it quicker, and is not believed."""
-    with loaded(release, log):
-        return tuple(claim.verdict(log, tuple(release.schema.names), certificate) for claim in release.manifest.claims)
+    columns, claims = tuple(release.schema.names), release.manifest.claims
+    with loaded(release, log), with_ids(log, columns, claims):
+        return tuple(claim.verdict(log, columns, certificate) for claim in claims)
 
 
 def check_target(place: Folder, format: str, overwrite: bool) -> None:

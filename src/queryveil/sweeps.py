@@ -125,11 +125,12 @@ def sweep(
     candidates = Candidates(methods[ks[0]], log, ks)
     concept_users, concepts = methods[ks[0]].concept_users(log), int(candidates.concepts.key.sum())
     equality = ((None, k, users >= k) for k in ks)
+    affine = ((one.theta, one.k, one.queries) for one in candidates.released(ks, thetas))
     found = {
         (theta, k): Point(
             theta, k, concept_users, methods[k].term_users, concepts, int(kept.sum()), int(events[kept].sum())
         )
-        for theta, k, kept, *_ in chain(equality, candidates.released(ks, thetas))
+        for theta, k, kept in chain(equality, affine)
     }
     lines = [None, *reversed(thetas)]
     return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))

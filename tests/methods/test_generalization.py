@@ -158,7 +158,7 @@ def stands_for(items, nouns):
 )
 def test_what_is_no_generalization_is_refuted(food, change, why, whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr(generalized, "SAMPLE", 4)
+        monkeypatch.setattr(generalized, "PAIRS", 1)
     log = read(FIVE)
     tree = qv.open_knowledge(food).taxonomy
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
@@ -225,22 +225,80 @@ def test_a_query_with_two_nouns_stands_once(food, whole, monkeypatch):
     release = qv.Wngen(k=5, knowledge=food).anonymize(log)
     rows = [*((u, "apple") for u in range(1, 6)), *((u, "beef") for u in range(6, 11))]
     if not whole:
-        monkeypatch.setattr(generalized, "QUERIES", 1)
+        monkeypatch.setattr(generalized, "PAIRS", 1)
     found = refuted(forged(release, rows, food), log)
     assert ("5 events are left without a concept" in found) == whole  # a large log is checked node by node alone
 
 
-def test_a_bag_outside_of_the_sample_is_found_sooner_or_later(food, monkeypatch):
-    """Of two bags one is looked at, another one each time."""
-    monkeypatch.setattr(generalized, "SAMPLE", 1)
+def test_all_bags_are_looked_at_even_where_no_assignment_is_looked_for(food, monkeypatch):
+    """Nobody has two nouns of milk and butter but one; the other bag fits all who have it."""
+    monkeypatch.setattr(generalized, "PAIRS", 1)
     log = read(FIVE)
     release = qv.Clump(k=2, knowledge=food).anonymize(log)
     rows = [
         *((u, i) for u in (1, 2) for i in ("milk", "butter")),
         *((u, i) for u in (3, 4, 5) for i in ("chicken", "Top")),
     ]
-    found = {"bag" in refuted(forged(release, rows, food), log) for _ in range(40)}
-    assert found == {True, False}
+    assert "the bag of user 1 fits 1 users of the log, not 2" in refuted(forged(release, rows, food), log)
+
+
+def verdict_of(release, log, certificate):
+    """The verdict on bags or concepts."""
+    bare = replace(release, certificate=None)
+    found = qv.verify(bare, log, certificate=certificate).verdicts
+    return next(v for v in found if "generalize" in v.claim or "concept" in v.claim)
+
+
+@settings(max_examples=30)
+@given(EVENTS, st.sampled_from(METHODS), st.data())
+def test_a_certificate_helps_and_is_not_believed(food, events, method, data):
+    log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))
+    made = method[0](k=2, knowledge=food, **method[1])
+    try:
+        release = made.anonymize(log)
+    except QueryveilError:
+        return
+    assert verdict_of(release, log, None).holds
+    found = verdict_of(release, log, release.certificate)
+    assert found.holds
+    assert "the certificate names" in found.how
+    (name, table), *_ = release.certificate.tables.items()
+    numbers = st.integers(-2, 12)
+    columns = [
+        data.draw(st.permutations(column.to_pylist()) | st.lists(numbers, min_size=len(table), max_size=len(table)))
+        for column in table.columns
+    ]
+    lie = qv.Certificate(0, {name: pa.table(columns, names=table.column_names)})
+    assert verdict_of(release, log, lie).holds
+
+
+def test_a_certificate_does_not_save_a_bag_that_fits_nobody(food):
+    log = read(FIVE)
+    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    rows = [(u, i) for u in range(1, 6) for i in ("milk", "butter")]
+    for users in ([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], [0, 1, 2, 3, 99]):
+        members = pa.table({"user_id": [2, 2, 2, 2, 2] if users[1] == 1 else [0, 1, 2, 3, 4], "user": users})
+        found = verdict_of(forged(release, rows, food), log, qv.Certificate(0, {"members": members}))
+        assert not found.holds
+
+
+def test_a_certificate_does_not_save_concepts_that_fit_no_query(food):
+    log = read(["apple beef"] * 5 + ["unknown"] * 5)
+    release = qv.Wngen(k=5, knowledge=food, link="none").anonymize(log)
+    rows = [*((u, "apple") for u in range(1, 6)), *((u, "beef") for u in range(6, 11))]
+    changed = forged(release, rows, food)
+    tree = qv.open_knowledge(food).taxonomy
+    at = {tree.names[i].as_py(): i for i in range(len(tree))}
+    lies = (
+        {"query_id": [0, 1], "node": [at["apple"], at["beef"]], "events": [5, 5]},
+        {"query_id": [0, 0], "node": [at["apple"], at["beef"]], "events": [5, 5]},
+        {"query_id": [0, 0, 1, 1], "node": [at["apple"], at["beef"]] * 2, "events": [10, -5, -5, 10]},
+    )
+    for lie in lies:
+        for ids in ([0, 1], [1, 0]):
+            told = lie | {"query_id": [ids[q] for q in lie["query_id"]]}
+            found = verdict_of(changed, log, qv.Certificate(0, {"concepts": pa.table(told)}))
+            assert "5 events are left without a concept" in found.counterexample
 
 
 def test_what_parameters_say_of_the_table_is_checked(food):

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ class AffineUsers(WitnessedClaim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
+    by_ids: ClassVar[bool] = True
     users: int = Field(ge=2)
     theta: float = Field(gt=0, le=1)
     vectors: Literal["words", "concepts"]
@@ -60,10 +61,7 @@ class AffineUsers(WitnessedClaim):
         """
         if not isinstance(log, LocalLog):
             return check_by_tables(self, log)
-        found = log.engine.table(
-            "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT DISTINCT query FROM released) r"
-            " ON r.query = q.query ORDER BY q.query_id"
-        )
+        found = log.engine.table("SELECT query_id FROM claim_queries ORDER BY query_id")
         released = found["query_id"].to_numpy().astype(np.int64)
         users = _Users.of(log, released, self.max_new_users)
         vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
@@ -102,12 +100,11 @@ class AffineUsers(WitnessedClaim):
             postings = holders_of(sets.start, sets.element, len(sets.weight))
             look = partial(_searched, search, needy, sets, postings, self.users, most_new, theta2)
             behind[left] = _threaded(look, left, log.engine.threads)
-        by_certificate, searched = len(needy) - len(left), len(left)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
-        how = f"{queries.sum():,} released queries have fewer users of their own; the users behind all of them were counted"
-        if by_certificate:
+        how = f"{queries.sum():,} released queries need others; the users behind all of them were counted"
+        if len(left) < len(needy):
             how += f", for {np.delete(queries, left).sum():,} with the witnesses that the certificate names"
-        if searched:
+        if len(left):
             how += f", for {queries[left].sum():,} by a search of all released queries"
         few = np.flatnonzero(behind < self.users)
         if len(few) == 0:

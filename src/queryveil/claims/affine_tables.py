@@ -1,4 +1,4 @@
-"""The check of k-theta-affinity by tables, for logs that outgrow the memory of a machine: all queries, no certificate."""
+"""The check of k-theta-affinity by tables, for logs that outgrow a machine: all queries, without a certificate."""
 
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 def check_by_tables(claim: "AffineUsers", log: QueryLog) -> Checked:
     """Weigh concepts and words anew, and count the users of affine released queries for every query."""
     engine = log.engine
-    engine.materialize(
-        "SELECT q.query_id AS query_id, q.query AS query FROM queries q"
-        " JOIN (SELECT DISTINCT query FROM released) r ON r.query = q.query",
-        "claim_ours",
-    )
     _make_people(log)
     _make_vectors(claim, log)
     log.need("word_users")
@@ -37,10 +32,10 @@ def check_by_tables(claim: "AffineUsers", log: QueryLog) -> Checked:
         f" HAVING count(*) < {claim.min_query_users} UNION ALL"
         f" SELECT t.query_id, {claim.min_term_users - 1}, 'users or fewer who used one of its words' FROM tok t"
         " JOIN rare ON rare.word_id = t.word_id JOIN claim_total ON claim_total.query_id = t.query_id)"
-        " SELECT o.query, bad.n, bad.what FROM bad JOIN claim_ours o ON o.query_id = bad.query_id"
-        " ORDER BY o.query, bad.n LIMIT 1",
+        " SELECT o.query, bad.n, bad.what FROM bad JOIN claim_queries o ON o.query_id = bad.query_id"
+        " ORDER BY o.query, bad.n, bad.what LIMIT 1",
     )
-    engine.drop("claim_ours", "claim_people", "claim_vectors", "claim_total")
+    engine.drop("claim_people", "claim_vectors", "claim_total")
     wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
     return Checked(wrong, "the users behind all released queries were counted by a search of all released queries")
 
@@ -58,7 +53,7 @@ def _make_people(log: QueryLog) -> None:
         "WITH pairs AS (SELECT DISTINCT query_id, user_id FROM events),"
         " history AS (SELECT user_id, count(*) <= 2 AS new FROM pairs GROUP BY user_id)"
         " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM pairs p"
-        " JOIN claim_ours o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
+        " JOIN claim_queries o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
         "claim_people",
     )
 
@@ -96,7 +91,7 @@ def _badly_protected(claim: "AffineUsers", log: QueryLog) -> tuple[object, ...] 
         f" behind AS (SELECT query_id, {_count(claim)} AS n FROM (SELECT DISTINCT n.one AS query_id,"
         " p.user_id AS user_id, p.new AS new FROM near n JOIN claim_people p ON p.query_id = n.other)"
         " GROUP BY query_id)"
-        " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_ours o"
+        " SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN claim_queries o"
         f" ON o.query_id = behind.query_id WHERE behind.n < {claim.users} ORDER BY o.query LIMIT 1",
     )
     engine.drop("claim_sizes")
@@ -110,7 +105,7 @@ def _make_vectors(claim: "AffineUsers", log: QueryLog) -> None:
     """
     engine = log.engine
     engine.materialize(
-        "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN claim_ours o"
+        "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM tok t JOIN claim_queries o"
         " ON o.query_id = t.query_id",
         "claim_words",
     )

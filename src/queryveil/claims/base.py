@@ -1,8 +1,10 @@
 """What a claim is, and how a check asks its question."""
 
 from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -27,11 +29,14 @@ class Verdict:
 class Claim(BaseModel):
     """One promise about a release.
 
-    `check` finds two tables in the log's engine: the log's own, and `released`, the released table with its texts.
+    `check` finds two tables in the log's engine: the log's own, and `released`, the released table with its texts. If
+    it is `by_ids`, it finds those of `with_ids` too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str
+    by_ids: ClassVar[bool] = False
+    """Whether the check compares ids, which are looked up once for all claims."""
 
     @property
     @abstractmethod
@@ -71,6 +76,43 @@ class WitnessedClaim(Claim):
         """Check, and say how it went."""
         found, how = self.look(log, columns, certificate)
         return Verdict(self.statement, found is None, found, how)
+
+
+@contextmanager
+def with_ids(log: QueryLog, columns: Columns, claims: Sequence[Claim]) -> Iterator[None]:
+    """Have ids of the log for the released texts, if a claim needs them.
+
+    | table         | columns                                                                                     |
+    |---------------|---------------------------------------------------------------------------------------------|
+    | claim_queries | query_id, query: the released queries that are in the log                                   |
+    | claim_urls    | url_id, url: the released addresses that are in the log                                     |
+    | claim_rows    | the released rows with the query_id and url_id of their texts, NULL for a text of no log    |
+    """
+    if not any(claim.by_ids for claim in claims):
+        yield
+        return
+    joins, wanted, made = "", [], ["claim_rows"]
+    for name in columns:
+        if name not in ("query", "url"):
+            wanted.append(f'r."{name}" AS "{name}"')
+            continue
+        table, texts = f"claim_{_TEXTS[name]}", _TEXTS[name]
+        log.engine.materialize(
+            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"
+            f" JOIN (SELECT {name} FROM released GROUP BY {name}) AS r ON r.{name} = t.{name}",
+            table,
+        )
+        made.append(table)
+        joins += f" LEFT JOIN {table} ON {table}.{name} = r.{name}"
+        wanted.append(f"{table}.{name}_id AS {name}_id")
+    log.engine.materialize(f"SELECT {', '.join(wanted)} FROM released r{joins}", "claim_rows")
+    try:
+        yield
+    finally:
+        log.engine.drop(*made)
+
+
+_TEXTS = {"query": "queries", "url": "urls"}
 
 
 def first(log: QueryLog, sql: str) -> tuple[object, ...] | None:

@@ -1,6 +1,6 @@
 """Claims about what is in a release at all: nothing invented, nothing that looks wrong."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ class PartOfLog(Claim):
     """Nothing is invented: no event, row or click of a query occurs more often than in the log."""
 
     kind: Literal["part-of-log"] = "part-of-log"
+    by_ids: ClassVar[bool] = True
 
     @property
     def statement(self) -> str:
@@ -21,52 +22,85 @@ class PartOfLog(Claim):
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Compare rows and events a query, and clicks a query, address and rank."""
-        rows = (
-            "SELECT e.query_id AS query_id, e.event_id AS event_id, greatest(1, count(c.event_id)) AS n FROM events e"
-            " LEFT JOIN clicks c ON c.event_id = e.event_id GROUP BY e.event_id, e.query_id"
+        unknown = first(
+            log,
+            "SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM released GROUP BY query) AS r"
+            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
         )
-        checks = [("rows", "count(*)", f"SELECT query_id, sum(n) AS n FROM ({rows}) GROUP BY query_id")]
-        if "event" in columns:
-            checks.append(
-                ("events", "count(DISTINCT event)", "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
+        if unknown is not None:
+            return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
+        found = self._events(log, columns) if "event" in columns else None
+        if found is None:
+            found = self._too_often(log, "rows", "SELECT query_id, count(*) AS n FROM claim_rows GROUP BY query_id")
+        return found or (self._clicked_too_often(log) if "url" in columns else None)
+
+    def _events(self, log: QueryLog, columns: Columns) -> str | None:
+        """An event that is not one, or a query with too many of them."""
+        one = {"user": '"user"', "session": "session", "query": "query_id"}
+        several = [f"min({name}) <> max({name})" for column, name in one.items() if column in columns]
+        log.engine.materialize(
+            f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM claim_rows"
+            " GROUP BY event",
+            "claim_events",
+        )
+        row = first(log, "SELECT event FROM claim_events WHERE several ORDER BY event LIMIT 1")
+        found = None if row is None else f"event {row[0]} has several pseudonyms or queries"
+        if found is None:
+            counted = "SELECT query_id, count(*) AS n FROM claim_events GROUP BY query_id"
+            found = self._too_often(log, "events", counted)
+        log.engine.drop("claim_events")
+        return found
+
+    def _too_often(self, log: QueryLog, what: str, released: str) -> str | None:
+        """A query with more rows or events than in the log; there an event has a row, or one for each of its clicks."""
+        log_rows = "SELECT e.query_id AS query_id, 1 AS n FROM events e"
+        if what == "rows":
+            log_rows += (
+                " UNION ALL SELECT query_id, count(*) - 1 AS n FROM clicks GROUP BY event_id, query_id"
+                " HAVING count(*) > 1"
             )
-        for what, number, original in checks:
-            found = first(
-                log,
-                f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query)"
-                f" r LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q"
-                " ON q.query_id = o.query_id) o ON o.query = r.query WHERE r.n > coalesce(o.n, 0)"
-                " ORDER BY r.query LIMIT 1",
-            )
-            if found is not None:
-                return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
-        if "event" in columns:
-            one = [f'min("{name}") <> max("{name}")' for name in ("user", "session", "query") if name in columns]
-            found = first(
-                log,
-                f"SELECT event FROM released GROUP BY event HAVING {' OR '.join(one)} ORDER BY event LIMIT 1",
-            )
-            if found is not None:
-                return f"event {found[0]} has several pseudonyms or queries"
-        if "url" not in columns:
+        found = first(
+            log,
+            "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"
+            f" JOIN ({released}) AS r ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id,"
+            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l JOIN claim_queries q ON q.query_id = l.query_id"
+            " GROUP BY l.query_id) AS o ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
+            " ORDER BY q.query LIMIT 1",
+        )
+        if found is None:
             return None
-        for keys in (("url",), ("url", "rank")):
-            names = ", ".join(keys)
-            given = " AND ".join(f"{key} IS NOT NULL" for key in keys)
-            same = " AND ".join(f"o.{key} = r.{key}" for key in keys)
+        return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
+
+    def _clicked_too_often(self, log: QueryLog) -> str | None:
+        """An address that was clicked more often for a query than in the log, or at a rank."""
+        found = first(
+            log,
+            "SELECT r.query AS query, r.url AS url, count(*) AS n, 0 AS original FROM released r LEFT JOIN claim_urls u"
+            " ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL GROUP BY r.query, r.url"
+            " ORDER BY query, url LIMIT 1",
+        )
+        where = ""
+        for keys in ("query_id, url_id", "query_id, url_id, rank"):
+            if found is not None:
+                break
+            given = " AND ".join(f"{key} IS NOT NULL" for key in keys.split(", "))
+            same = " AND ".join(f"c.{key} = r.{key}" for key in keys.split(", "))
+            grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
+            named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
             found = first(
                 log,
-                f"SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, {names}, count(*) AS n FROM released"
-                f" WHERE {given} GROUP BY query, {names}) r LEFT JOIN (SELECT query, {names}, count(*) AS n FROM"
-                " (SELECT q.query AS query, u.url AS url, c.rank AS rank FROM clicks c JOIN queries q"
-                " ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id)"
-                f" GROUP BY query, {names}) o ON o.query = r.query AND {same}"
-                " WHERE r.n > coalesce(o.n, 0) ORDER BY r.query, r.url LIMIT 1",
+                f"WITH r AS (SELECT {keys}, count(*) AS n FROM claim_rows WHERE {given} GROUP BY {keys}),"
+                f" c AS (SELECT {named}, count(*) AS n FROM clicks c JOIN r ON {same} GROUP BY {grouped})"
+                " SELECT q.query AS query, u.url AS url, r.n AS n, coalesce(c.n, 0) AS original FROM r"
+                f" LEFT JOIN c ON {same} JOIN claim_queries q ON q.query_id = r.query_id"
+                " JOIN claim_urls u ON u.url_id = r.url_id WHERE r.n > coalesce(c.n, 0)"
+                " ORDER BY q.query, u.url LIMIT 1",
             )
-            if found is not None:
-                where = f"the click on '{found[1]}' for '{found[0]}'" + (" at its rank" if "rank" in keys else "")
-                return f"{where} occurs {found[2]} times in the release, {found[3]} in the log"
-        return None
+            where = " at its rank" if "rank" in keys else ""
+        if found is None:
+            return None
+        click = f"the click on '{found[1]}' for '{found[0]}'{where}"
+        return f"{click} occurs {found[2]} times in the release, {found[3]} in the log"
 
 
 class QuerySpelling(Claim):

@@ -1,25 +1,23 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
 import hashlib
-import secrets
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.claims.base import Claim, Columns
-from queryveil.knowledge import Knowledge, Taxonomy, link, recall_knowledge
+from queryveil.certificates import Certificate
+from queryveil.claims.base import Checked, Columns, WitnessedClaim
+from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
+from queryveil.knowledge import Knowledge, link, recall_knowledge
 from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
 
 Longs = NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF
-QUERIES = 20_000
-"""Most distinct queries for which an assignment of all events to concepts is looked for."""
-_FEW = 256  # of users who might fit, so many are looked at first
-SAMPLE = 2_000
-"""Most users for whom a whole assignment to bags is looked for, and most bags that are looked at beyond."""
+PAIRS = 10_000_000
+"""Most pairs of what fits each other among which an assignment of all is looked for, which bounds memory and time."""
 
 
 def tree_digest(base: Knowledge) -> str:
@@ -29,7 +27,7 @@ def tree_digest(base: Knowledge) -> str:
     return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()
 
 
-class _Generalized(Claim):
+class _Generalized(WitnessedClaim):
     """What the claims about items share: the tree that they are nodes of."""
 
     users: int
@@ -71,111 +69,107 @@ class BagUsers(_Generalized):
         """The promise in one sentence."""
         return (
             f"Every released bag of items is that of at least {self.users} users, and its items generalize distinct"
-            f" nouns of each of them (beyond {SAMPLE:,} users checked on {SAMPLE:,} bags drawn by lot)."
+            " nouns of each of them."
         )
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
         """Compare the bags of all users, then look for users whom they fit.
 
         Who is who is a secret, so the check asks whether there is a way to give every user of the log a released bag
-        that generalizes his nouns. Beyond `SAMPLE` users it asks less: whether each of some bags fits as many users
-        as it was released with.
+        that generalizes their nouns. The table `members` of a certificate names one: the `user_id` of the log, and the
+        `user` of the release. Without, one is looked for as far as the memory allows.
         """
         if "user" not in columns:
-            return "the release does not tell users apart"
+            return Checked("the release does not tell users apart")
         wrong = self._wrong_table(log, columns)
         if wrong is not None:
-            return wrong
+            return Checked(wrong)
         rows = log.engine.table(
             'SELECT "user", node, count(*) AS n FROM released GROUP BY "user", node ORDER BY "user", node'
         )
-        user, node, n = (rows[name].to_numpy() for name in ("user", "node", "n"))
+        user, node, n = (rows[name].to_numpy().astype(np.int64) for name in ("user", "node", "n"))
         if not self.duplicates and n.max(initial=1) > 1:
-            return f"the bag of user {user[n.argmax()]} has an item more than once"
+            return Checked(f"the bag of user {user[n.argmax()]} has an item more than once")
         users, start = np.unique(user, return_index=True)
-        start = np.append(start, len(user))
-        bag: dict[bytes, list[int]] = {}
-        for i in range(len(users)):
-            part = slice(start[i], start[i + 1])
-            bag.setdefault(node[part].tobytes() + n[part].tobytes(), []).append(i)
-        small = next((holders[0] for holders in bag.values() if len(holders) < self.users), None)
-        if small is not None:
-            return f"the bag of user {users[small]} is that of fewer than {self.users} users"
-        nouns = _nouns(log, self._base)
-        known = len(np.unique(nouns >> 32))
-        if known != len(users):
-            return f"it has {len(users)} users, the log has {known} with a noun"
-        return self._misfit(users, list(bag.values()), (start, node, n), nouns)
+        bags = Bags(np.append(start, len(user)), node, n)
+        one, of_user, holders = _distinct(bags)
+        small = np.flatnonzero(holders[of_user] < self.users)
+        if len(small):
+            return Checked(f"the bag of user {users[small[0]]} is that of fewer than {self.users} users")
+        here = local(log, "the check of bags")
+        nouns = _nouns(here, self._base)
+        known = np.flatnonzero(np.diff(nouns.start))
+        if len(known) != len(users):
+            return Checked(f"it has {len(users)} users, the log has {len(known)} with a noun")
+        end = self._base.taxonomy.end.astype(np.int64)
+        members = None if certificate is None else _members(certificate, known, users)
+        if members is not None and len(misfits(np.arange(len(users)), members, bags, nouns, end)) == 0:
+            return Checked(None, f"all {len(users):,} users have the bag that the certificate names for them")
+        return _assigned(users, of_user, _taken(bags, one), holders, nouns, end)
 
-    def _misfit(
-        self, users: Longs, bags: list[list[int]], released: tuple[Longs, Longs, Longs], nouns: Longs
-    ) -> str | None:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_bipartite_matching
 
-        start, node, n = released
-        whole = len(users) <= SAMPLE
-        if not whole:
-            # Another sample each time, so that nothing can be hidden where no check looks.
-            lot = np.random.default_rng(int.from_bytes(secrets.token_bytes(16)))
-            some = lot.choice(len(bags), min(SAMPLE, len(bags)), replace=False)
-            bags = [bags[i] for i in np.sort(some)]
-        tree, order = self._base.taxonomy, np.argsort(nouns & _LOW, kind="stable")
-        owner, noun, everyone = (nouns >> 32)[order], (nouns & _LOW)[order], np.unique(nouns >> 32)
-        edges: list[tuple[Longs, Longs]] = []
-        for holders in bags:
-            part = slice(start[holders[0]], start[holders[0] + 1])
-            fits = _fitting(tree, node[part], n[part], nouns, owner, noun, everyone, None if whole else len(holders))
-            if len(fits) < len(holders):
-                return f"the bag of user {users[holders[0]]} fits {len(fits)} users of the log, not {len(holders)}"
-            if whole:
-                edges.append((np.repeat(fits, len(holders)), np.tile(np.array(holders), len(fits))))
-        if whole and edges:
-            fitting, column = (np.concatenate(part) for part in zip(*edges, strict=True))
-            known, row = np.unique(fitting, return_inverse=True)
-            graph = csr_array((np.ones(len(row), np.int8), (row, column)), shape=(len(known), len(users)))
-            given = maximum_bipartite_matching(graph, perm_type="row")
-            lone = np.flatnonzero(given < 0)
-            if len(lone):
-                return f"the bag of user {users[lone[0]]} is left without a user of the log when all others have one"
+def _distinct(bags: Bags) -> tuple[Longs, Longs, Longs]:
+    """The first of all equal bags, which of these each bag is, and how many are equal to it."""
+    # Bags of one mark and one length are put beside each other; whether they are equal is then looked at.
+    size = np.diff(bags.start)
+    draw = np.random.default_rng().integers(0, 1 << 63, (2, int(bags.node.max(initial=0)) + 1), np.int64)
+    mark = np.add.reduceat(draw[0][bags.node] * bags.n + draw[1][bags.node], bags.start[:-1]) if len(size) else size
+    order = np.lexsort((mark, size))
+    same = np.zeros(len(size), np.bool_)
+    same[1:] = (mark[order][1:] == mark[order][:-1]) & (size[order][1:] == size[order][:-1])
+    pair = np.flatnonzero(same)
+    if len(pair):
+        long = size[order][pair]
+        first = np.cumsum(long) - long
+        step = np.arange(long.sum()) - np.repeat(first, long)
+        here, before = (np.repeat(bags.start[order[at]], long) + step for at in (pair, pair - 1))
+        equal = (bags.node[here] == bags.node[before]) & (bags.n[here] == bags.n[before])
+        same[pair] = np.logical_and.reduceat(equal, first)
+    of = np.empty(len(size), np.int64)
+    of[order] = np.cumsum(~same) - 1
+    return order[~same], of, np.bincount(of)
+
+
+def _taken(bags: Bags, some: Longs) -> Bags:
+    """Some of the bags."""
+    size = np.diff(bags.start)[some]
+    start = np.concatenate([[0], np.cumsum(size)])
+    at = ranges(bags.start[some], size)
+    return Bags(start, bags.node[at], bags.n[at])
+
+
+def _members(certificate: Certificate, known: Longs, users: Longs) -> Longs | None:
+    """For each released user the user of the log that a certificate names; None unless it names each once."""
+    table = certificate.table("members", "user_id", "user")
+    if table is None or len(table) != len(users):
         return None
+    member, user = (table[name].to_numpy() for name in ("user_id", "user"))
+    if not (np.array_equal(np.sort(member), known) and np.array_equal(np.sort(user), users)):
+        return None
+    found: Longs = member[np.argsort(user)]
+    return found
 
 
-def _fitting(
-    tree: Taxonomy, node: Longs, n: Longs, nouns: Longs, owner: Longs, noun: Longs, everyone: Longs, enough: int | None
-) -> Longs:
-    """The users with distinct nouns for all items of a bag.
-
-    The nouns below two nodes are apart, or those of one are among those of the other. So there are distinct nouns for
-    all items if below every node there are at least as many nouns as items.
-
-    Args:
-        tree: The tree.
-        node: The items of the bag.
-        n: How often it has each.
-        nouns: All users and their nouns, as one number each, ascending.
-        owner: The users in the order of nouns.
-        noun: The nouns in this order.
-        everyone: All users.
-        enough: How many users will do; None for all.
-    """
-    above = np.unique(np.concatenate([tree.line(int(i)) for i in node])).astype(np.int64)
-    end = tree.end[above].astype(np.int64)
-    wanted = [int(n[(node >= low) & (node < high)].sum()) for low, high in zip(above, end, strict=True)]
-    low, high = np.searchsorted(noun, above), np.searchsorted(noun, end)
-    rarest = int(np.argmin(high - low))
-    candidates = everyone
-    if high[rarest] - low[rarest] < len(everyone):
-        candidates = np.unique(owner[low[rarest] : high[rarest]])
-    found: list[Longs] = []
-    for fits in np.split(candidates, _FEW * 8 ** np.arange(8)):
-        for i in np.argsort(high - low, kind="stable"):
-            have = np.searchsorted(nouns, fits << 32 | end[i]) - np.searchsorted(nouns, fits << 32 | above[i])
-            fits = fits[have >= wanted[i]]
-        found.append(fits)
-        if enough is not None and sum(map(len, found)) >= enough:
-            break
-    return np.concatenate(found)
+def _assigned(users: Longs, of_user: Longs, bags: Bags, holders: Longs, nouns: Nouns, end: Longs) -> Checked:
+    """Look for a way to give every user of the log a bag that fits them."""
+    order = np.argsort(nouns.noun, kind="stable")
+    owner = np.repeat(np.arange(len(nouns.start) - 1), np.diff(nouns.start))[order]
+    count, bag, user = fitting(bags, holders, nouns, owner, nouns.noun[order], end, PAIRS)
+    how = f"each of the {len(holders):,} distinct bags was compared with the users of the log"
+    few = np.flatnonzero((count < holders)[of_user])
+    if len(few):
+        wrong = f"the bag of user {users[few[0]]} fits {count[of_user[few[0]]]} users of the log"
+        return Checked(f"{wrong}, not {holders[of_user[few[0]]]}", how)
+    if len(bag) < count.sum():
+        room = f"more than {PAIRS:,} pairs of a bag and a user fit, so no way was looked for to give all users one"
+        return Checked(None, f"{how}; {room}; a certificate names one")
+    known, row = np.unique(user, return_inverse=True)
+    flow, met = _flow(np.ones(len(known), np.int64), holders, (bag, row))
+    how += ", and a way was looked for to give all users one"
+    if flow == len(users):
+        return Checked(None, how)
+    alone = int(users[np.flatnonzero((met < holders)[of_user])[0]])
+    return Checked(f"the bag of user {alone} is left without a user of the log when all others have one", how)
 
 
 class ConceptUsers(_Generalized):
@@ -188,14 +182,17 @@ class ConceptUsers(_Generalized):
         """The promise in one sentence."""
         return (
             f"At least {self.users} users issued a query that a released concept can stand for, and there is a concept"
-            f" for every event (beyond {QUERIES:,} distinct queries checked node by node)."
+            " for every event."
         )
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Count the users of every concept, and look for a way to give every event a concept that fits its query."""
+    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
+        """Count the users of every concept, and look for a way to give every event a concept that fits its query.
+
+        The table `concepts` of a certificate names one: how many `events` of a `query_id` became a `node`.
+        """
         wrong = self._wrong_table(log, columns)
         if wrong is not None:
-            return wrong
+            return Checked(wrong)
         here = local(log, "the check of concepts")
         counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
         rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
@@ -203,16 +200,23 @@ class ConceptUsers(_Generalized):
         names = self._base.taxonomy.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:
             few = int(rows["users"].to_numpy().argmin())
-            return f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users"
+            return Checked(f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users")
         if n.sum() != here.facts.events:
-            return f"it has {n.sum()} rows, the log has {here.facts.events} events"
+            return Checked(f"it has {n.sum()} rows, the log has {here.facts.events} events")
         fits = self._fits(here, node)
         found = self._few(here, node, fits)
         if found is not None:
-            return f"the concept '{names[found]}' fits queries of fewer than {self.users} users"
-        if here.n_queries <= QUERIES:
-            return _unassigned(here.events_per_query, n, fits)
-        return self._crowded(here, node, n, fits)
+            return Checked(f"the concept '{names[found]}' fits queries of fewer than {self.users} users")
+        if certificate is not None and _is_assigned(certificate, here.events_per_query, node, n, fits):
+            return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
+        events, kinds = _alike(here.events_per_query, fits, len(node))
+        if len(kinds[0]) <= PAIRS:
+            return Checked(_unassigned(events, n, kinds), "a way was looked for to give all events a concept that fits")
+        return Checked(
+            self._crowded(here, node, n, fits),
+            f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
+            " and no way was looked for to give all events one; a certificate names one",
+        )
 
     def _fits(self, log: LocalLog, node: Longs) -> tuple[Longs, Longs]:
         """The queries that each released concept can stand for, by the place of the concept: the root for any."""
@@ -231,16 +235,12 @@ class ConceptUsers(_Generalized):
 
     def _few(self, log: LocalLog, node: Longs, fits: tuple[Longs, Longs]) -> int | None:
         """A concept that too few users could have asked for."""
-        log.need("searchers")
-        issued = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id")
-        first = np.searchsorted(issued["query_id"].to_numpy(), np.arange(log.n_queries + 1))
-        user = issued["user_id"].to_numpy()
+        query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+        order = np.argsort(query, kind="stable")
+        first = np.searchsorted(query[order], np.arange(log.n_queries + 1))
         cut = np.searchsorted(fits[0], np.arange(len(node) + 1))
-        for place, at in enumerate(node.tolist()):
-            mine = fits[1][cut[place] : cut[place + 1]]
-            if len(np.unique(user[ranges(first[mine], np.diff(first)[mine])])) < self.users:
-                return int(at)
-        return None
+        found = fewer_users(cut, fits[1], first, user[order], log.n_users, self.users)
+        return None if found < 0 else int(node[found])
 
     def _crowded(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
         """A concept at or below which stands more than the log has queries for."""
@@ -256,6 +256,41 @@ class ConceptUsers(_Generalized):
         return None
 
 
+def _is_assigned(certificate: Certificate, events: Longs, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> bool:
+    """Whether a certificate gives every event a concept that fits its query, and no concept too often or seldom."""
+    table = certificate.table("concepts", "query_id", "node", "events")
+    if table is None or len(table) == 0:
+        return False
+    query, concept, number = (table[name].to_numpy() for name in ("query_id", "node", "events"))
+    place = np.searchsorted(node, concept).clip(0, len(node) - 1)
+    if not ((query >= 0) & (query < len(events)) & (node[place] == concept)).all():
+        return False
+    if not ((number > 0) & (number <= events[query])).all():
+        return False
+    pair, fitting_pair = place << 32 | query, fits[0] << 32 | fits[1]
+    at = np.searchsorted(fitting_pair, pair).clip(0, len(fitting_pair) - 1)
+    return bool(
+        (fitting_pair[at] == pair).all()
+        and (np.bincount(query, number, len(events)) == events).all()
+        and (np.bincount(place, number, len(node)) == n).all()
+    )
+
+
+def _alike(events: Longs, fits: tuple[Longs, Longs], concepts: int) -> tuple[Longs, tuple[Longs, Longs]]:
+    """Queries that the same concepts fit as one, with the events of all of them."""
+    order = np.argsort(fits[1], kind="stable")  # by query, then concept
+    concept, query = fits[0][order], fits[1][order]
+    start = np.searchsorted(query, np.arange(len(events) + 1))
+    some = np.flatnonzero(np.diff(start))
+    sets = Bags(np.append(start[:-1][some], len(concept)), concept, np.ones(len(concept), np.int64))
+    one, of, _ = _distinct(sets)
+    kept = _taken(sets, one)
+    total = np.bincount(of, events[some], len(one)).astype(np.int64)
+    alone = events.sum() - total.sum()  # of queries that nothing fits
+    owner = np.repeat(np.arange(len(one)), np.diff(kept.start))
+    return np.append(total, alone), (kept.node, owner)
+
+
 def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
     """Whether all events can have one of the released concepts that fit their query, each as often as it is there.
 
@@ -264,27 +299,40 @@ def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | Non
         n: How often each concept is released.
         fits: Which concept fits which query.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
-    queries, concepts = len(events), len(n)
-    source, sink = queries + concepts, queries + concepts + 1
-    row = np.concatenate([np.full(queries, source), fits[1], queries + np.arange(concepts)])
-    column = np.concatenate([np.arange(queries), queries + fits[0], np.full(concepts, sink)])
-    most = np.concatenate([events, events[fits[1]], n]).astype(np.int32)
-    graph = csr_array((most, (row, column)), shape=(sink + 1, sink + 1))
-    flow = int(maximum_flow(graph, source, sink).flow_value)
+    flow, _ = _flow(events, n, fits)
     return None if flow == events.sum() else f"{events.sum() - flow} events are left without a concept that fits them"
 
 
-def _nouns(log: QueryLog, base: Knowledge) -> Longs:
-    """The distinct nouns of all users, ascending: user_id << 32 | node."""
-    here = local(log, "the check of bags")
-    here.need("searchers")
+def _flow(supply: Longs, demand: Longs, fits: tuple[Longs, Longs]) -> tuple[int, Longs]:
+    """How much of a supply can be given to what demands it, and how much of each demand is met.
+
+    Args:
+        supply: How much there is of each thing.
+        demand: How much of anything each taker wants.
+        fits: Which taker can have which thing.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    things, takers = len(supply), len(demand)
+    source, sink = things + takers, things + takers + 1
+    row = np.concatenate([np.full(things, source), fits[1], things + np.arange(takers)])
+    column = np.concatenate([np.arange(things), things + fits[0], np.full(takers, sink)])
+    most = np.concatenate([supply, supply[fits[1]], demand]).astype(np.int32)
+    graph = csr_array((most, (row, column)), shape=(sink + 1, sink + 1))
+    found = maximum_flow(graph, source, sink)
+    met = found.flow[things : things + takers, [sink]].toarray().ravel()
+    return int(found.flow_value), met
+
+
+def _nouns(here: LocalLog, base: Knowledge) -> Nouns:
+    """The distinct nouns of every user."""
     start, node = link(here, base, "terms").nodes()
-    found = here.engine.table("SELECT user_id, query_id FROM searchers")
-    query = found["query_id"].to_numpy()
+    query, owner = (here.searchers[name].to_numpy() for name in ("query_id", "user_id"))
     size = np.diff(start)[query]
     mine = node[ranges(start[query], size)].astype(np.int64)
-    user = np.repeat(found["user_id"].to_numpy().astype(np.int64), size)
-    return np.unique(user[mine > 0] << 32 | mine[mine > 0])
+    user = np.repeat(owner.astype(np.int64), size)
+    packed = user[mine > 0] << 32 | mine[mine > 0]
+    packed.sort()
+    packed = packed[np.diff(packed, prepend=-1) > 0]
+    return Nouns(np.searchsorted(packed, np.arange(here.n_users + 1) << 32), packed & _LOW)

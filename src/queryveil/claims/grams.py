@@ -1,4 +1,4 @@
-"""Frequent runs of words and their weights, for the check of affinity: the formulas of the paper, apart from the method."""
+"""Frequent runs of words and their weights, for the check of affinity: the paper's formulas, apart from the method."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -10,6 +10,7 @@ class QueryUsers(Claim):
     """k-anonymity of queries: each released query was issued by at least `users` users."""
 
     kind: Literal["query-users"] = "query-users"
+    by_ids: ClassVar[bool] = True
     users: int
 
     @property
@@ -21,10 +22,12 @@ class QueryUsers(Claim):
         """Count the distinct users of every released query in the log."""
         found = first(
             log,
-            "SELECT r.query, coalesce(o.n, 0) FROM (SELECT DISTINCT query FROM released) r LEFT JOIN"
-            " (SELECT q.query AS query, o.n AS n FROM (SELECT query_id, count(DISTINCT user_id) AS n FROM events"
-            " GROUP BY query_id) o JOIN queries q ON q.query_id = o.query_id) o ON o.query = r.query"
-            f" WHERE coalesce(o.n, 0) < {self.users} ORDER BY r.query LIMIT 1",
+            "SELECT query, n FROM (SELECT r.query AS query, 0 AS n FROM (SELECT query FROM released GROUP BY query) r"
+            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL UNION ALL"
+            " SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"
+            " (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN claim_queries q"
+            " ON q.query_id = e.query_id GROUP BY e.query_id, e.user_id) AS pairs GROUP BY query_id) AS o"
+            f" ON o.query_id = q.query_id WHERE o.n < {self.users}) AS few ORDER BY query LIMIT 1",
         )
         return None if found is None else f"the query '{found[0]}' was issued by {found[1]} users"
 
@@ -33,6 +36,7 @@ class RowUsers(Claim):
     """Each released combination of a query, what was clicked and some metadata has at least `users` users."""
 
     kind: Literal["row-users"] = "row-users"
+    by_ids: ClassVar[bool] = True
     users: int
     columns: Columns
     """The columns of the combination, beside the query."""
@@ -54,6 +58,8 @@ class RowUsers(Claim):
         missing = [name for name in self.columns if name not in columns]
         if missing:
             return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
+        if self.clicked and set(self.columns) <= {"url", "rank"}:
+            return self._check_clicks(log)
         # A merged value stands for every value, so the row is shared by whoever has any of them.
         same = " AND ".join(
             f'o."{name}" IS NOT DISTINCT FROM r."{name}"'
@@ -70,9 +76,39 @@ class RowUsers(Claim):
             f" LEFT JOIN ({log_rows(log, names)}) o ON {same} GROUP BY {mine}"
             f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
         )
+        return self._refuted(found)
+
+    def _check_clicks(self, log: QueryLog) -> str | None:
+        """Count the distinct users of every released click by ids."""
+        keys = [{"url": "url_id"}.get(name, name) for name in ("query_id", *self.columns)]
+        ids = ", ".join(f"t.{key} AS {key}" for key in keys)
+        same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
+        found = first(
+            log,
+            f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"
+            f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
+            f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
+            f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
+            f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
+            f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
+            f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
+            " JOIN claim_queries q ON q.query_id = t.query_id JOIN claim_urls u ON u.url_id = t.url_id"
+            f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1",
+        )
+        unknown = first(
+            log,
+            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM released r"
+            " LEFT JOIN claim_queries q ON q.query = r.query LEFT JOIN claim_urls u ON u.url = r.url"
+            " WHERE (q.query_id IS NULL OR u.url_id IS NULL) AND "
+            + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
+            + " ORDER BY ALL LIMIT 1",
+        )
+        return self._refuted(min((row for row in (found, unknown) if row is not None), default=None, key=str))
+
+    def _refuted(self, found: tuple[object, ...] | None) -> str | None:
         if found is None:
             return None
-        values = ", ".join(f"{name} '{value}'" for name, value in zip(names, found, strict=False))
+        values = ", ".join(f"{name} '{value}'" for name, value in zip(("query", *self.columns), found, strict=False))
         return f"the combination {values} has {found[-1]} users"
 
 

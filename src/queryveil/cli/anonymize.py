@@ -61,7 +61,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
 
     Nothing is written unless every claim of the release passes the verifier.
     """
-    from queryveil.files import is_address, local_folder
+    from queryveil.certificates import SUFFIX
+    from queryveil.files import check_file, is_address, local_folder
     from queryveil.methods.recipe import load_recipe
     from queryveil.policy import load_policy
     from queryveil.release import check_target
@@ -97,7 +98,11 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
                 "A release with --link none has no pseudonyms, so there is no user map; leave --user-map out, or choose"
                 " --link session or --link user."
             )
-        _check_map(secret, target)
+        _check_private(secret, target, "user map")
+    certificate = Path(given["certificate"]) if given["certificate"] is not None else None
+    if certificate is not None:
+        _check_private(certificate, target, "certificate")
+        check_file(certificate, (SUFFIX,), overwrite=False)
     scrubbing = _scrubbing(given)
     policy = load_policy(given["policy"]) if given["policy"] is not None else None
     if policy is not None and spark:
@@ -119,16 +124,21 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         release = chosen.anonymize(log, seed=seed)
     if policy is not None:
         _judge(policy, chosen, release, log, given["as_json"])
-    if secret is not None:
-        release.save_user_map(secret)
+    written: list[Path] = []
     try:
+        if secret is not None:
+            release.save_user_map(secret)
+            written.append(secret)
+        if certificate is not None:
+            release.save_certificate(certificate)
+            written.append(certificate)
         with options.working("Checking and writing"):
             release.save(
                 target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
             )
     except BaseException:
-        if secret is not None:
-            secret.unlink()
+        for path in written:
+            path.unlink()
         raise
     _show(release, target, given["as_json"])
 
@@ -193,13 +203,13 @@ def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
     return {"how": how, "kinds": named, "rare_term_users": rare}
 
 
-def _check_map(secret: Path, target: str) -> None:
+def _check_private(secret: Path, target: str, what: str) -> None:
     if Path(target).resolve() in secret.resolve().parents:
-        raise QueryveilError("The user map is the secret of the release and must not lie in it; name another place.")
+        raise QueryveilError(f"The {what} is the secret of the release and must not lie in it; name another place.")
     if secret.exists():
-        raise QueryveilError(f"{secret} exists already; name another file for the user map.")
+        raise QueryveilError(f"{secret} exists already; name another file for the {what}.")
     if not secret.parent.is_dir():
-        raise QueryveilError(f"The folder {secret.parent} for the user map does not exist; make it first.")
+        raise QueryveilError(f"The folder {secret.parent} for the {what} does not exist; make it first.")
 
 
 def _show(release: "Release", target: str, as_json: bool) -> None:
@@ -321,6 +331,20 @@ _SHARED = [
             typer.Option(
                 "--user-map",
                 help="Also write the secret map from original to released users to this file. Guard it.",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    options.keyword(
+        "certificate",
+        Annotated[
+            str | None,
+            typer.Option(
+                "--certificate",
+                metavar="FILE",
+                help="Also write what makes every check quick, for 'verify --certificate', to FILE.certificate. As"
+                " private as the log.",
                 show_default=False,
             ),
         ],

@@ -18,7 +18,7 @@ _HAIR = 1e-9
 class Weighed(NamedTuple):
     """Sets of weighted elements, the lightest first, and the users behind each.
 
-    Set i has the elements element[start[i]:start[i + 1]], ascending, and the users user[user_start[i]:user_start[i + 1]].
+    Set i has elements element[start[i]:start[i + 1]], ascending, and users user[user_start[i]:user_start[i + 1]].
     """
 
     start: NDArray[np.int64]

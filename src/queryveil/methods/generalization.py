@@ -1,5 +1,6 @@
 """Generalization: what the methods share that publish nodes of a tree of topics in the place of words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -125,12 +126,12 @@ def release_bags(
         "node": each[place].astype(np.int32),
     }
     log.engine.read("items", pa.table(rows))
-    return release_items(method, log, base, seed=seed, claims=claims, notes=notes)
+    return release_items(method, log, base, seed=seed, claims=claims, notes=notes, members=True)
 
 
 def release_items(
     method: Generalization, log: LocalLog, base: Knowledge, *, seed: int, claims: tuple[Any, ...], notes: list[str],
-    linking: Linking = USERS,
+    linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:  # fmt: skip
     """Release the table `items` (event_id, user_id, node)."""
     release = Release.of_items(
@@ -144,6 +145,8 @@ def release_items(
         seed=seed,
         linking=linking,
         notes=notes,
+        members=members,
+        certified=certified or {},
     )
     log.engine.drop("items")
     return release

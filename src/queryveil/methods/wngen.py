@@ -63,7 +63,11 @@ class Wngen(Generalization, LinkedMethod):
             " root, which says nothing."
         ]
         claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
-        return release_items(self, here, base, seed=seed, claims=claims, notes=notes, linking=self.linking)
+        concepts = pa.table({"query_id": np.arange(len(node)), "node": node, "events": here.events_per_query})
+        return release_items(
+            self, here, base, seed=seed, claims=claims, notes=notes, linking=self.linking,
+            certified={"concepts": concepts},
+        )  # fmt: skip
 
     def concepts(self, log: LocalLog, links: Links) -> Ints:
         """The concept of every query."""
