@@ -6,6 +6,7 @@ import platform
 
 from benchmarks import (
     affinity,
+    checks,
     clump,
     comparison,
     dp,
@@ -21,6 +22,7 @@ from benchmarks import (
 )
 
 REPORTS = {
+    "checks": checks.report,
     "clump": clump.report,
     "comparison": comparison.report,
     "dp": dp.report,

@@ -146,17 +146,11 @@ def test_a_query_without_users_is_refuted_whatever_a_certificate_names(witness):
 
 @needs_spark
 def test_on_spark_all_queries_are_compared_by_tables(spark):
-    rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [
-        Row("v", "cell phone case x1"),
-        Row("w", "phone red"),
-    ]
+    rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [Row("v", "cell phone case x1"), Row("w", "phone red")]
     log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
-    release = qv.Affinity(k=5, concept_min_users=5, min_term_users=1).anonymize(log)
-    assert release.certificate.tables == {}
-    (verdict,) = (v for v in qv.verify(release, log).verdicts if v.how)
-    assert verdict.holds
-    assert "by a search of all released queries" in verdict.how
-    claim = release.manifest.claims[1]
-    (found,) = looked(log, claim, {"cell phone case", "phone red"}, lambda: claim.look(log, ("query",), None))
+    claim = AffineUsers(users=5, theta=0.9, vectors="words", concept_min_users=5, min_term_users=1)
+    released = {row.query for row in rows}
+    (found,) = looked(log, claim, released, lambda: claim.look(log, ("query",), None))
     assert found.counterexample == "the query 'phone red' has 1 users behind it"
+    assert "by a search of all released queries" in found.how
     log.close()

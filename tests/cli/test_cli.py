@@ -331,6 +331,25 @@ def test_the_user_map_stays_out_of_the_release_and_goes_when_the_release_fails(r
     assert not (tmp_path / "n.csv").exists()
 
 
+def test_a_certificate_stays_out_of_the_release_and_helps_to_verify_it(run, log, tmp_path):
+    words = ["anonymize", log, "--method", "affinity", "-k", 2, "-o", tmp_path / "r"]
+    code, _, err = run(*words, "--certificate", tmp_path / "r" / "a.certificate")
+    assert code == 2
+    assert "must not lie in it" in err
+    code, _, err = run(*words, "--certificate", tmp_path / "a.txt")
+    assert code == 2
+    assert "must end with .certificate" in err
+    code, _, _ = run(*words, "--certificate", tmp_path / "a.certificate")
+    assert code == 0
+    code, out, _ = run("verify", tmp_path / "r", "--original", log, "--certificate", tmp_path / "a.certificate")
+    assert code == 0
+    assert "the users behind all of them were counted" in out
+    (tmp_path / "a.certificate").write_text("damaged")
+    code, _, err = run("verify", tmp_path / "r", "--original", log, "--certificate", tmp_path / "a.certificate")
+    assert code == 2
+    assert "is damaged" in err
+
+
 def test_a_user_map_needs_pseudonyms(run, log, tmp_path):
     code, _, err = run(
         "anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--user-map", tmp_path / "m"
