@@ -115,6 +115,13 @@ def with_ids(log: QueryLog, columns: Columns, claims: Sequence[Claim]) -> Iterat
 _TEXTS = {"query": "queries", "url": "urls"}
 
 
+def has_unknown(log: QueryLog, name: str) -> bool:
+    """Whether a released text, a `query` or a `url`, is none of the log."""
+    (texts,) = log.engine.row(f"SELECT count({name}) AS n FROM released")
+    (rows, ids) = log.engine.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM claim_rows")
+    return bool(ids < (rows if name == "query" else texts))
+
+
 def first(log: QueryLog, sql: str) -> tuple[object, ...] | None:
     """The first row of a query, None if it has none."""
     rows = log.engine.table(sql).to_pylist()

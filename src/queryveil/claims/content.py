@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Columns, first, has_unknown
 from queryveil.log import QueryLog
 
 
@@ -22,16 +22,15 @@ class PartOfLog(Claim):
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Compare rows and events a query, and clicks a query, address and rank."""
-        unknown = first(
+        unknown = has_unknown(log, "query") and first(
             log,
             "SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM released GROUP BY query) AS r"
             " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
         )
-        if unknown is not None:
+        if unknown:
             return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
-        found = self._events(log, columns) if "event" in columns else None
-        if found is None:
-            found = self._too_often(log, "rows", "SELECT query_id, count(*) AS n FROM claim_rows GROUP BY query_id")
+        found = self._too_often(log, "rows", "SELECT query_id, count(*) AS n FROM claim_rows GROUP BY query_id")
+        found = found or (self._events(log, columns) if "event" in columns else None)
         return found or (self._clicked_too_often(log) if "url" in columns else None)
 
     def _events(self, log: QueryLog, columns: Columns) -> str | None:
@@ -53,18 +52,18 @@ class PartOfLog(Claim):
 
     def _too_often(self, log: QueryLog, what: str, released: str) -> str | None:
         """A query with more rows or events than in the log; there an event has a row, or one for each of its clicks."""
-        log_rows = "SELECT e.query_id AS query_id, 1 AS n FROM events e"
+        ours = "JOIN claim_queries q ON q.query_id = {0}.query_id"
+        log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours.format('e')}"
         if what == "rows":
             log_rows += (
-                " UNION ALL SELECT query_id, count(*) - 1 AS n FROM clicks GROUP BY event_id, query_id"
-                " HAVING count(*) > 1"
+                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours.format('c')}"
+                " GROUP BY c.event_id, c.query_id HAVING count(*) > 1"
             )
         found = first(
             log,
             "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"
             f" JOIN ({released}) AS r ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id,"
-            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l JOIN claim_queries q ON q.query_id = l.query_id"
-            " GROUP BY l.query_id) AS o ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
+            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l GROUP BY l.query_id) AS o ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
             " ORDER BY q.query LIMIT 1",
         )
         if found is None:
@@ -73,12 +72,14 @@ class PartOfLog(Claim):
 
     def _clicked_too_often(self, log: QueryLog) -> str | None:
         """An address that was clicked more often for a query than in the log, or at a rank."""
-        found = first(
-            log,
-            "SELECT r.query AS query, r.url AS url, count(*) AS n, 0 AS original FROM released r LEFT JOIN claim_urls u"
-            " ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL GROUP BY r.query, r.url"
-            " ORDER BY query, url LIMIT 1",
-        )
+        found = None
+        if has_unknown(log, "url"):
+            found = first(
+                log,
+                "SELECT r.query AS query, r.url AS url, count(*) AS n, 0 AS original FROM released r"
+                " LEFT JOIN claim_urls u ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL"
+                " GROUP BY r.query, r.url ORDER BY query, url LIMIT 1",
+            )
         where = ""
         for keys in ("query_id, url_id", "query_id, url_id, rank"):
             if found is not None:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from queryveil.claims.base import Claim, Columns, first, log_rows
+from queryveil.claims.base import Claim, Columns, first, has_unknown, log_rows
 from queryveil.log import QueryLog
 
 
@@ -20,14 +20,17 @@ class QueryUsers(Claim):
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Count the distinct users of every released query in the log."""
-        found = first(
+        unknown = has_unknown(log, "query") and first(
             log,
-            "SELECT query, n FROM (SELECT r.query AS query, 0 AS n FROM (SELECT query FROM released GROUP BY query) r"
-            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL UNION ALL"
-            " SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"
+            "SELECT r.query AS query, 0 AS n FROM (SELECT query FROM released GROUP BY query) AS r"
+            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
+        )
+        found = unknown or first(
+            log,
+            "SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"
             " (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN claim_queries q"
             " ON q.query_id = e.query_id GROUP BY e.query_id, e.user_id) AS pairs GROUP BY query_id) AS o"
-            f" ON o.query_id = q.query_id WHERE o.n < {self.users}) AS few ORDER BY query LIMIT 1",
+            f" ON o.query_id = q.query_id WHERE o.n < {self.users} ORDER BY q.query LIMIT 1",
         )
         return None if found is None else f"the query '{found[0]}' was issued by {found[1]} users"
 
@@ -83,19 +86,7 @@ class RowUsers(Claim):
         keys = [{"url": "url_id"}.get(name, name) for name in ("query_id", *self.columns)]
         ids = ", ".join(f"t.{key} AS {key}" for key in keys)
         same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
-        found = first(
-            log,
-            f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"
-            f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
-            f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
-            f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
-            f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
-            f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
-            f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
-            " JOIN claim_queries q ON q.query_id = t.query_id JOIN claim_urls u ON u.url_id = t.url_id"
-            f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1",
-        )
-        unknown = first(
+        unknown = (has_unknown(log, "query") or has_unknown(log, "url")) and first(
             log,
             f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM released r"
             " LEFT JOIN claim_queries q ON q.query = r.query LEFT JOIN claim_urls u ON u.url = r.url"
@@ -103,7 +94,21 @@ class RowUsers(Claim):
             + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
             + " ORDER BY ALL LIMIT 1",
         )
-        return self._refuted(min((row for row in (found, unknown) if row is not None), default=None, key=str))
+        return self._refuted(
+            unknown
+            or first(
+                log,
+                f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"
+                f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
+                f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
+                f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
+                f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
+                f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
+                f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
+                " JOIN claim_queries q ON q.query_id = t.query_id JOIN claim_urls u ON u.url_id = t.url_id"
+                f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1",
+            )
+        )
 
     def _refuted(self, found: tuple[object, ...] | None) -> str | None:
         if found is None:
