@@ -63,7 +63,8 @@ class PartOfLog(Claim):
             log,
             "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"
             f" JOIN ({released}) AS r ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id,"
-            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l GROUP BY l.query_id) AS o ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
+            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l GROUP BY l.query_id) AS o"
+            " ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
             " ORDER BY q.query LIMIT 1",
         )
         if found is None:
