@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from queryveil.scrubbing import scrub
     from queryveil.sweeps import sweep
     from queryveil.synth import generate
-    from queryveil.verifier import verify
+    from queryveil.verification import verify
 
 __all__ = [
     "Affinity",
@@ -122,7 +122,7 @@ _HOMES = {
     "report": "reports",
     "scrub": "scrubbing",
     "sweep": "sweeps",
-    "verify": "verifier",
+    "verify": "verification",
 }
 
 

@@ -63,11 +63,11 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         parameters |= {"vectors": "concepts", "concept_min_users": least}
         changes.append("queries were compared as with 'vectors = concepts'")
     if method in LINKED:
-        parameters = {"session_gap": 30, "session_events": 10, **parameters}
         if parameters.get("link") == "user" and method != "hash":
             whole = method != "rules" or parameters.get("min_row_users") is None
             claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
-    return old | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
+    values = {name: value for name, value in old.items() if name not in ("seed", "notes")}
+    return values | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
 
 
 def _claim(claim: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Files and folders that are written whole or not at all, and never over another unless told."""
 
+import errno
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from queryveil.errors import QueryveilError
+
+_SMALL = 16 * 2**20
+"""No manifest or report is longer."""
 
 
 def check_file(path: str | Path, endings: Sequence[str], overwrite: bool) -> Path:
@@ -72,6 +77,10 @@ class Folder(ABC):
     @abstractmethod
     def files(self) -> list[str]:
         """The files in it and below, by name."""
+
+    @abstractmethod
+    def odd(self) -> str | None:
+        """Something in it that no release has: a link, a device, or a folder without files."""
 
     @abstractmethod
     def read(self, name: str) -> bytes:
@@ -140,9 +149,23 @@ class LocalFolder(Folder):
         found = (file for file in self.path.rglob("*") if file.is_symlink() or not file.is_dir())
         return sorted(file.relative_to(self.path).as_posix() for file in found)
 
+    def odd(self) -> str | None:
+        """Something in it that no release has: a link, a device, or a folder without files."""
+        for found in sorted(self.path.rglob("*")):
+            mode = found.lstat().st_mode
+            if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and any(found.iterdir())):
+                return found.relative_to(self.path).as_posix()
+        return None
+
     def read(self, name: str) -> bytes:
         """The content of a small file."""
-        return (self.path / name).read_bytes()
+        # Neither through a link nor from a pipe or a device, which may never end.
+        handle = os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode) or about.st_size > _SMALL:
+                raise OSError(errno.EINVAL, "it is no small file")
+            return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file."""

@@ -22,8 +22,6 @@ ITEMS = (
 """Of items of a tree in the place of words."""
 
 _PRIVATE = (
-    "The promise is about the table. The manifest beside it holds a fingerprint of the log, by which whoever guesses"
-    " the whole log can see that the guess is right; where that matters, publish the table without the manifest.",
     "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
     " and deltas add up.",
     "A verifier can check the arithmetic and what the table holds, but not that the noise was drawn as stated: a single"

@@ -6,6 +6,7 @@ from another search for the same words, so it is an event of its own.
 """
 
 import hashlib
+import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -197,16 +198,21 @@ class QueryLog(ABC):
     def fingerprint(self) -> str:
         """A digest of the content that does not depend on the order of rows, nor on files and formats.
 
-        A scrubbed log keeps the fingerprint of the original.
+        A scrubbed log keeps the fingerprint of the original. It is not for publication: whoever has all rows but one
+        finds the last by trying. `keyed_fingerprint` is.
         """
         return hashlib.sha256(b"fingerprint" + self.facts.content).hexdigest()
+
+    def keyed_fingerprint(self, seed: int) -> str:
+        """A digest of the content that says nothing to those who do not have the seed of the release."""
+        return hmac.new(b"fingerprint|%d" % seed, self.facts.content, hashlib.sha256).hexdigest()
 
     def secret(self, seed: int, *purpose: str) -> bytes:
         """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
 
-        Releases publish their seed. Draws that must not be repeated by a reader of the release, such as the order of
-        fresh user ids, are therefore keyed by the log as well, which the reader does not have. Draws of a scrubbed log
-        are others than those of the original, so that releases of the two do not line up.
+        The seed of a release is secret, but somebody may choose one that is easily guessed. Draws that a reader of the
+        release must not repeat, such as pseudonyms, are therefore keyed by the log as well, which the reader does not
+        have. A scrubbed log has other draws than the original, so that releases of the two do not line up.
         """
         if self.facts.scrub is not None:
             purpose = (*purpose, self.facts.scrub.model_dump_json())

@@ -1,6 +1,7 @@
 """Release: what leaves the house, with its manifest; written whole or not at all."""
 
 import errno
+import hmac
 import itertools
 import json
 import os
@@ -26,8 +27,8 @@ from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError, QueryveilWarning
 from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
-from queryveil.log import QueryLog
-from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
+from queryveil.log import QueryLog, Size
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest, written
 from queryveil.sessions import USERS, Linking, check_linking, make_sessions
 from queryveil.summary import linkage_sentence, markdown
 
@@ -47,7 +48,7 @@ class Said(TypedDict):
     seed: int
     """Decides all that is random but the noise of differential privacy."""
     notes: NotRequired[Sequence[str]]
-    """Sentences for the report about what the method did."""
+    """Sentences about what the method did."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ class Release:
     fresh_users: str | None = field(default=None, repr=False)
     measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
     """Measures how far background knowledge leads, where events are linked."""
+    seed: int | None = field(default=None, repr=False)
+    """The random seed, if the release was just made: a secret, because it lets guesses about the log be checked."""
+    notes: tuple[str, ...] = ()
+    """What the method did on this log; not published, because a reader could not check it."""
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -136,7 +141,7 @@ class Release:
             )
         measured = _linkage(log, made.rows, fresh, linking, said)
         texts = log.texts(made.rows, schema)
-        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured)
+        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured, **_unpublished(said))
         weakref.finalize(release, log.engine.drop, *made.tables, *([fresh] if fresh is not None else []))
         return release
 
@@ -191,7 +196,9 @@ class Release:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
         measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
-        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
+        release = cls(
+            manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured, **_unpublished(said)
+        )
         weakref.finalize(release, log.engine.drop, *made.tables)
         return release
 
@@ -206,7 +213,7 @@ class Release:
     ) -> "Release":
         """A release of queries, and maybe of noisy counts, that is differentially private.
 
-        The manifest tells nothing exact of the log but its fingerprint: no counts of it, and no frequency bands. What
+        The manifest says nothing exact about the log: no fingerprint, no counts, no frequency bands. What
         counts as events is the sum of the published counts of queries, or the number of queries where none are.
 
         Args:
@@ -235,7 +242,7 @@ class Release:
             (),
             private=True,
         )
-        release = cls(manifest, schema, log.texts(made, schema), log=log)
+        release = cls(manifest, schema, log.texts(made, schema), log=log, **_unpublished(said))
         weakref.finalize(release, log.engine.drop, made)
         return release
 
@@ -289,7 +296,9 @@ class Release:
         )
         measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
         batches = log.texts(made.rows, schema, published)
-        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured)
+        release = cls(
+            manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured, **_unpublished(said)
+        )
         weakref.finalize(release, engine.drop, *made.tables, published)
         return release
 
@@ -304,9 +313,14 @@ class Release:
             QueryveilError: If there is none, or it is not as its manifest says.
         """
         place = path if isinstance(path, Folder) else local_folder(path)
-        text = ""
         try:
             text = place.read(MANIFEST).decode("utf-8", "replace")
+            version = _version_of(text)
+            if version not in (1, FORMAT_VERSION):
+                raise QueryveilError(
+                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
+                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
+                )
             manifest = _read_manifest(text)
         except OSError:
             raise QueryveilError(
@@ -314,22 +328,21 @@ class Release:
                 "'queryveil anonymize -o' wrote."
             ) from None
         except ValidationError as error:
-            version = _version_of(text)
-            if version not in (1, FORMAT_VERSION):
-                raise QueryveilError(
-                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
-                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
-                ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
+        odd = place.odd()
+        if odd is not None:
+            raise QueryveilError(f"The release {place} holds '{odd}', which is no plain file; fetch it again.")
         table = manifest.table
         if "/" in table or table.startswith(".") or table not in {name.split("/")[0] for name in place.files()}:
             raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
+        damaged = f"The table {place}/{table} is damaged; fetch the release again."
         try:
             schema, batches = _open_table(place, table)
         except (pa.ArrowException, OSError, ValueError, IndexError):
-            raise QueryveilError(f"The table {place}/{table} is damaged; fetch the release again.") from None
-        if tuple(schema.names) != manifest.columns:
+            raise QueryveilError(damaged) from None
+        batches = replace(batches, batches=partial(_readable, batches.batches, damaged))
+        if tuple(schema.names) != manifest.columns or len(set(schema.names)) != len(schema.names):
             raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
         wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
         if wrong is not None:
@@ -458,17 +471,51 @@ def _manifest(
     return Manifest(
         method=said["method"],
         parameters=dict(said["parameters"]),
-        seed=said["seed"],
         claims=tuple(said["claims"]),
         limits=tuple(said["limits"]),
-        notes=tuple(said.get("notes", ())),
         scrub=scrub.untold if private and scrub is not None else scrub,
-        input_fingerprint=log.fingerprint,
+        input_fingerprint=None if private else log.keyed_fingerprint(said["seed"]),
         input_counts=NOT_TOLD if private else counts_of(log),
         counts=counts,
         bands=found,
         columns=tuple(schema.names),
     )
+
+
+def _unpublished(said: Said) -> dict[str, Any]:
+    """What a release knows of its making and does not publish."""
+    return {"seed": said["seed"], "notes": tuple(said.get("notes", ()))}
+
+
+def made_from(release: Release, log: QueryLog) -> bool:
+    """Whether a release may have been made from a log, as far as it can be known.
+
+    A release that was just made knows its log, and the seed brings its fingerprint to light. One that was loaded says
+    only how much there was in its log, and a differentially private one not even that.
+    """
+    manifest = release.manifest
+    if release.log is not None:
+        return release.log.fingerprint == log.fingerprint
+    if release.seed is not None and manifest.input_fingerprint is not None:
+        return hmac.compare_digest(manifest.input_fingerprint, log.keyed_fingerprint(release.seed))
+    stated: Counts | Size | None = manifest.input_counts
+    if manifest.scrub is not None and log.facts.scrub is None:
+        stated = manifest.scrub.log
+    if stated is None or stated == NOT_TOLD:
+        return True
+    facts = log.facts
+    return (stated.events, stated.users, stated.queries, stated.clicks) == (
+        facts.events,
+        facts.users,
+        facts.queries,
+        facts.clicks,
+    )
+
+
+def check_log(release: Release, log: QueryLog) -> None:
+    """Refuse a log that the release was not made from."""
+    if not made_from(release, log):
+        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
 
 
 def counts_of(log: QueryLog) -> Counts:
@@ -497,8 +544,7 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     """
     if not {"user", "session"} & set(release.schema.names):
         raise QueryveilError("The release has no user ids or session ids, so there is no user map for it.")
-    if release.manifest.input_fingerprint != log.fingerprint:
-        raise QueryveilError("The release was made from another log, so that no user map brings the two together.")
+    check_log(release, log)
     misfit = QueryveilError(
         f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize"
         " --user-map' wrote together with this release."
@@ -569,6 +615,14 @@ def check_target(place: Folder, format: str, overwrite: bool) -> None:
         raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
 
 
+def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
+    """Batches of a file that may turn out to be damaged half-way."""
+    try:
+        yield from batches()
+    except (pa.ArrowException, OSError):  # its message would quote the file
+        raise QueryveilError(damaged) from None
+
+
 def _open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
     if isinstance(place, RemoteFolder):
         return place.open_table(name)
@@ -587,7 +641,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
 def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, place: Folder) -> None:
     stage.write(REPORT, markdown(manifest, verdicts).encode())
     manifest = manifest.model_copy(update={"files": stage.sha256()})
-    stage.write(MANIFEST, (manifest.model_dump_json(indent=2) + "\n").encode())
+    stage.write(MANIFEST, written(manifest))
     place.take(stage)
 
 
@@ -610,10 +664,12 @@ def _read_manifest(text: str) -> Manifest:
 
 
 def _version_of(text: str) -> object:
+    """The version that a manifest states; a text, if it is not a number, is a stranger's and is not repeated."""
     try:
-        return json.loads(text).get("format_version")
-    except (ValueError, AttributeError):
+        found = json.loads(text).get("format_version")
+    except (ValueError, AttributeError, RecursionError):
         return "unknown"
+    return found if isinstance(found, int) else "unknown"
 
 
 class _Rows(NamedTuple):

@@ -348,7 +348,7 @@ def test_a_delta_that_means_nothing_is_warned_of(shared):
     assert "Warning: delta is 0.02, which is not below 1 / users" in warning
     assert qv.DpSet(d=3, delta=0.01).warnings(shared) == qv.Zealous(d=3, delta=0.01).warnings(shared) == []
     # It is exact, so it is not published.
-    assert not any("Warning" in note for note in qv.DpSet(d=3, delta=0.02).anonymize(shared).manifest.notes)
+    assert not any("Warning" in note for note in qv.DpSet(d=3, delta=0.02).anonymize(shared).notes)
 
 
 def test_clicks_need_a_log_with_clicks():

@@ -81,7 +81,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             f"{_off(kept)} has no effect, because {method.name} then sets {kept} to {getattr(chosen, kept)} itself;"
             " leave it out."
         )
-    seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
+    seed = given["seed"] if given["seed"] is not None or recipe is None else recipe.seed
     target, spark = given["output"], given["engine"] == "spark"
     wanted = (given["output_format"], given["overwrite"])
     if spark and given["output_format"] != "parquet":
@@ -165,7 +165,6 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
             log,
             read=read_log,
             knowledge=None if knowledge == "wordnet" else knowledge,
-            seed=release.manifest.seed,
             progress=step,
         )
     if found.meets is True:
@@ -216,7 +215,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
         *([options.table("What was scrubbed", ("", *SCRUB_HEAD), scrubbed)] if scrubbed else []),
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *([options.table("By how many users issued a query", head, found)] if found else []),
-        *(f"Note: {options.printable(note)}" for note in manifest.notes),
+        *(f"Note: {options.printable(note)}" for note in release.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
         f"Written to {target}; its report.md says what is promised and what is not.",
     )
@@ -300,7 +299,10 @@ _SHARED = [
     ),
     options.keyword(
         "seed",
-        Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")],
+        Annotated[
+            int | None,
+            typer.Option("--seed", help="Random seed, the secret of the release.", show_default="drawn at random"),
+        ],
         None,
     ),
     options.keyword(

@@ -62,6 +62,17 @@ class HadoopFolder(RemoteFolder):
                 names.append(found.next().getPath().toString().removeprefix(root))
         return sorted(names)
 
+    def odd(self) -> str | None:
+        """Something in it that no release has: a link, or a folder without files."""
+        names = self.files()
+        with working(self._address):
+            for found in self._files.listStatus(self._path()):
+                name = found.getPath().getName()
+                empty = found.isDirectory() and not any(file.startswith(f"{name}/") for file in names)
+                if found.isSymlink() or empty:
+                    return str(name)
+        return None
+
     def read(self, name: str) -> bytes:
         """The content of a small file."""
         with working(self._address):

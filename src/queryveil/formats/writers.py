@@ -1,17 +1,20 @@
 """Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes."""
 
 import csv
+import hashlib
+import io
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from queryveil.engines import InFiles
+from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError
 from queryveil.formats.aol import HEADER
 from queryveil.text.arrays import byte_spans
@@ -49,20 +52,51 @@ def is_typed(field: pa.Field) -> bool:
 
 def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a table."""
+    with path.open("wb") as file:
+        _write(file, format, schema, batches)
+
+
+def sha256(format: str, schema: pa.Schema, batches: Batches) -> str:
+    """The SHA-256 of the file that a table is written to, without writing it."""
+    found = _Digest()
+    _write(found, format, schema, (batch.cast(schema) for batch in batches()))
+    return found.hash.hexdigest()
+
+
+class _Digest(io.RawIOBase):
+    """A file that keeps nothing of what is written to it but its SHA-256."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self._at = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.hash.update(data)
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _write(file: Any, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     if format == "parquet":
-        with pq.ParquetWriter(path, schema, compression="zstd") as parquet:
+        with pq.ParquetWriter(file, schema, compression="zstd") as parquet:
             for table in _regrouped(schema, batches):
-                parquet.write_table(table, _ROW_GROUP)
+                # In one piece, because pages are cut where batches end.
+                parquet.write_table(table.combine_chunks(), _ROW_GROUP)
     elif format == "csv":
         options = pacsv.WriteOptions(quoting_style="needed")
-        with pacsv.CSVWriter(path, schema, write_options=options) as writer:
+        with pacsv.CSVWriter(file, schema, write_options=options) as writer:
             for batch in batches:
                 writer.write_batch(batch)
     else:
-        with path.open("wb") as file:
-            file.write(("\t".join(HEADER) + "\n").encode())
-            for batch in batches:
-                file.write(_aol_lines(batch))
+        file.write(("\t".join(HEADER) + "\n").encode())
+        for batch in batches:
+            file.write(_aol_lines(batch))
 
 
 def open_table(path: Path) -> tuple[pa.Schema, InFiles]:

@@ -1,5 +1,6 @@
 """The contract of all methods: frozen parameters and one operation, log in, release out."""
 
+import secrets
 import types
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -42,20 +43,33 @@ class Method(BaseModel):
     fits_aol: ClassVar[bool] = True
     """Whether its table has the columns of AOL's format."""
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """When the method releases the same again.
+
+        Always, but for pseudonyms and order; only with the same seed; or never, because it draws noise or keys.
+        """
+        return "always"
+
     def __init__(self, **parameters: Any) -> None:
         try:
             super().__init__(**parameters)
         except ValidationError as error:
             raise QueryveilError(_sentence(type(self), error)) from None
 
-    @abstractmethod
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def anonymize(self, log: QueryLog, *, seed: int | None = None) -> Release:
         """Make a release of a log.
 
         Args:
             log: The original log.
-            seed: Decides all that is random: the same log, parameters and seed give the same bytes.
+            seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
+                it secret: whoever has the seed and most of the log can check a guess about the rest of it.
         """
+        return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
+
+    @abstractmethod
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Make a release of a log with a seed."""
 
     @abstractmethod
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:

@@ -63,12 +63,17 @@ class Clump(Generalization):
             raise ValueError(f"The '{unused}' parameter of Clump is for the clustering greedy. Leave it out.")
         return self
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, if that decides the order of transactions."""
+        return "seed" if self.clustering == "greedy" and self.order == "random" else "always"
+
     def parameters(self) -> dict[str, Any]:
         """The parameters that count, as the manifest holds them."""
         unused = ("r", "order") if self.clustering == "nearest" else ()
         return {name: value for name, value in super().parameters().items() if name not in unused}
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Put users into clusters, and release the bag of each cluster."""
         here = local(log, "clump")
         base, links = self.opened(here)

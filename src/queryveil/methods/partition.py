@@ -23,7 +23,7 @@ class Partition(Generalization):
 
     name: ClassVar[str] = "partition"
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Split users into groups, and release the items of each group."""
         here = local(log, "partition")
         base, links = self.opened(here)

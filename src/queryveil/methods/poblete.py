@@ -68,7 +68,7 @@ class Poblete(LinkedMethod):
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Remove queries until no two of them share a clicked address."""
         here = local(log, "poblete")
         found = self.removal(here)

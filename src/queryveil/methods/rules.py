@@ -116,7 +116,7 @@ class Rules(LinkedMethod):
             )
         return self
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release what passes every rule."""
         metadata = self._metadata(log)
         limits = ("min_query_users", "min_row_users", "min_term_users", *(["min_metadata_users"] if metadata else []))

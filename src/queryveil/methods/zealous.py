@@ -5,7 +5,7 @@ Privately, WWW 2009; and with two thresholds Michaela Götz, Ashwin Machanavajjh
 Johannes Gehrke, Publishing Search Logs: A Comparative Study of Privacy Guarantees, IEEE TKDE 24 (2012).
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -103,7 +103,12 @@ class Zealous(Method):
         threshold = laplace_threshold(self.d, scale, self.delta / parts, self.min_users)
         return Budget(scale, threshold, self.epsilon, self.delta)
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """Never: noise is drawn anew."""
+        return "never"
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
         opendp()
         refuse_rare_terms(log)
