@@ -71,7 +71,7 @@ def _needed_by(block: str) -> list[str]:
 
 def locked(kept: dict[str, str]) -> str:
     """A lock of everything, made with these versions as far as they go."""
-    wanted = _requirements()
+    wanted = requirements()
     found = _resolved([line for lines in wanted.values() for line in lines], kept)
     needed: dict[str, list[str]] = {}
     for name, lines in wanted.items():
@@ -87,7 +87,7 @@ def locked(kept: dict[str, str]) -> str:
     return "\n".join([_HEAD, *blocks])
 
 
-def _requirements() -> dict[str, list[str]]:
+def requirements() -> dict[str, list[str]]:
     """What the package itself, its build and each extra ask for."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project = stated["project"]
