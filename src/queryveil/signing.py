@@ -205,15 +205,17 @@ class _Envelope(_Part):
 
 
 @dataclass(frozen=True)
-class SignedVerification(Verification):
-    """What a look at a signed release found.
+class SignedVerification:
+    """What a look at a signed release found: one verdict for each thing that was checked."""
 
-    Attributes:
-        verdicts: One for each thing that was checked.
-        statement: What was signed; None if the statement is not to be trusted.
-    """
-
+    verdicts: tuple[Verdict, ...]
     statement: Statement | None
+    """What was signed; None if the statement is not to be trusted."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything holds."""
+        return all(verdict.holds for verdict in self.verdicts)
 
     def repeated(self, found: Verification) -> tuple[Verdict, ...]:
         """Whether checks that were run here went as the statement says; nothing if it states none."""

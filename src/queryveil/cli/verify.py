@@ -1,7 +1,7 @@
 """queryveil verify: does a release hold what it promises?"""
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -10,6 +10,7 @@ from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
     from queryveil.signing import SignedVerification
+    from queryveil.verifier import Verification
 
 
 def verify(
@@ -44,40 +45,43 @@ def verify(
     from queryveil.verifier import verify as check
 
     signed = None if signed_by is None else _signed(release, signed_by, statement)
-    found = Verification(()) if signed is None else signed
     if signed is None and (original is None or statement is not None):
         raise QueryveilError("Give --original LOG to check what is promised, --signed-by KEY.pub to check who signed.")
-    if original is not None and found.holds:
-        if not is_address(release):
-            made = Release.load(release)  # a release that is none must not wait for the log
-            if knowledge is not None:
-                open_knowledge(knowledge)
-                known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
-        log = reader(original)
-        with options.working("Checking"):
-            checked = check(release, log)
-        again = () if signed is None else signed.repeated(checked)
-        found = Verification((*found.verdicts, *checked.verdicts, *again))
-    stated = None if signed is None or signed.statement is None else signed.statement.predicate
-    if as_json:
-        shown = {"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}
-        if signed is not None:
-            shown["statement"] = None if stated is None else stated.model_dump(mode="json")
-        typer.echo(options.json_text(shown))
-    else:
-        for verdict in found.verdicts:
-            because = (
-                f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
-            )
-            typer.echo(f"{'holds  ' if verdict.holds else 'REFUTED'}  {verdict.claim}{because}")
-        for line in () if stated is None else stated.sentences:
-            typer.echo(f"stated   {options.printable(line)}")
-        held = "The release is the one that was signed." if original is None else "The release holds what it promises."
-        typer.echo(held if found.holds else "The release is refuted.")
-    raise typer.Exit(0 if found.holds else 1)
+    if signed is not None and (original is None or not signed.holds):
+        _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
+    if not is_address(release):
+        made = Release.load(release)  # a release that is none must not wait for the log
+        if knowledge is not None:
+            open_knowledge(knowledge)
+            known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
+    log = reader(original or ())
+    with options.working("Checking"):
+        found = check(release, log)
+    if signed is not None:
+        found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
+    _show(found, signed, "The release holds what it promises.", as_json)
 
 
 def _signed(release: str, key: str, statement: str | None) -> "SignedVerification":
     from queryveil.signing import verify_signature
 
     return verify_signature(release, key, statement=statement)
+
+
+def _show(found: "Verification", signed: "SignedVerification | None", held: str, as_json: bool) -> NoReturn:
+    """Print the verdicts and what is stated beside them, and exit."""
+    stated = None if signed is None or signed.statement is None else signed.statement.predicate
+    if as_json:
+        more = {} if signed is None else {"statement": None if stated is None else stated.model_dump(mode="json")}
+        typer.echo(options.json_text({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]} | more))
+    else:
+        for verdict in found.verdicts:
+            because = (
+                f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
+            )
+            typer.echo(f"{'holds  ' if verdict.holds else 'REFUTED'}  {verdict.claim}{because}")
+        # What is stated is stated of the files that were signed.
+        for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
+            typer.echo(f"stated   {options.printable(line)}")
+        typer.echo(held if found.holds else "The release is refuted.")
+    raise typer.Exit(0 if found.holds else 1)
