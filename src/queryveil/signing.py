@@ -59,7 +59,9 @@ class NotSignedError(QueryveilError):
 class _Part(BaseModel):
     """A part of a statement: every key is there, and no other."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, ser_json_inf_nan="constants"
+    )
 
 
 class StatedVerdict(_Part):
@@ -316,10 +318,12 @@ def sign(
     )
     subjects = tuple(Subject(name=name, digest=Digest(sha256=digest)) for name, digest in sorted(digests.items()))
     statement = Statement(_type=STATEMENT, subject=subjects, predicateType=PREDICATE, predicate=predicate)
-    payload = _encoded(statement)
-    signature = _Signature(keyid=_key_id(private.public_key()), sig=_base64(private.sign(_to_sign(PAYLOAD, payload))))
-    envelope = _Envelope(payload=_base64(payload), payloadType=PAYLOAD, signatures=(signature,))
-    write_whole(place, _encoded(envelope))
+    try:
+        content = _sealed(statement, private)
+        _opened(content, private.public_key())
+    except (ValueError, _RefusedError):
+        raise QueryveilError(f"The parameters of {release} cannot be stated in JSON; make the release again.") from None
+    write_whole(place, content)
     return place
 
 
@@ -359,6 +363,13 @@ def statement_beside(release: str | Path) -> Path:
 
 class _RefusedError(Exception):
     """Something about a statement or the files that is not as it must be."""
+
+
+def _sealed(statement: Statement, key: "Ed25519PrivateKey") -> bytes:
+    """A statement in its envelope, signed."""
+    payload = _encoded(statement)
+    signature = _Signature(keyid=_key_id(key.public_key()), sig=_base64(key.sign(_to_sign(PAYLOAD, payload))))
+    return _encoded(_Envelope(payload=_base64(payload), payloadType=PAYLOAD, signatures=(signature,)))
 
 
 def _opened(content: bytes, key: "Ed25519PublicKey") -> Statement:
@@ -657,10 +668,7 @@ def _to_sign(kind: str, payload: bytes) -> bytes:
 def _encoded(part: _Part) -> bytes:
     """The one spelling of a statement or an envelope."""
     values = part.model_dump(mode="json", by_alias=True)
-    try:
-        return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-    except ValueError:
-        raise QueryveilError("The release has a parameter that is no number, so it cannot be signed.") from None
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _base64(content: bytes) -> str:
