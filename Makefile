@@ -57,9 +57,12 @@ clean:
 	rm -rf demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp a set of dependencies, so that a second call installs nothing.
+# One stamp a set of dependencies, so that a second call installs nothing. Every file that is fetched must have a hash in
+# constraints.txt; a folder has none, so the package itself comes second.
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$*]'
+	$(BIN)/python scripts/lock.py --pick '$*' > $(VENV)/requirements.txt
+	$(BIN)/python -m pip install -q --require-hashes -r $(VENV)/requirements.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	touch $@
 
 $(BIN)/python:

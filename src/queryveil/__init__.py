@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from queryveil.release import Release
     from queryveil.reports import report
     from queryveil.scrubbing import scrub
+    from queryveil.signing import new_key, sign, verify_signature
     from queryveil.sweeps import sweep
     from queryveil.synth import generate
     from queryveil.verification import verify
@@ -78,13 +79,16 @@ __all__ = [
     "link",
     "load_policy",
     "neighbourhood",
+    "new_key",
     "open_knowledge",
     "profile",
     "read_log",
     "report",
     "scrub",
+    "sign",
     "sweep",
     "verify",
+    "verify_signature",
 ]
 
 _HOMES = {
@@ -116,13 +120,16 @@ _HOMES = {
     "link": "knowledge",
     "load_policy": "policy",
     "neighbourhood": "neighbourhoods",
+    "new_key": "signing",
     "open_knowledge": "knowledge",
     "profile": "profiles",
     "read_log": "ingest",
     "report": "reports",
     "scrub": "scrubbing",
+    "sign": "signing",
     "sweep": "sweeps",
     "verify": "verification",
+    "verify_signature": "signing",
 }
 
 

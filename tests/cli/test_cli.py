@@ -20,6 +20,8 @@ VERBS = (
     "neighbours",
     "anonymize",
     "verify",
+    "sign",
+    "keygen",
     "attack",
     "evaluate",
     "compare",

@@ -21,6 +21,7 @@ from queryveil.cli import (
     directory,
     evaluate,
     explain,
+    keygen,
     knowledge,
     link,
     neighbours,
@@ -28,6 +29,7 @@ from queryveil.cli import (
     profile,
     report,
     reproduce,
+    sign,
     sweep,
     synth,
     verify,
@@ -53,6 +55,8 @@ def build(words: list[str]) -> typer.Typer:
     app.command("neighbours")(options.reads_log(neighbours.neighbours))
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
+    app.command("sign")(options.reads_log(sign.sign))
+    app.command("keygen")(keygen.keygen)
     app.command("attack")(options.reads_log(attack.attack))
     app.command("compare")(options.reads_log(compare.compare))
     app.command("explain")(options.reads_log(explain.explain))

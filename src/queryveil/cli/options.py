@@ -27,6 +27,10 @@ Original = Annotated[
     list[str],
     typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),
 ]
+MaybeOriginal = Annotated[
+    list[str] | None,
+    typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),
+]
 InputFormat = Annotated[
     str | None,
     typer.Option(
