@@ -62,10 +62,9 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
         parameters |= {"vectors": "concepts", "concept_min_users": least}
         changes.append("queries were compared as with 'vectors = concepts'")
-    if method in LINKED:
-        if parameters.get("link") == "user" and method != "hash":
-            whole = method != "rules" or parameters.get("min_row_users") is None
-            claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
+    if method in LINKED and parameters.get("link") == "user" and method != "hash":
+        whole = method != "rules" or parameters.get("min_row_users") is None
+        claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
     values = {name: value for name, value in old.items() if name not in ("seed", "notes")}
     return values | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
 

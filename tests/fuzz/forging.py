@@ -232,8 +232,8 @@ def _exchanged(rows: Rows, names: list[str], log: LocalLog, rng: random.Random) 
 
 
 ROWS: list[Callable[..., str | None]] = [
-    *[_cell] * 4, *[_swapped_cells] * 3, _dropped, _dropped_all, _repeated, _added, _moved, _shuffled, _ids, _pseudonyms,
-    _exchanged,
+    *[_cell] * 4, *[_swapped_cells] * 3, _dropped, _dropped_all, _repeated, _added, _moved, _shuffled, _ids,
+    _pseudonyms, _exchanged,
 ]  # fmt: skip
 
 
