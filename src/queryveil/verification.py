@@ -69,7 +69,7 @@ def verify(release: str | Path | Release, log: QueryLog, *, rebuild: bool | None
 def _method(manifest: Manifest) -> Method | None:
     """The method of a release, if it takes the parameters exactly as the manifest has them."""
     given = dict(manifest.parameters)
-    if given.get("knowledge") not in (None, "wordnet"):
+    if isinstance(given.get("knowledge"), str) and given["knowledge"] != "wordnet":
         given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)
     try:
         method = METHODS[manifest.method](**given)

@@ -1,5 +1,6 @@
 """The independent checker: is a release what its manifest says, and does every claim hold against the original log?"""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -471,6 +472,9 @@ def _written_so(release: Release, place: Folder) -> Verdict:
     manifest = release.manifest
     if manifest.software != SOFTWARE:
         return Verdict(claim, False, f"it says that it was made by another version than {SOFTWARE}; use that one")
+    keyed = manifest.input_fingerprint
+    if (keyed is None) != is_private(manifest) or not re.fullmatch("[0-9a-f]{64}", keyed or "0" * 64):
+        return Verdict(claim, False, "its fingerprint is none")
     if place.read(MANIFEST) != written(manifest):
         return Verdict(claim, False, f"{MANIFEST} is written otherwise")
     format = next((name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}"), None)
