@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from queryveil.engines import Batches, DuckDB, Engine
+from queryveil.engines import Batches, DuckDB, Engine, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, LocalFolder, local_folder
 from queryveil.formats import BadRows, writers
@@ -492,7 +492,9 @@ class LocalLog(QueryLog):
         numbers = self.engine.ordered(rows)
         text, ids = self.query_text, None
         if queries != "queries":
-            known = self.engine.table(f'SELECT query_id, query FROM "{queries}" ORDER BY query_id').combine_chunks()
+            known = self.engine.table(
+                f"SELECT query_id, query FROM {identifier(queries)} ORDER BY query_id"
+            ).combine_chunks()
             text, ids = known["query"].combine_chunks(), known["query_id"].to_numpy()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -528,7 +530,7 @@ class LocalLog(QueryLog):
         query_text = column.texts(ranks)
         columns = {"query_id": old["query_id"], "new_id": pa.chunked_array(ids), "same": old["same"]}
         self.engine.read("rewritten", pa.table(columns))
-        extras = "".join(f', e."{name} id" AS "{name} id"' for name in self.extras)
+        extras = "".join(f", e.{name} AS {name}" for name in (identifier(f"{extra} id") for extra in self.extras))
         rows = self.engine.table(
             f"SELECT e.event_id AS event_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time{extras}"
             " FROM events e JOIN rewritten r ON r.query_id = e.query_id WHERE r.new_id >= 0"

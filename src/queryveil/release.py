@@ -5,6 +5,7 @@ import hmac
 import itertools
 import json
 import os
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from queryveil.bands import Band, bands
 from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents, Verdict
 from queryveil.draws import drawn
 from queryveil.earlier import read_manifest
-from queryveil.engines import Batches, InFiles
+from queryveil.engines import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError, QueryveilWarning
 from queryveil.files import Folder, RemoteFolder, local_folder
 from queryveil.formats import writers
@@ -111,10 +112,10 @@ class Release:
         made = _shuffled_rows(log, events, clicks, draws, linking, carried)
         schema = _schema(linking, clicks is not None, carried)
         clicked = "count(url_id)" if clicks is not None else "0"
-        n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')
+        n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')  # noqa: S608  # names of tables are made here
         found = bands(
             log.frequencies(
-                "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"
+                "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"  # noqa: S608  # names of tables are made here
                 f' "{made.rows}" GROUP BY query_id, event) AS kept GROUP BY query_id'
             )
         )
@@ -135,7 +136,7 @@ class Release:
         if holders is not None and made.fresh is not None:
             fresh = f"{made.fresh} of all"
             log.engine.materialize(
-                f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'
+                f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'  # noqa: S608  # parts are this package's own
                 f' JOIN "{made.fresh}" f ON f.user_id = h.holder',
                 fresh,
             )
@@ -166,11 +167,11 @@ class Release:
         """
         draws = _draws(log, said)
         # A node takes the place of the query all the way; only its text comes from elsewhere.
-        rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"
+        rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"  # noqa: S608  # parts are this package's own
         made = _shuffled_rows(log, rows, None, draws, linking, ())
         schema = pa.schema([(name, writers.type_of(name)) for name in (*_id_column(linking), "item", "node")])
         n_rows, n_items = log.engine.row(
-            "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"
+            "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"  # noqa: S608  # names of tables are made here
             f' (SELECT query_id, count(*) AS n FROM "{made.rows}" GROUP BY query_id) AS items'
         )
         manifest = _manifest(
@@ -230,7 +231,7 @@ class Release:
         plain = "url_id IS NULL" if "url" in columns else "1 = 1"
         counted = '"count"' if "count" in columns else "1"
         n_rows, n_queries, n_events = log.engine.row(
-            f"SELECT count(*) AS n, coalesce(CAST(sum(CASE WHEN {plain} THEN 1 ELSE 0 END) AS BIGINT), 0) AS queries,"
+            f"SELECT count(*) AS n, coalesce(CAST(sum(CASE WHEN {plain} THEN 1 ELSE 0 END) AS BIGINT), 0) AS queries,"  # noqa: S608  # parts are this package's own
             f" coalesce(CAST(sum(CASE WHEN {plain} THEN {counted} ELSE 0 END) AS BIGINT), 0) AS events"
             f' FROM "{made}"'
         )
@@ -268,7 +269,7 @@ class Release:
         draws = _draws(log, said)
         published = f"published texts {number}"
         # Ids of queries are in the order of their digests, which would tell of them; what is published may be.
-        engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")
+        engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")  # noqa: S608  # names of tables are made here
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"
             " JOIN renumbered n ON n.query_id = e.query_id"
@@ -279,8 +280,8 @@ class Release:
         )
         engine.drop("renumbered")
         schema = _schema(linking, False, ())
-        (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')
-        (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')
+        (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')  # noqa: S608  # names of tables are made here
+        (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')  # noqa: S608  # names of tables are made here
         manifest = _manifest(
             log,
             said,
@@ -334,7 +335,13 @@ class Release:
         if odd is not None:
             raise QueryveilError(f"The release {place} holds '{odd}', which is no plain file; fetch it again.")
         table = manifest.table
-        if "/" in table or table.startswith(".") or table not in {name.split("/")[0] for name in place.files()}:
+        parts = [name for name in place.files() if name.split("/")[0] == table]
+        odd = next((name for name in (table, *manifest.files, *parts) if not _PLAIN.fullmatch(name)), None)
+        if odd is not None:
+            raise QueryveilError(
+                f"The release {place} names a file {odd!r}, which no release has; do not use it, and fetch it again."
+            )
+        if "/" in table or not parts:
             raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
         damaged = f"The table {place}/{table} is damaged; fetch the release again."
         try:
@@ -420,7 +427,7 @@ class Release:
             raise QueryveilError("Only a release that was just made knows its user map.")
         engine = self.log.engine
         engine.number(
-            'SELECT u.user_id AS user_id, u."user" AS original, f."user" AS released FROM users u'
+            'SELECT u.user_id AS user_id, u."user" AS original, f."user" AS released FROM users u'  # noqa: S608  # names of tables are made here
             f' JOIN "{self.fresh_users}" f ON f.user_id = u.user_id',
             ("user_id",),
             "user map",
@@ -565,12 +572,12 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     file, fresh = f"user map {number}", f"fresh users {number}"
     engine.read(file, given)
     engine.materialize(
-        f'SELECT u.user_id AS user_id, m.released AS "user" FROM "{file}" m JOIN users u ON u."user" = m.original',
+        f'SELECT u.user_id AS user_id, m.released AS "user" FROM "{file}" m JOIN users u ON u."user" = m.original',  # noqa: S608  # names of tables are made here
         fresh,
     )
     engine.drop(file)
     counted = engine.row(
-        'SELECT count(*) AS n, count(DISTINCT user_id) AS users, count(DISTINCT "user") AS ids,'
+        'SELECT count(*) AS n, count(DISTINCT user_id) AS users, count(DISTINCT "user") AS ids,'  # noqa: S608  # names of tables are made here
         f' coalesce(min("user"), 1) AS first_id, coalesce(max("user"), 0) AS last_id FROM "{fresh}"'
     )
     counts, rows = release.manifest.counts, len(given)
@@ -621,6 +628,10 @@ def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
         yield from batches()
     except (pa.ArrowException, OSError):  # its message would quote the file
         raise QueryveilError(damaged) from None
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
+"""The name of a file of a release, or of a part of its table: it leads nowhere else, and is no pattern."""
 
 
 def _open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
@@ -709,7 +720,7 @@ def _shuffled_rows(
     kept = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
     engine.map(events, *drawn(kept, "event_id", draws("event")), "kept")
     columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw"]
-    columns += [f'k."{name}" AS "{name}"' for name in carried]
+    columns += [f"k.{identifier(name)} AS {identifier(name)}" for name in carried]
     joined = ""
     if made.fresh is not None:
         joined = _number_owners(log, draws, linking, made.fresh)
@@ -718,7 +729,7 @@ def _shuffled_rows(
         columns += ["c.rank AS rank", "c.url_id AS url_id"]
         joined += f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
     engine.number(
-        f"SELECT {', '.join(columns)} FROM kept k{joined}",
+        f"SELECT {', '.join(columns)} FROM kept k{joined}",  # noqa: S608  # names are escaped
         (*_id_column(linking), "query_id", "draw", "event_id"),
         made.rows,
         "event",
@@ -776,11 +787,11 @@ def _linkage(
     return partial(
         measure_linkage,
         log,
-        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',
+        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',  # noqa: S608  # names of tables are made here
         fresh,
         column=column,
         seed=said["seed"],
-        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'
+        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'  # noqa: S608  # names of tables are made here
         " JOIN events e ON e.event_id = r.event_id"
         if own
         else None,
@@ -796,7 +807,7 @@ def _pseudonyms(log: QueryLog, made: _Rows, linking: Linking) -> dict[str, int |
     """How many users and sessions have a pseudonym, None where they have none."""
     found: dict[str, int | None] = {"users": None, "sessions": None}
     if made.fresh is not None:
-        (found[f"{linking.by}s"],) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+        (found[f"{linking.by}s"],) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')  # noqa: S608  # names of tables are made here
     return found
 
 

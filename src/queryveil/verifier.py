@@ -174,7 +174,7 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
         for column, what, look in looks:
             if column not in release.schema.names:
                 continue
-            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"
+            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"  # noqa: S608  # parts of this module
             log.engine.map(asked, look, hits, "released hits")
             (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
             log.engine.drop("released hits")
@@ -375,13 +375,13 @@ def _wrong_values(release: Release, log: QueryLog) -> str | None:
             continue
         counted = f'count(*) AS n, count("{name}") AS there, count(DISTINCT "{name}") AS ids'
         n, there, ids, low, high = log.engine.row(
-            f'SELECT {counted}, coalesce(min("{name}"), 1) AS low, coalesce(max("{name}"), 0) AS high FROM released'
+            f'SELECT {counted}, coalesce(min("{name}"), 1) AS low, coalesce(max("{name}"), 0) AS high FROM released'  # noqa: S608  # parts of this module
         )
         if n != there or (low, high) != (1, ids):
             return f"the numbers of {name}s are not those from 1 to {ids}"
     empty = [name for name in ("query", "item", "node", "users", "count") if name in names]
     for name in empty:
-        if log.engine.row(f'SELECT count(*) - count("{name}") AS n FROM released')[0]:
+        if log.engine.row(f'SELECT count(*) - count("{name}") AS n FROM released')[0]:  # noqa: S608  # parts of this module
             return f"a row has no value in the column '{name}'"
     if "rank" in names and log.engine.row("SELECT count(rank) AS n FROM released WHERE url IS NULL")[0]:
         return "a row has a rank without an address"
@@ -511,9 +511,9 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
     asked = {name: sql for name, sql in count.items() if sql is not None}
     with loaded(release, log):
         counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
-        found = log.engine.row(f"SELECT {counted} FROM released")
+        found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module
         kept = log.frequencies(
-            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"
+            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"  # noqa: S608  # parts of this module
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
             if "query" in columns
             else None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from queryveil.engines import DuckDB
+from queryveil.engines import DuckDB, locked
 from queryveil.errors import QueryveilError
 
 
@@ -41,9 +41,10 @@ def test_verbs():
 
 
 def test_too_little_memory_is_one_sentence_without_data(monkeypatch):
+    small = {"max_temp_directory_size": "1MB"}
+    monkeypatch.setattr("queryveil.engines.duckdb.locked", lambda config: locked(config | small))
     engine = DuckDB(memory_limit="20MB", threads=1)
     monkeypatch.setattr(engine, "_spill", Path("/some/where"))
-    engine._connection.execute("SET max_temp_directory_size = '1MB'")
     with pytest.raises(QueryveilError, match="do not fit into 20MB") as caught:
         engine.materialize("SELECT 'secret' || range AS s FROM range(5000000) ORDER BY hash(range)", "t")
     assert "secret" not in str(caught.value)

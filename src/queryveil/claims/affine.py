@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import MOST, Claim, Columns, Count, first
 from queryveil.draws import drawn
 from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
@@ -17,13 +17,13 @@ class AffineUsers(Claim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
-    users: int = Field(ge=2)
+    users: int = Field(ge=2, le=MOST)
     theta: float = Field(gt=0, le=1)
     vectors: Literal["words", "concepts"]
-    concept_min_users: int = Field(ge=2)
-    min_term_users: int = Field(ge=1)
-    min_query_users: int = Field(1, ge=1)
-    max_new_users: int | None = Field(None, ge=0)
+    concept_min_users: int = Field(ge=2, le=MOST)
+    min_term_users: Count
+    min_query_users: Count = 1
+    max_new_users: int | None = Field(None, ge=0, le=MOST)
     SAMPLE: ClassVar[int] = 10_000
     """How many of the released queries that need others are compared with all others; up to here, all of them are."""
 

@@ -2,12 +2,32 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from queryveil.engines import identifier
+from queryveil.formats.rows import is_column_name
 from queryveil.log import QueryLog
 
 Columns = tuple[str, ...]
+
+MOST = 1 << 62
+"""More than there is of anything, and no more than every engine counts to."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+"""A number of users, or of whatever else a claim counts."""
+
+
+def _names(columns: Columns) -> Columns:
+    if not all(map(is_column_name, columns)):
+        raise ValueError("a column has a name that no column of a log has")
+    if len({name.casefold() for name in columns}) < len(columns):
+        raise ValueError("a column is named twice")
+    return columns
+
+
+ColumnNames = Annotated[Columns, AfterValidator(_names)]
+"""Columns that a claim is about: a manifest may name anything, so only what can be a name is taken for one."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +83,7 @@ def log_rows(log: QueryLog, names: list[str]) -> str:
         elif name == "rank":  # never without the url, whose join it shares
             wanted.append("c.rank AS rank")
         else:
-            joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name} id"'
-            wanted.append(f'"x{name}".value AS "{name}"')
-    return f"SELECT {', '.join(wanted)} FROM events e{joins}"
+            table, x, key = (identifier(found) for found in (f"extra {name}", f"x{name}", f"{name} id"))
+            joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
+            wanted.append(f"{x}.value AS {identifier(name)}")
+    return f"SELECT {', '.join(wanted)} FROM events e{joins}"  # noqa: S608  # names are escaped

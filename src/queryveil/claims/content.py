@@ -5,7 +5,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Columns, Count, first
 from queryveil.log import QueryLog
 
 
@@ -25,7 +25,7 @@ class PartOfLog(Claim):
             "SELECT e.query_id AS query_id, e.event_id AS event_id, greatest(1, count(c.event_id)) AS n FROM events e"
             " LEFT JOIN clicks c ON c.event_id = e.event_id GROUP BY e.event_id, e.query_id"
         )
-        checks = [("rows", "count(*)", f"SELECT query_id, sum(n) AS n FROM ({rows}) GROUP BY query_id")]
+        checks = [("rows", "count(*)", f"SELECT query_id, sum(n) AS n FROM ({rows}) GROUP BY query_id")]  # noqa: S608  # parts of this module
         if "event" in columns:
             checks.append(
                 ("events", "count(DISTINCT event)", "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
@@ -33,7 +33,7 @@ class PartOfLog(Claim):
         for what, number, original in checks:
             found = first(
                 log,
-                f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query)"
+                f"SELECT r.query, r.n, coalesce(o.n, 0) FROM (SELECT query, {number} AS n FROM released GROUP BY query)"  # noqa: S608  # parts of this module
                 f" r LEFT JOIN (SELECT q.query AS query, o.n AS n FROM ({original}) o JOIN queries q"
                 " ON q.query_id = o.query_id) o ON o.query = r.query WHERE r.n > coalesce(o.n, 0)"
                 " ORDER BY r.query LIMIT 1",
@@ -44,7 +44,7 @@ class PartOfLog(Claim):
             one = [f'min("{name}") <> max("{name}")' for name in ("user", "session", "query") if name in columns]
             found = first(
                 log,
-                f"SELECT event FROM released GROUP BY event HAVING {' OR '.join(one)} ORDER BY event LIMIT 1",
+                f"SELECT event FROM released GROUP BY event HAVING {' OR '.join(one)} ORDER BY event LIMIT 1",  # noqa: S608  # parts of this module
             )
             if found is not None:
                 return f"event {found[0]} has several pseudonyms or queries"
@@ -56,7 +56,7 @@ class PartOfLog(Claim):
             same = " AND ".join(f"o.{key} = r.{key}" for key in keys)
             found = first(
                 log,
-                f"SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, {names}, count(*) AS n FROM released"
+                f"SELECT r.query, r.url, r.n, coalesce(o.n, 0) FROM (SELECT query, {names}, count(*) AS n FROM released"  # noqa: S608  # parts of this module
                 f" WHERE {given} GROUP BY query, {names}) r LEFT JOIN (SELECT query, {names}, count(*) AS n FROM"
                 " (SELECT q.query AS query, u.url AS url, c.rank AS rank FROM clicks c JOIN queries q"
                 " ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id)"
@@ -73,8 +73,8 @@ class QuerySpelling(Claim):
     """What released queries look like."""
 
     kind: Literal["query-spelling"] = "query-spelling"
-    max_characters: int | None = None
-    max_terms: int | None = None
+    max_characters: Count | None = None
+    max_terms: Count | None = None
     no_digits: bool = False
     no_at: bool = False
 
@@ -97,11 +97,11 @@ class QuerySpelling(Claim):
         wrong = "SELECT query FROM odd"
         if self.max_terms is not None:
             wrong += (
-                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"
+                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"  # noqa: S608  # a checked number
                 " AS r ON r.query = q.query JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t"
                 f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
             )
-        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")
+        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
         engine.drop("odd")
         return None if found is None else f"the query '{found[0]}'"
 
@@ -133,7 +133,7 @@ class TimesRounded(Claim):
         """Look at every released time."""
         found = first(
             log,
-            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"
+            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"  # noqa: S608  # one of two words
             " ORDER BY time LIMIT 1",
         )
         return None if found is None else f"the time {found[0]}"

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.claims.base import Claim, Columns
+from queryveil.claims.base import Claim, Columns, Count
 from queryveil.knowledge import Knowledge, Taxonomy, link, recall_knowledge
 from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
@@ -32,7 +32,7 @@ def tree_digest(base: Knowledge) -> str:
 class _Generalized(Claim):
     """What the claims about items share: the tree that they are nodes of."""
 
-    users: int
+    users: Count
     knowledge: str
     """The name of the knowledge base."""
     tree: str
@@ -198,7 +198,7 @@ class ConceptUsers(_Generalized):
             return wrong
         here = local(log, "the check of concepts")
         counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
-        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
+        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")  # noqa: S608  # parts of this module
         node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
         names = self._base.taxonomy.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:

@@ -102,7 +102,7 @@ class DifferentialPrivacy(Claim):
 
     def _rows_wrong(self, log: QueryLog, columns: Columns, by: dict[str, NoisyStep]) -> str | None:
         keys = ", ".join(name for name in ("query", "url") if name in columns)
-        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")
+        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
         if found is not None:
             return f"the query '{found[0]}' stands twice"
         if "url" in columns:
@@ -127,7 +127,7 @@ class DifferentialPrivacy(Claim):
             rows = f"url {which}" if "url" in columns else "1 = 1"
             found = first(
                 log,
-                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"
+                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"  # noqa: S608  # checked numbers, and parts of this module
                 " ORDER BY query LIMIT 1",
             )
             if found is not None:
@@ -153,7 +153,7 @@ class DifferentialPrivacy(Claim):
         step = next(step for step in self.steps if step.of in ("counts", "queries"))
         if "count" in columns and step.noise == "laplace":
             plain = "url IS NULL" if "url" in columns else "1 = 1"
-            (total,) = log.engine.row(f"SELECT coalesce(sum(count), 0) AS n FROM released WHERE {plain}")
+            (total,) = log.engine.row(f"SELECT coalesce(sum(count), 0) AS n FROM released WHERE {plain}")  # noqa: S608  # parts of this module
             # Users give to at most d queries each; of n released ones, noise adds a few times b sqrt(n), and at most
             # a few times b each to those that it lifted.
             if total > step.d * log.n_users + _MIRACLE[step.noise] * step.scale * max(1, len(users)):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.engines import locked
 from queryveil.formats.rows import BadRows, ReadOptions, Rows, choose_columns
 from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
@@ -44,7 +45,7 @@ def _rows(options: ReadOptions, block: Block) -> Rows:
     with _lines(block) as (connection, lines, bad):
         nested = "json_type(json_extract(text, concat('$.\"', key, '\"'))) IN ('OBJECT', 'ARRAY')"
         keys = connection.execute(
-            f"SELECT key, bool_or({nested}) FROM (SELECT text, unnest(json_keys(text)) AS key FROM good)"
+            f"SELECT key, bool_or({nested}) FROM (SELECT text, unnest(json_keys(text)) AS key FROM good)"  # noqa: S608  # parts of this module
             " WHERE NOT contains(key, '\"') GROUP BY key ORDER BY key"
         ).fetchall()
         plain = [key for key, is_nested in keys if not is_nested]
@@ -78,7 +79,7 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
     keep = np.flatnonzero(fields.valid)
     lines = from_offsets(*gather(data, fields.first[keep, None], fields.last[keep, None], 0, False))
     numbers = fields.line[keep]
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with locked({"threads": 1}) as connection:
         connection.register("lines", pa.table({"text": lines, "line": numbers}))
         # Extraction is asked of valid lines alone: on another it would be an error that quotes the line.
         valid = connection.sql(
@@ -96,7 +97,7 @@ def _extracted(connection: duckdb.DuckDBPyConnection, paths: Mapping[str, str]) 
     wanted = ", ".join(
         f"text ->> {_literal('$' + path)} AS {_quoted(f'c{i}')}" for i, path in enumerate(paths.values())
     )
-    found = connection.sql(f"SELECT {wanted} FROM good ORDER BY line").to_arrow_table()
+    found = connection.sql(f"SELECT {wanted} FROM good ORDER BY line").to_arrow_table()  # noqa: S608  # parts of this module
     return {name: found[f"c{i}"].combine_chunks() for i, name in enumerate(paths)}
 
 

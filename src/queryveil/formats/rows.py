@@ -72,6 +72,11 @@ Task = Callable[[], Rows]
 """The part of reading that is work for a processor; tasks run on threads, results are taken in order."""
 
 
+def is_column_name(name: str) -> bool:
+    """Whether a column may be called so: with a letter or a sign at least, and none that is no text or a quote."""
+    return name != "" and name.isprintable() and '"' not in name
+
+
 def known_columns(names: Sequence[str]) -> dict[str, str]:
     """The canonical columns that are told by their usual names."""
     plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
@@ -117,8 +122,7 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str, *, na
                 f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME ({has})."
             )
     extras = [name for name in names if name not in chosen.values()]
-    odd = next((name for name in extras if '"' in name or not name.isprintable() or not name), None)
-    if odd is not None:
+    if not all(map(is_column_name, [*chosen, *extras])):
         raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):

@@ -59,14 +59,14 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
         " QUALIFY row_number() OVER (PARTITION BY id ORDER BY file, line) = 1"
     )
     lost, file, line = engine.row(
-        f"SELECT count(*), arg_min(c.file, (c.file, c.line)), arg_min(c.line, (c.file, c.line)) FROM ({clicks}) c"
+        f"SELECT count(*), arg_min(c.file, (c.file, c.line)), arg_min(c.line, (c.file, c.line)) FROM ({clicks}) c"  # noqa: S608  # parts of this module
         f" LEFT JOIN ({queries}) q ON q.id = c.id WHERE q.id IS NULL"
     )
     if lost:
         bad.add("a click without its query", lost, f"{files[file]}:{line}")
-    extras = ", ".join(f'q."{name}" AS "{name}"' for name in EXTRAS)
+    extras = ", ".join(f"q.{name} AS {name}" for name in EXTRAS)
     rows = engine.stream(
-        'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'
+        'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'  # noqa: S608  # parts of this module
         f" c.rank AS rank, c.url AS url, {extras} FROM ({queries}) q LEFT JOIN ({clicks}) c ON q.id = c.id"
         " ORDER BY q.file, q.line",
         _BATCH,

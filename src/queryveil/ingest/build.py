@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.engines import DuckDB
+from queryveil.engines import DuckDB, identifier
 from queryveil.formats import BadRows
 from queryveil.ingest.prepared import Prepared
 from queryveil.log import LocalLog, split_queries
@@ -90,9 +90,9 @@ def _events(engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: li
     from queryveil.kernels.times import MISSING
 
     engine.read("rows", rows)
-    names = ", ".join(f'"{name}"' for name in rows.column_names)
-    keys = "".join(f', "{name} id"' for name in extras)
-    table = engine.table(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")
+    names = ", ".join(map(identifier, rows.column_names))
+    keys = "".join(f", {identifier(f'{name} id')}" for name in extras)
+    table = engine.table(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")  # noqa: S608  # names are escaped
     engine.drop("rows")
     wanted = ("user_id", "query_id", "time", "rank", "url_id")
     events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), wanted))

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.engines import Batches
+from queryveil.engines import Batches, identifier
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, SparkRows, ddl, telling, working
+from queryveil.engines.spark import Spark, SparkRows, backquoted, ddl, telling, working
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, is_address, local_folder
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
@@ -54,13 +54,13 @@ class SparkLog(QueryLog):
     def texts(self, rows: str, schema: pa.Schema, queries: str = "queries") -> Batches:
         """Rows with their texts, joined where they are."""
         known = self.engine.columns(rows)
-        columns = {name: f'r."{name}"' for name in known} | {"query": "q.query"}
-        joins = f' JOIN "{queries}" q ON q.query_id = r.query_id'
+        columns = {name: f"r.{identifier(name)}" for name in known} | {"query": "q.query"}
+        joins = f" JOIN {identifier(queries)} q ON q.query_id = r.query_id"
         if "url" in schema.names:
             columns["url"] = "u.url"
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
-        wanted = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
-        return self.engine.rows(rows, f'SELECT {wanted} FROM "{rows}" r{joins}', schema.names)
+        wanted = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
+        return self.engine.rows(rows, f"SELECT {wanted} FROM {identifier(rows)} r{joins}", schema.names)  # noqa: S608  # names are escaped
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to files in a folder of their own, in order of their names."""
@@ -90,7 +90,7 @@ class SparkLog(QueryLog):
         old, new = self.engine, self.engine.beside()
         new.expect(self.facts.rows)
         known: dict[tuple[int, int], int] = {}
-        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"
+        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"  # noqa: S608  # parts are this package's own
         while True:
             old.map(wanted, partial(_renumbered, known=known), _REWRITTEN, "rewritten")
             new.keep(
@@ -100,28 +100,29 @@ class SparkLog(QueryLog):
             if not clashes:
                 break
             known.update(clashes)
-        names = "".join(f', e."{name} id" AS "{name} id"' for name in self.facts.extras)
+        extras = [identifier(f"{name} id") for name in self.facts.extras]
+        names = "".join(f", e.{name} AS {name}" for name in extras)
         moment = (
             f"CASE WHEN e.time IS NULL THEN CAST('{MISSING}' AS BIGINT) ELSE unix_micros(CAST(e.time AS TIMESTAMP)) END"
         )
         old.number(
-            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"
+            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"  # noqa: S608  # names are escaped
             f" {moment} AS moment, r.same AS same{names} FROM events e JOIN rewritten r ON r.query_id = e.query_id",
             ("user_id", "moment", "query_id", "old_id"),
             "renumbered",
             "n",
         )
-        names = "".join(f', "{name} id"' for name in self.facts.extras)
+        names = "".join(f", {name}" for name in extras)
         tables = {
-            "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",
-            "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"
+            "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",  # noqa: S608  # names are escaped
+            "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
             " c.url_id AS url_id FROM clicks c JOIN renumbered r ON r.old_id = c.event_id"
             f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL",
             "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'
             " (SELECT user_id FROM renumbered GROUP BY user_id) AS r ON r.user_id = u.user_id",
-            "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"
+            "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"  # noqa: S608  # parts are this package's own
             " ON gone.url_id = u.url_id WHERE gone.url_id IS NULL",
-            **{f"extra {name}": f'SELECT id, value FROM "extra {name}"' for name in self.facts.extras},
+            **{f"extra {name}": f"SELECT id, value FROM {identifier(f'extra {name}')}" for name in self.facts.extras},  # noqa: S608  # names are escaped
         }
         for name, query in tables.items():
             new.keep(old.sql(query), name)
@@ -259,7 +260,7 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        wanted = frame.select(*(f"`{column}`" for column in dict.fromkeys(chosen.values())))
+        wanted = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
     return _Source(wanted, parse, tuple(name for name in chosen if name not in CANONICAL), where)
 
 
@@ -442,9 +443,10 @@ def _dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], in
         "url": ("urls", "url_id", "url"),
     }.get(kind, (kind, "id", "value"))
     column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
+    column, value = identifier(column), identifier(value)
     engine.materialize(
-        f'SELECT "{column}" AS "{key}", "{value}" AS "{text}" FROM raw WHERE "{value}" IS NOT NULL'
-        f' GROUP BY "{column}", "{value}"',
+        f'SELECT {column} AS "{key}", {value} AS "{text}" FROM raw WHERE {value} IS NOT NULL'  # noqa: S608  # names are escaped
+        f" GROUP BY {column}, {value}",
         name,
     )
     if kind == "user":
@@ -466,8 +468,9 @@ def _clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> dict[t
     """The ids of texts that share one, side by side in the order of their digests."""
     from queryveil.kernels.digest import digests
 
+    table = identifier(name)
     found = engine.table(
-        f'SELECT t."{key}" AS id, t."{text}" AS text FROM "{name}" t JOIN (SELECT "{key}" FROM "{name}"'
+        f'SELECT t."{key}" AS id, t."{text}" AS text FROM {table} t JOIN (SELECT "{key}" FROM {table}'  # noqa: S608  # names are escaped
         f' GROUP BY "{key}" HAVING count(*) > 1) AS twice ON twice."{key}" = t."{key}"'
     )
     if len(found) == 0:
@@ -489,20 +492,20 @@ def _make_events(engine: Spark, extras: Sequence[str]) -> None:
     from queryveil.kernels.times import MISSING
 
     missing = f"CAST('{MISSING}' AS BIGINT)"
-    names = [f"{name} id" for name in extras]
-    more = "".join(f', "{name}"' for name in names)
+    names = [identifier(f"{name} id") for name in extras]
+    more = "".join(f", {name}" for name in names)
     # A row without a time is an event of its own; its place among its like does not depend on the order of rows.
-    order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f'nullif("{name}", -1)' for name in names)))
+    order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f"nullif({name}, -1)" for name in names)))
     place = f"row_number() OVER (PARTITION BY user_id, query_id ORDER BY {order})"
     columns = f"user_id, time, query_id, rank, url_id{more}"
-    rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"
+    rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
     untimed = f"FROM raw WHERE note IS NULL AND time = {missing}"
     if engine.row(f"SELECT count(*) AS n {untimed}")[0]:
         rows += f" UNION ALL SELECT {columns}, CAST({place} AS BIGINT) AS place {untimed}"
     engine.number(rows, ("user_id", "time", "query_id", "place"), "numbered", "n")
-    largest = "".join(f', coalesce(max(nullif("{name}", -1)), -1) AS "{name}"' for name in names)
+    largest = "".join(f", coalesce(max(nullif({name}, -1)), -1) AS {name}" for name in names)
     engine.materialize(
-        f"SELECT n - 1 AS event_id, user_id, query_id, CASE WHEN time = {missing} THEN NULL ELSE"
+        f"SELECT n - 1 AS event_id, user_id, query_id, CASE WHEN time = {missing} THEN NULL ELSE"  # noqa: S608  # names are escaped
         f" CAST(timestamp_micros(time) AS TIMESTAMP_NTZ) END AS time{largest} FROM numbered"
         " GROUP BY n, user_id, query_id, time",
         "events",
@@ -558,7 +561,7 @@ def _facts(engine: Spark, known: Facts) -> Facts:
     """What is known of a log, with what the tables hold counted."""
 
     def count(table: str, what: str = "*") -> int:
-        return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])
+        return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])  # noqa: S608  # parts are this package's own
 
     return replace(
         known,

@@ -5,12 +5,13 @@ import types
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from queryveil.claims.base import MOST
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
@@ -56,6 +57,13 @@ class Method(BaseModel):
             super().__init__(**parameters)
         except ValidationError as error:
             raise QueryveilError(_sentence(type(self), error)) from None
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        large = next((name for name, value in self if isinstance(value, int) and value > MOST), None)
+        if large is not None:
+            raise ValueError(f"The '{large}' parameter of {type(self).__name__} is larger than any log; lower it.")
+        return self
 
     def anonymize(self, log: QueryLog, *, seed: int | None = None) -> Release:
         """Make a release of a log.

@@ -139,5 +139,9 @@ def calibrate(path: str | Path) -> list[Figure]:
         connection.execute("set memory_limit = $limit", {"limit": _MEMORY})
         connection.execute("set temp_directory = $spill", {"spill": spill})
         connection.execute("set preserve_insertion_order = false")
+        # It reads this file, and reaches nothing else.
+        connection.execute("set allowed_paths = $paths", {"paths": [str(path)]})
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
         _open(connection, Path(path))
         return _measure(connection)
