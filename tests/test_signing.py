@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest

@@ -34,9 +34,10 @@ RELEASES = {
 }
 NO_SEED = {
     r"at input_fingerprint": "nobody can check a fingerprint without the seed that keys it",
+    r"at parameters\.": "another value may release the same on this log, and then it is as true",
     r"at linkage\.": "measured on people that the seed draws, so that it is compared within its error",
     r"pseudonyms permuted|cells of (user|session) swapped": "which number stands for whom follows from the seed",
-    r"cells of (event|query|rank|url|time) swapped|cell of event": "the order of equal queries under a pseudonym follows from the seed",
+    r"cells of (event|query|rank|url|time) swapped|cell of event": "equal queries are ordered by the seed",
 }
 """What may hold where the seed is not known, and why."""
 CHOSEN = NO_SEED | {

@@ -95,7 +95,10 @@ class HadoopFolder(RemoteFolder):
         with working(self._address):
             frame = self._engine.session.read.format("binaryFile").load([self.uri(name) for name in names])
             found = frame.selectExpr("path", "sha2(content, 256) AS digest").toArrow().to_pylist()
-        ends = {name: row["digest"] for row in found for name in names if row["path"].endswith(f"/{name}")}
+        # The longest name that fits: a table in parts may have a part that is called as another file is.
+        ends = {
+            max((name for name in names if row["path"].endswith(f"/{name}")), key=len): row["digest"] for row in found
+        }
         return {name: ends[name] for name in names}
 
     def rename(self, name: str, new: str) -> None:
