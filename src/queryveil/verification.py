@@ -20,7 +20,7 @@ from queryveil.formats import writers
 from queryveil.knowledge import recall_knowledge
 from queryveil.log import LocalLog, QueryLog
 from queryveil.manifest import Manifest
-from queryveil.methods import METHODS, Method
+from queryveil.methods import METHODS, DpSet, Method, Zealous
 from queryveil.release import Release
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text.arrays import byte_spans
@@ -29,7 +29,7 @@ from queryveil.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """On fewer people linkage is not compared without the seed: it depends too much on what is known of each."""
-_PARAMETERS = "The parameters are those of the method, written as it writes them."
+_PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
 
@@ -73,9 +73,12 @@ def _method(manifest: Manifest) -> Method | None:
         given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)
     try:
         method = METHODS[manifest.method](**given)
-        return method if json.dumps(method.parameters()) == json.dumps(manifest.parameters) else None
     except (KeyError, QueryveilError, TypeError):
         return None
+    same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
+    # The verifier knows what noise and thresholds are worth, and the method alone which of those it would choose.
+    chosen = not isinstance(method, Zealous | DpSet) or method.claim == manifest.claims[-1]
+    return method if same and chosen else None
 
 
 def _cannot(release: Release, method: Method) -> str | None:
