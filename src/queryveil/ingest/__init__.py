@@ -21,11 +21,15 @@ from queryveil.formats.rows import Task
 from queryveil.ingest.build import Builder
 from queryveil.ingest.prepared import Prepared, prepare
 from queryveil.log import LocalLog, QueryLog
+from queryveil.text.show import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from queryveil.engines.spark import Spark
+
+_ASCII = 'az AZ 09\t\r\n,;|"+-.:/[]{}'
+"""What an encoding must leave as it is, for files to be cut into lines and fields."""
 
 
 @overload
@@ -168,8 +172,14 @@ def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        plain = "a\tb\n".encode(encoding) == b"a\tb\n"
-    except (LookupError, UnicodeError):
-        raise QueryveilError(f"There is no encoding called '{encoding}'; try utf-8, latin-1 or gb18030.") from None
+        plain = _ASCII.encode(encoding) == _ASCII.encode()
+    except (LookupError, ValueError):
+        raise QueryveilError(
+            f"There is no encoding called '{printable(encoding)}'; try utf-8, latin-1 or gb18030."
+        ) from None
+    try:  # some give up at the first byte they do not know, instead of passing it on
+        b"\xff\x81".decode(encoding, "surrogateescape")
+    except UnicodeError:
+        plain = False
     if not plain:
         raise QueryveilError(f"Files in {encoding} cannot be read line by line; convert them to UTF-8 first.")

@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB, identifier
-from queryveil.formats import BadRows
+from queryveil.formats import CANONICAL, BadRows
+from queryveil.formats.rows import check_width
 from queryveil.ingest.prepared import Prepared
 from queryveil.log import LocalLog, split_queries
 from queryveil.text.columns import Column
@@ -37,6 +38,7 @@ class Builder:
         self.url.append_given(rows.url, rows.digests["url"])
         for name in rows.extras:
             if name not in self.extras:
+                check_width((*CANONICAL, *self.extras, name), "The log")
                 self.extras[name] = Column(numbers=[np.full(self.rows, -1, np.int32)])
         for name, column in self.extras.items():
             if name in rows.extras:
