@@ -8,8 +8,8 @@ from collections.abc import Iterator
 def seeds(cases: int) -> Iterator[int]:
     """The seeds to try.
 
-    Without FUZZ_SECONDS they are 0, 1, ..., so that every run of the tests does the same. With it, each test goes on for
-    so many seconds, from a place of its own. FUZZ_SEED names the one seed of a failure.
+    Without FUZZ_SECONDS they are 0, 1, ..., so that every run of the tests does the same. With it, each test goes on
+    for so many seconds, from a place of its own. FUZZ_SEED names the one seed of a failure.
     """
     if "FUZZ_SEED" in os.environ:
         yield int(os.environ["FUZZ_SEED"])

@@ -23,30 +23,45 @@ SECRET = "kq7x"
 NAMES = ("user", "query", "time", "rank", "url")
 HARD = {
     "time": [
-        "", "0", "-1", "1e300", "inf", "-inf", "nan", "9" * 18, "9" * 19, "9" * 400, "0000-01-01", "0001-01-01 00:00:00",
-        "9999-12-31 23:59:59", "10000-01-01", "99999999999999", "-292277-01-01", "2006-02-30", "2006-13-01 00:00:00",
-        "2006-03-01T00:00:00+99:99", "2006-03-01 24:00:00", "00:00:00", "253402300800", "9999999999999999", "\x00", "١٢٣",
-        "1970-01-01 00:00:00.999999999999999999999999", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00",
+        "", "0", "-1", "1e300", "inf", "-inf", "nan", "9" * 18, "9" * 19, "9" * 400, "0000-01-01",
+        "0001-01-01 00:00:00", "9999-12-31 23:59:59", "10000-01-01", "99999999999999", "-292277-01-01",
+        "2006-02-30", "2006-13-01 00:00:00", "2006-03-01T00:00:00+99:99", "2006-03-01 24:00:00", "00:00:00",
+        "253402300800", "9999999999999999", "\x00", "١٢٣", "1970-01-01 00:00:00.999999999999999999999999",
+        "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00",
     ],
-    "rank": ["", "-1", "0", "1.5", "1e9", "999999999", "2147483648", "9" * 30, "nan", "inf", "x", "٣", "\x00", "+1", " 1 "],
-    "url": ["", "http://", "http://[::1", "javascript:alert(1)", "\x1b[2J", "http://" + "a." * 200, "x" * 20_000, "http://kq7x.ü",
-            "//", "://", "http://a:99999999/", "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace")],
-    "query": ["", "-", " ", "kq7x", "kq7x\x00null", "\x1b]0;kq7x\x07", "kq7x \u202e rtl", "=kq7x()", "+kq7x", "-kq7x", "@kq7x", "'kq7x",
-              "''kq7x", "kq7x" * 5000, "kq7x \U0001f600", "ⅷ kq7x ﬁ", "kq7x\u0300" * 50, "ﷺ" * 30, '"kq7x"', "kq7x\u2028b", "\ufeffkq7x",
-              "kq7x\ud7ff", "a" * 70_000, "İ kq7x", "kq7x \u0000", "kq7x,\"a\",b", "<kq7x>", "NULL", "None", "\\N"],
-    "user": ["", " ", "kq7x\x00", "kq7x" * 4000, "kq7x\u0301", "'kq7x", '"', "kq7x,", "-", "0", "\u200b", "kq7x 1 ", "kq7x\ufeff"],
+    "rank": [
+        "", "-1", "0", "1.5", "1e9", "999999999", "2147483648", "9" * 30, "nan", "inf", "x", "٣", "\x00", "+1",
+        " 1 ",
+    ],
+    "url": [
+        "", "http://", "http://[::1", "javascript:alert(1)", "\x1b[2J", "http://" + "a." * 200, "x" * 20_000,
+        "http://kq7x.ü", "//", "://", "http://a:99999999/",
+        "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace"),
+    ],
+    "query": [
+        "", "-", " ", "kq7x", "kq7x\x00null", "\x1b]0;kq7x\x07", "kq7x \u202e rtl", "=kq7x()", "+kq7x", "-kq7x",
+        "@kq7x", "'kq7x", "''kq7x", "kq7x" * 5000, "kq7x \U0001f600", "ⅷ kq7x ﬁ", "kq7x\u0300" * 50, "ﷺ" * 30,
+        '"kq7x"', "kq7x\u2028b", "\ufeffkq7x", "kq7x\ud7ff", "a" * 70_000, "İ kq7x", "kq7x \u0000", "kq7x,\"a\",b",
+        "<kq7x>", "NULL", "None", "\\N",
+    ],
+    "user": [
+        "", " ", "kq7x\x00", "kq7x" * 4000, "kq7x\u0301", "'kq7x", '"', "kq7x,", "-", "0", "\u200b", "kq7x 1 ",
+        "kq7x\ufeff",
+    ],
 }  # fmt: skip
 NAMES_OF_COLUMNS = [
-    "", " ", ".", "..", "a.b", "a.", ".a", '"', "'", "a\"b", "a'b", "kq7x jane doe", "\x00", "\x1b[31m", "*", "$", "$.a", "[0]",
-    "user", "User", "USER", "query", "time", "link", "date", "Query ", "user id", "user_id", "line", "file", "text", "c0", "c1", "id",
-    "event_id", "query_id", "user_id ", "url_id", "good", "lines", "rank", "é", "é", "İ", "i̇", "ſ", "a" * 70_000, "\u202e", "a\tb",
-    "a\nb", "extra user", "select", "a;b", "a--b", "%s", "{0}", "\\", "\\u0000", "/", "null", "kq7x" * 50, "_source", "index",
+    "", " ", ".", "..", "a.b", "a.", ".a", '"', "'", "a\"b", "a'b", "kq7x jane doe", "\x00", "\x1b[31m", "*", "$",
+    "$.a", "[0]", "user", "User", "USER", "query", "time", "link", "date", "Query ", "user id", "user_id", "line",
+    "file", "text", "c0", "c1", "id", "event_id", "query_id", "user_id ", "url_id", "good", "lines", "rank", "é",
+    "é", "İ", "i̇", "ſ", "a" * 70_000, "\u202e", "a\tb", "a\nb", "extra user", "select", "a;b", "a--b", "%s",
+    "{0}", "\\", "\\u0000", "/", "null", "kq7x" * 50, "_source", "index",
 ]  # fmt: skip
 ENCODINGS = [
-    "latin-1", "gb18030", "cp1252", "utf-8-sig", "UTF8", "shift_jis", "utf-7", "utf-16", "utf-16-le", "idna", "punycode", "rot13",
-    "hex", "base64", "zlib", "raw_unicode_escape", "unicode_escape", "undefined", "cp037", "hz", "iso2022_jp", "mbcs", "", "\x00",
-    "utf-8\x00", "no such", "big5", "euc_kr", "cp65001", "ascii", "uu", "quopri", "charmap", "oem", "utf-32", "x" * 5000, "ä", "utf_8",
-    "unicode_internal", "cp932", "johab", "string_escape", "bz2",
+    "latin-1", "gb18030", "cp1252", "utf-8-sig", "UTF8", "shift_jis", "utf-7", "utf-16", "utf-16-le", "idna",
+    "punycode", "rot13", "hex", "base64", "zlib", "raw_unicode_escape", "unicode_escape", "undefined", "cp037",
+    "hz", "iso2022_jp", "mbcs", "", "\x00", "utf-8\x00", "no such", "big5", "euc_kr", "cp65001", "ascii", "uu",
+    "quopri", "charmap", "oem", "utf-32", "x" * 5000, "ä", "utf_8", "unicode_internal", "cp932", "johab",
+    "string_escape", "bz2",
 ]  # fmt: skip
 
 
@@ -226,9 +241,12 @@ def _ndjson(random: Random, documents: list[Any]) -> bytes:
     lines = [json.dumps(document, ensure_ascii=random.random() < 0.5) for document in documents]
     for _ in range(random.choice((0, 0, 0, 1))):
         depth = random.choice((10, 1000, 50_000))
-        odd = ["{}", "[]", "null", "1e999", '"kq7x"', "[" * depth, '{"a":' * depth, '{"a":' * depth + "1" + "}" * depth,
-               "[" * depth + "]" * depth, '{"user":"kq7x","user":"b"}', '{"query":"\\ud800"}', "NaN", "{'user': 1}", "\x00",
-               '{"user":"kq7x","query":"\\u0000"}', "9" * 5000, '{"user":' + "9" * 5000 + ',"query":"kq7x"}', '{"":{"":{"":1}}}']  # fmt: skip
+        odd = ["{}", "[]", "null", "1e999", '"kq7x"', "[" * depth, '{"a":' * depth,
+        '{"a":' * depth + "1" + "}" * depth,
+               "[" * depth + "]" * depth, '{"user":"kq7x","user":"b"}', '{"query":"\\ud800"}', "NaN",
+               "{'user': 1}", "\x00",
+               '{"user":"kq7x","query":"\\u0000"}', "9" * 5000, '{"user":' + "9" * 5000 + ',"query":"kq7x"}',
+               '{"":{"":{"":1}}}']  # fmt: skip
         lines.insert(random.choice((0, len(lines))), random.choice(odd))
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
@@ -281,9 +299,11 @@ _REALS = [pa.float16(), pa.float32(), pa.float64(), pa.decimal128(20, 3), pa.dec
 _TIMES = [pa.timestamp(unit, tz) for unit in ("s", "ms", "us", "ns") for tz in (None, "UTC", "+05:00")] + [
     pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.duration("s"),
 ]  # fmt: skip
-_OTHERS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary(4), pa.bool_(), pa.null(),
-           pa.list_(pa.string()), pa.struct([("a", pa.string())]), pa.map_(pa.string(), pa.string()), pa.binary_view(),
-           pa.list_(pa.int64(), 2), pa.dictionary(pa.int8(), pa.string()), pa.month_day_nano_interval()]  # fmt: skip
+_OTHERS = [
+    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary(4), pa.bool_(),
+    pa.null(), pa.list_(pa.string()), pa.struct([("a", pa.string())]), pa.map_(pa.string(), pa.string()),
+    pa.binary_view(), pa.list_(pa.int64(), 2), pa.dictionary(pa.int8(), pa.string()), pa.month_day_nano_interval(),
+]  # fmt: skip
 _NUMBERS = [
     0,
     1,

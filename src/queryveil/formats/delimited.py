@@ -44,8 +44,8 @@ def _rows(layout: Layout, block: Block) -> Rows:
     # Good rows have no more fields than bytes: far more places than that are for rows that lack most of their fields.
     if np.count_nonzero(data == ord("\n")) * len(layout.columns) > 4 * BLOCK:
         raise QueryveilError(
-            f"Most rows of {block.file} have far fewer fields than its {len(layout.columns)} columns; mend its first line,"
-            " or name another --format."
+            f"Most rows of {block.file} have far fewer fields than its {len(layout.columns)} columns; mend its first "
+            "line, or name another --format."
         )
     fields = split(data, ord(layout.delimiter), layout.quoted, len(layout.columns), block.first_line)
     bad = BadRows()

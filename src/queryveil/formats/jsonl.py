@@ -49,7 +49,8 @@ def _rows(options: ReadOptions, block: Block) -> Rows:
         )
         pointer = "concat('/', replace(replace(key, '~', '~0'), '/', '~1'))"
         keys = connection.execute(
-            f"SELECT key, bool_or(json_type(text, {pointer}) IN ('OBJECT', 'ARRAY')) FROM ({named}) GROUP BY key ORDER BY key"
+            f"SELECT key, bool_or(json_type(text, {pointer}) IN ('OBJECT', 'ARRAY')) FROM ({named})"
+            " GROUP BY key ORDER BY key"
         ).fetchall()
         plain = [key for key, is_nested in keys if not is_nested]
         dotted = [column for column in options.columns.values() if column not in plain and "." in column]

@@ -65,9 +65,9 @@ def rows_of(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: in
             columns[name].validate(full=True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise QueryveilError(
-                f"Column {batch.schema.get_field_index(column) + 1} of {where} holds something between rows {first:,} and"
-                f" {first + len(batch) - 1:,} that cannot be read: text that is not UTF-8, or a number out of range; mend"
-                " it."
+                f"Column {batch.schema.get_field_index(column) + 1} of {where} holds something between rows {first:,} "
+                f"and {first + len(batch) - 1:,} that cannot be read: text that is not UTF-8, or a number out of range;"
+                " mend it."
             ) from None
     return Rows(where, np.arange(first, first + len(batch)), columns)
 
@@ -108,5 +108,6 @@ def _check(name: str, column: int, kind: pa.DataType, where: str) -> None:
     }.get(name, True)
     if not fits:
         raise QueryveilError(
-            f"Column {column} of {where} holds {kind}, which cannot be a {name}; map another with --columns {name}=NAME."
+            f"Column {column} of {where} holds {kind}, which cannot be a {name}; map another with --columns "
+            f"{name}=NAME."
         )

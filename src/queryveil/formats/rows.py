@@ -100,7 +100,7 @@ def _listed(names: Sequence[str], options: ReadOptions) -> str:
     return f"it has {len(names)} columns, none with a usual name, and perhaps no header"
 
 
-def check_width(names: Collection[str], where: str) -> None:
+def check_width(names: Collection[object], where: str) -> None:
     """Refuse more columns than a log can have, before memory is taken for each."""
     if len(names) > MOST_COLUMNS:
         raise QueryveilError(

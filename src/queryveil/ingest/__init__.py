@@ -21,6 +21,7 @@ from queryveil.formats.rows import Task
 from queryveil.ingest.build import Builder
 from queryveil.ingest.prepared import Prepared, prepare
 from queryveil.log import LocalLog, QueryLog
+from queryveil.memory import limit_to
 from queryveil.text.show import printable
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: None = None,
 ) -> LocalLog: ...
@@ -56,7 +57,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: "SparkSession | Spark",
 ) -> QueryLog: ...
@@ -70,7 +71,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: "SparkSession | Spark | None" = None,
 ) -> QueryLog:
@@ -84,7 +85,9 @@ def read_log(
         encoding: The encoding of text files; UTF-8 if absent (SogouQ: GB18030 unless it is UTF-8).
         max_bad_rows: The share of rows that may be bad before the read is refused.
         threads: How many threads; one a core if absent. The result does not depend on it.
-        memory_limit: What the table engine may hold before it spills to disk.
+        memory_limit: What this process may hold, such as `8GB`, from here on: tables spill to disk beyond half of it,
+            and arrays that do not fit into the rest are refused. If absent, tables spill beyond 4 GB, and arrays may
+            take what the machine has.
         progress: Called with the number of rows read so far.
         engine: A Spark session, to read and work on a cluster: paths are then those of Spark, and a Spark DataFrame is
             a source too. `threads`, `memory_limit` and `progress` are Spark's own affair.
@@ -97,6 +100,7 @@ def read_log(
         >>> read_log(pa.table({"user": ["a", "b", "b"], "query": ["Cats", "cats ", "dogs"]}))
         <QueryLog: 3 events, 2 users, 2 distinct queries>
     """
+    limit_to(memory_limit)
     if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
         encoding = None  # a byte order mark is passed over anyway
     if encoding is not None:
@@ -124,7 +128,7 @@ def read_log(
         where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")
     else:
         raise QueryveilError("read_log takes a path, a list of paths, or a table that speaks Arrow.")
-    tables = DuckDB(memory_limit=memory_limit, threads=threads)
+    tables = DuckDB(threads=threads)
     builder = Builder()
     with ThreadPoolExecutor(tables.threads) as pool:
         for prepared in _in_order(pool, todo, tables.threads):
