@@ -21,17 +21,18 @@ _limit: int | None = None
 
 
 def limit_to(size: str | None) -> None:
-    """Set what this process may hold, such as `4GB`; None leaves it as it is.
-
-    Raises:
-        QueryveilError: If it is no size, or too small for any log.
-    """
+    """Set what this process may hold, such as `4GB`; None leaves it as it is."""
     global _limit
     if size is not None:
-        _limit = _parsed(size)
+        _limit = parsed(size)
 
 
-def _parsed(size: str) -> int:
+def parsed(size: str) -> int:
+    """A size such as `4GB` in bytes.
+
+    Raises:
+        QueryveilError: If it is none, or too small for any log.
+    """
     found = _SIZE.fullmatch(size.strip())
     number = 0
     if found is not None:

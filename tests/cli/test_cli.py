@@ -589,3 +589,11 @@ def test_a_memory_limit_is_obeyed(run, log, monkeypatch):
     code, _, err = run("profile", log, "--memory-limit", "3GB")
     assert code == 2
     assert "left of the memory limit of 3 GB; raise --memory-limit" in err
+
+
+def test_two_processes_share_the_memory_limit():
+    given = {"format": None, "columns": None, "encoding": None, "max_bad_rows": 0.01, "threads": None}
+    whole = options.reader(given | {"memory_limit": "3GB"})
+    assert options.with_half_the_memory(whole).keywords["memory_limit"] == "1500000000"
+    free = options.reader(given | {"memory_limit": None})
+    assert options.with_half_the_memory(free).keywords["memory_limit"] is None

@@ -287,6 +287,14 @@ def _read(
     return log
 
 
+def with_half_the_memory(reader: Reader) -> Reader:
+    """For two processes, which have a limit on memory together: the same reader with half of it."""
+    from queryveil.memory import parsed
+
+    limit = reader.keywords["memory_limit"]  # type: ignore[attr-defined]
+    return reader if limit is None else partial(reader, memory_limit=str(parsed(limit) // 2))  # type: ignore[call-arg]
+
+
 def reread(reader: Reader, paths: Sequence[str]) -> Callable[[], "LocalLog"]:
     """Reads a log once more as the options say, silently; another process can be told to."""
     return partial(_reread, tuple(paths), **reader.keywords)  # type: ignore[attr-defined]

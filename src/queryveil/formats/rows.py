@@ -97,7 +97,7 @@ def _listed(names: Sequence[str], options: ReadOptions) -> str:
     found = [name for name in known_columns(names) if name not in options.columns]
     if found:
         return f"of its {len(names)} columns, these were found by name: {', '.join(found)}"
-    return f"it has {len(names)} columns, none with a usual name, and perhaps no header"
+    return f"it has {len(names)} columns, none with a usual name"
 
 
 def check_width(names: Collection[object], where: str) -> None:
@@ -136,8 +136,10 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
                 f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME; {has}."
             )
     extras = [name for name in names if name not in chosen.values()]
-    if not all(map(is_column_name, [*chosen, *extras])):
+    if not all(map(is_column_name, extras)):
         raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
+    if not all(map(is_column_name, options.columns)):
+        raise QueryveilError("--columns gives a column a name with a quote or no letters; choose another name.")
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):
         raise QueryveilError(f"Two columns of {where} have the same name but for case; give each a name of its own.")
@@ -145,5 +147,9 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
     if clash is not None:
         raise QueryveilError(
             f"{where} has a column '{printable(clash)}' that --columns gives to another one; rename one of them."
+        )
+    if len({name.casefold() for name in (*chosen, *extras)}) < len(chosen) + len(extras):
+        raise QueryveilError(
+            f"--columns gives two columns of {where} the same name but for case; give each a name of its own."
         )
     return chosen | {name: name for name in extras}
