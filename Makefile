@@ -8,11 +8,14 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help demo test lint typecheck bench docs clean
+FUZZ_SECONDS ?= 60
+
+.PHONY: help demo test fuzz lint typecheck bench docs clean
 
 help:
 	@echo "make demo       make a synthetic log, a verified release, and a comparison of all methods (in demo/)"
 	@echo "make test       run the whole test suite"
+	@echo "make fuzz       try hostile input on every format, FUZZ_SECONDS=$(FUZZ_SECONDS) for each test"
 	@echo "make lint       check style and the imports between layers"
 	@echo "make typecheck  check types"
 	@echo "make bench      run the benchmarks"
@@ -38,6 +41,9 @@ demo: $(VENV)/.installed-attack,dp
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.installed-dev
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -n $(WORKERS) tests/fuzz $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

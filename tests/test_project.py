@@ -193,7 +193,7 @@ def test_help_does_not_wait_for_slow_imports():
     assert done.stdout.splitlines()[-1] == "SLOW []"
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "typecheck", "bench", "docs", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "fuzz", "lint", "typecheck", "bench", "docs", "clean"])
 def test_every_make_target_is_there_and_in_the_help(target):
     makefile = text("Makefile")
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)

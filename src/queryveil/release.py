@@ -450,7 +450,7 @@ class Release:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file, pacsv.CSVWriter(file, schema) as writer:
                 for batch in itertools.chain([] if first is None else [first], batches):
-                    writer.write_batch(batch.cast(schema))
+                    writer.write_batch(writers.escaped(batch.cast(schema)))
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
 
@@ -568,6 +568,7 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
         raise misfit from None
     if given.column_names != ["original", "released"]:
         raise misfit
+    given = writers.unescaped(given)
     engine, number = log.engine, next(_numbers)
     file, fresh = f"user map {number}", f"fresh users {number}"
     engine.read(file, given)

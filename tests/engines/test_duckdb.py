@@ -2,9 +2,11 @@ import gc
 import stat
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+from queryveil import memory
 from queryveil.engines import DuckDB, locked
 from queryveil.errors import QueryveilError
 
@@ -43,8 +45,24 @@ def test_verbs():
 def test_too_little_memory_is_one_sentence_without_data(monkeypatch):
     small = {"max_temp_directory_size": "1MB"}
     monkeypatch.setattr("queryveil.engines.duckdb.locked", lambda config: locked(config | small))
-    engine = DuckDB(memory_limit="20MB", threads=1)
+    engine = DuckDB(memory_limit=20_000_000, threads=1)
     monkeypatch.setattr(engine, "_spill", Path("/some/where"))
-    with pytest.raises(QueryveilError, match="do not fit into 20MB") as caught:
+    with pytest.raises(QueryveilError, match="do not fit into 20 MB of memory") as caught:
         engine.materialize("SELECT 'secret' || range AS s FROM range(5000000) ORDER BY hash(range)", "t")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 100_000])
+def test_a_senseless_number_of_threads_is_refused(threads):
+    with pytest.raises(QueryveilError, match=f"must be between 1 and .* Got {threads} instead"):
+        DuckDB(threads=threads)
+
+
+def test_a_full_memory_names_the_limit_that_was_given(monkeypatch):
+    monkeypatch.setattr(memory, "_limit", 600_000_000)
+    engine = DuckDB(threads=1)
+    with (
+        pytest.raises(QueryveilError, match=r"into 300 MB \(half of the memory limit of 600 MB\) of memory"),
+        engine._work(),
+    ):
+        raise duckdb.OutOfMemoryException

@@ -213,7 +213,7 @@ def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
         engine, tmp_path, "names other columns", ("a.tsv", "user\tquery\nu\tq\n"), ("b.tsv", "query\tuser\nSECRET\tu\n")
     )
     late = json_lines() * 60 + json.dumps({"user": "u", "query": "SECRET", "novel": "x"}) + "\n"
-    refused(engine, tmp_path, "a column 'novel' that the first lines of the log lack", ("a.jsonl", late))
+    refused(engine, tmp_path, "has a column that the first lines of the log lack", ("a.jsonl", late))
     refused(
         engine,
         tmp_path,
@@ -221,7 +221,10 @@ def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
         ("a.ubi", '{"query_id": "1", "client_id": "u", "user_query": "q"}\n'),
     )
     refused(
-        engine, tmp_path, "is called 'co.untry', which Spark would misread", ("a.csv", "user,query,co.untry\nu,q,x\n")
+        engine,
+        tmp_path,
+        "has a name with a dot or a backquote, which Spark would misread",
+        ("a.csv", "user,query,co.untry\nu,q,x\n"),
     )
     refused(engine, tmp_path, "does not read xz", ("a.xz", b"\xfd7zXZ\x00"))
     refused(engine, tmp_path, "UTF-16", ("a.txt", aol().encode("utf-16")))

@@ -79,6 +79,8 @@ def compare(
     grid(named, ks=ks, epsilons=epsilons)
     if min(ks) < 2 or min(epsilons) <= 0:
         raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
+    if processes == 2:
+        reader = options.with_half_the_memory(reader)
     read = reader(log)
     with _live() as watch:
         found = run(

@@ -16,6 +16,10 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, identifier
 from queryveil.errors import QueryveilError
+from queryveil.memory import described, for_tables
+
+MOST_THREADS = 64
+"""So many may be asked for on any machine, and four a core on one with many cores."""
 
 _BATCH = 250_000
 
@@ -47,19 +51,27 @@ class DuckDB:
     """A private database in memory with named tables.
 
     Args:
-        memory_limit: What DuckDB itself may hold before it spills, such as `4GB`; by default 4 GB.
+        memory_limit: What DuckDB itself may hold before it spills, in bytes; by default its share of the memory limit,
+            and 4 GB where there is none.
         threads: How many threads; by default one a core.
+
+    Raises:
+        QueryveilError: If these are more threads than help anybody: each takes memory.
     """
 
-    def __init__(self, *, memory_limit: str = "4GB", threads: int | None = None) -> None:
-        self._memory_limit = memory_limit
-        self.threads = threads or os.cpu_count() or 1
+    def __init__(self, *, memory_limit: int | None = None, threads: int | None = None) -> None:
+        self._memory_limit = for_tables() if memory_limit is None else memory_limit
+        cores = os.cpu_count() or 1
+        self.threads = cores if threads is None else threads
+        most = max(MOST_THREADS, 4 * cores)
+        if not 1 <= self.threads <= most:
+            raise QueryveilError(f"The number of threads must be between 1 and {most}. Got {threads} instead.")
         # mkdtemp makes the folder readable by its owner alone.
         self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
         self._connection = locked(
             {
                 "threads": self.threads,
-                "memory_limit": memory_limit,
+                "memory_limit": f"{self._memory_limit // 1024}KiB",
                 "temp_directory": str(self._spill),
                 "preserve_insertion_order": False,
             }
@@ -181,8 +193,9 @@ class DuckDB:
                 yield
             except duckdb.OutOfMemoryException as error:
                 raise QueryveilError(
-                    f"The tables of this log do not fit into {self._memory_limit} of memory and the disk space at "
-                    f"{self._spill.parent}; free some space, or set TMPDIR to a larger disk."
+                    f"The tables of this log do not fit into {described(self._memory_limit)} of memory and the disk "
+                    f"space at {self._spill.parent}; free some space, set TMPDIR to a larger disk, or raise "
+                    "--memory-limit."
                 ) from error
             except duckdb.IOException as error:
                 raise QueryveilError(

@@ -23,14 +23,14 @@ NAME = "ubi"
 EXTRAS = ("device", "country", "language")
 _BATCH = 250_000
 _FIELDS = {
-    "id": ".query_id",
-    "user": ".client_id",
-    "query": ".user_query",
-    "time": ".timestamp",
-    "action": ".action_name",
-    "url": ".event_attributes.object.object_id",
-    "rank": ".event_attributes.position.ordinal",
-    **{name: f".query_attributes.{name}" for name in EXTRAS},
+    "id": "/query_id",
+    "user": "/client_id",
+    "query": "/user_query",
+    "time": "/timestamp",
+    "action": "/action_name",
+    "url": "/event_attributes/object/object_id",
+    "rank": "/event_attributes/position/ordinal",
+    **{name: f"/query_attributes/{name}" for name in EXTRAS},
 }
 
 
@@ -91,8 +91,8 @@ def _same(rows: Rows) -> Rows:
 
 
 def _documents(files: Sequence[Path], options: ReadOptions, bad: BadRows) -> Iterator[pa.RecordBatch]:
-    paths = _FIELDS | {f"_{name}": f"._source{path}" for name, path in _FIELDS.items()}
-    paths |= {"index": ".index", "create": ".create"}
+    paths = _FIELDS | {f"_{name}": f"/_source{path}" for name, path in _FIELDS.items()}
+    paths |= {"index": "/index", "create": "/create"}
     for number, file in enumerate(files):
         for block in blocks(file, encoding=options.encoding or "utf-8"):
             found = json_rows(block, paths)

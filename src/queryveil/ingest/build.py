@@ -8,9 +8,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB, identifier
-from queryveil.formats import BadRows
+from queryveil.formats import CANONICAL, BadRows
+from queryveil.formats.rows import check_width
 from queryveil.ingest.prepared import Prepared
 from queryveil.log import LocalLog, split_queries
+from queryveil.memory import reserve
 from queryveil.text.columns import Column
 
 
@@ -30,6 +32,7 @@ class Builder:
     def add(self, rows: Prepared) -> None:
         """Number the texts of some rows and keep the rows as integers."""
         n = len(rows.time)
+        reserve(n * (28 + 4 * len(self.extras)), "The rows of this log")
         self.bad.merge(rows.bad)
         self.empty += rows.empty
         self.user.append(rows.user, rows.digests["user"])
@@ -37,6 +40,7 @@ class Builder:
         self.url.append_given(rows.url, rows.digests["url"])
         for name in rows.extras:
             if name not in self.extras:
+                check_width((*CANONICAL, *self.extras, name), "The log")
                 self.extras[name] = Column(numbers=[np.full(self.rows, -1, np.int32)])
         for name, column in self.extras.items():
             if name in rows.extras:
@@ -51,6 +55,8 @@ class Builder:
 
     def build(self, engine: DuckDB, pool: ThreadPoolExecutor) -> LocalLog:
         """Make the log of all rows that were added."""
+        # The rows in order, and then events and clicks, which are fewer and narrower.
+        reserve(self.rows * (60 + 4 * len(self.extras)), "The rows of this log")
         content = b"".join((total % 2**64).to_bytes(8, "little") for total in (self.sum_low, self.sum_high, self.rows))
         columns = {"user": self.user, "query": self.query, "url": self.url, **self.extras}
         done = dict(zip(columns, pool.map(Column.finish, columns.values()), strict=True))

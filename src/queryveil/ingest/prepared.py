@@ -16,6 +16,9 @@ from queryveil.text.columns import Digests
 MAX_TEXT_BYTES = 16_384
 """A longer query or address is a pasted document: a bad row."""
 
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Microseconds since 1970 where the calendar of Python, and of most readers of a release, begins and ends."""
+
 
 @dataclass
 class Prepared:
@@ -82,14 +85,16 @@ def prepare(rows: Rows) -> Prepared:
 
 
 def _times(values: pa.Array | None, n: int) -> NDArray[np.int64]:
-    from queryveil.kernels.times import MISSING, parse_times
+    from queryveil.kernels.times import BAD, MISSING, parse_times
 
     if values is None:
         return np.full(n, MISSING, np.int64)
     if pa.types.is_timestamp(values.type):
         micros: NDArray[np.int64] = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
-        return micros
-    return parse_times(*byte_spans(values), 0)
+    else:
+        micros = parse_times(*byte_spans(values), 0)
+    far = (micros != MISSING) & ((micros < _YEAR_1) | (micros >= _YEAR_10000))
+    return np.where(far, BAD, micros)
 
 
 def _content(

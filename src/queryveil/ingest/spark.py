@@ -194,7 +194,9 @@ def read_spark(
     rows = find_rows(source, engine, format, options)
     odd = next((name for name in rows.extras if "`" in name or "." in name), None)
     if odd is not None:
-        raise QueryveilError(f"A column of {rows.where} is called '{odd}', which Spark would misread; rename it.")
+        raise QueryveilError(
+            f"A column of {rows.where} has a name with a dot or a backquote, which Spark would misread; rename it."
+        )
     kinds = ["user", "query", "url", *(f"extra {name}" for name in rows.extras)]
     known: dict[str, dict[tuple[int, int], int]] = {kind: {} for kind in (*kinds, "word")}
     while True:
@@ -378,7 +380,7 @@ def _reading(
             strange = next((name for name in rows.columns if name not in (*CANONICAL, *extras)), None)
             if strange is not None:
                 raise QueryveilError(
-                    f"{rows.file} has a column '{strange}' that the first lines of the log lack; write the log as "
+                    f"{rows.file} has a column that the first lines of the log lack; write the log as "
                     "Parquet first, or read it without Spark."
                 )
             prepared = prepare(rows)

@@ -108,7 +108,7 @@ class _Build:
 
     def run(self, progress: Callable[[int], None] | None) -> dict[str, Any]:
         paths = self._categories()
-        engine = DuckDB(memory_limit="1500MB")
+        engine = DuckDB(memory_limit=1_500_000_000)
         try:
             engine.load("postings", _POSTINGS, lambda: self._postings(paths, progress))
             self._hosts(engine)
