@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,12 @@ HIDDEN = "hidden payload"
 IDS = ("user", "session")
 
 
-def forge(folder: Path, log: LocalLog, rng: random.Random) -> str | None:
+def forge(
+    folder: Path, log: LocalLog, rng: random.Random, kinds: Sequence[Callable[..., str | None]] | None = None
+) -> str | None:
     """Change a release in one place; what was done, or None if it came to nothing."""
     before = {file: file.read_bytes() for file in sorted(folder.iterdir())}
-    done = rng.choice(KINDS)(folder, log, rng)
+    done = rng.choice(kinds or KINDS)(folder, log, rng)
     if done is not None and before == {f: f.read_bytes() for f in sorted(folder.iterdir()) if f.is_file()}:
         return None
     return done
@@ -122,13 +124,15 @@ def tidy(rows: Rows, names: list[str]) -> Rows:
     return rows
 
 
-def changed_rows(folder: Path, log: LocalLog, rng: random.Random) -> str | None:
+def changed_rows(
+    folder: Path, log: LocalLog, rng: random.Random, changes: Sequence[Callable[..., str | None]] | None = None
+) -> str | None:
     """Other cells, rows or order."""
     _, table = table_of(folder)
     rows, names = table.to_pylist(), table.column_names
     if not rows:
         return None
-    change = rng.choice(ROWS)
+    change = rng.choice(changes or ROWS)
     told = change(rows, names, log, rng)
     if told is None or rows == table.to_pylist():
         return None
