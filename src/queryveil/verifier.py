@@ -307,7 +307,7 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     """Whether the steps of a claim count what the parameters ask for."""
     if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
         return False
-    if given["keep"] not in ("first", "random", "frequent"):
+    if (claim.keep, claim.ngrams) != (given["keep"], given.get("ngrams", 0)):
         return False
     kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:

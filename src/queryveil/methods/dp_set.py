@@ -81,7 +81,9 @@ class DpSet(Method):
     @property
     def claim(self) -> DifferentialPrivacy:
         """What a release promises."""
-        return DifferentialPrivacy(epsilon=self.epsilon, delta=self.delta, steps=self.steps)
+        return DifferentialPrivacy(
+            epsilon=self.epsilon, delta=self.delta, steps=self.steps, keep=self.keep, ngrams=self.ngrams
+        )
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:

@@ -159,7 +159,7 @@ class Zealous(Method):
             NoisyStep.model_validate({"of": of, **step, "threshold": made.threshold})
             for of in ("queries", *(["clicks"] if self.clicks else []))
         ]
-        return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps))
+        return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps), keep=self.keep)
 
     def _accounting(self, made: Budget) -> str:
         crossed = laplace_delta(self.d, made.scale, made.threshold, self.min_users)
