@@ -138,34 +138,34 @@ class Chosen:
         """The logarithm of an e-value against the stated noise and threshold."""
         from scipy.special import betaln
 
-        per = FINE // 2
-        things, released, stated = (
-            np.add.reduceat(values, np.arange(0, len(values), per))
-            for values in (self.things, self.released, self.log_stated)
-        )
-        # The share of each half scale is whatever it is: a mixture of all of them (Krichevsky and Trofimov 1981).
-        learned = betaln(released + 0.5, things - released + 0.5) - betaln(0.5, 0.5) - stated
-        learned = learned[things > 0]
+        # The share of each bin is whatever it is: a mixture of all of them (Krichevsky and Trofimov 1981).
+        found = []
+        for per in (1, FINE // 2):
+            things, released, stated = (
+                np.add.reduceat(values, np.arange(0, len(values), per))
+                for values in (self.things, self.released, self.log_stated)
+            )
+            learned = betaln(released + 0.5, things - released + 0.5) - betaln(0.5, 0.5) - stated
+            learned = learned[things > 0]
+            found += [learned.sum() - self.log_before, log_mean(learned)]
         curves = self._curves() - float(self.log_stated.sum()) - self.log_before
-        return log_mean(np.array([learned.sum() - self.log_before, log_mean(learned), log_mean(curves)]))
+        return log_mean(np.array([*found, log_mean(curves)]))
 
     def _curves(self) -> Floats:
         """The likelihood under other scales and thresholds, for all things or some."""
         middle = (np.arange(len(self.things)) + 0.5 - len(self.things) / 2) / FINE * self.noise.scale
         there = self.things > 0
         middle, released, dropped = middle[there], self.released[there], (self.things - self.released)[there]
+        shifts = np.arange(-REACH, REACH + 0.1, 0.25) * self.noise.scale
+        least = np.ceil(shifts[:, None] - middle[None, :])
         found = []
         for scale in (*_SCALES, 1.0):
             other = Noise(self.noise.kind, scale * self.noise.scale)
-            for shift in np.arange(-REACH, REACH + 0.1, 0.25) * self.noise.scale:
-                least = np.ceil(shift - middle)
-                above, below = np.exp(other.log_tail(least)), np.exp(other.log_tail(1 - least))
-                for blurred in (1e-4, 1e-2):
-                    found.append(
-                        released @ np.log(np.maximum(above, blurred) / (1 + 2 * blurred))
-                        + dropped @ np.log(np.maximum(below, blurred) / (1 + 2 * blurred))
-                    )
-        return np.array(found)
+            above, below = other.log_tail(least), other.log_tail(1 - least)
+            for blurred in (1e-4, 1e-2):
+                logs = np.maximum(above, math.log(blurred)) @ released + np.maximum(below, math.log(blurred)) @ dropped
+                found.append(logs - math.log1p(blurred) * (released + dropped).sum())
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True)
