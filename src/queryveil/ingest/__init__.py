@@ -155,7 +155,7 @@ def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> I
 
 
 def _run(task: Task) -> Prepared:
-    return prepare(task())
+    return prepare(task()).check()
 
 
 def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where: str) -> None:

@@ -27,6 +27,7 @@ from queryveil.files import Folder, is_address, local_folder
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.source import BLOCK, Block, Lines, recode
+from queryveil.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
 from queryveil.ingest.prepared import Prepared, prepare
 from queryveil.log import NOTHING_LEFT, Facts, QueryLog, Scrub
 from queryveil.text import words
@@ -161,15 +162,7 @@ class _Found:
 
     rows: int = 0
     empty: int = 0
-    sum_low: int = 0
-    sum_high: int = 0
     bad: BadRows = field(default_factory=BadRows)
-
-    @property
-    def content(self) -> bytes:
-        """The digest of all rows, as on one machine."""
-        totals = (self.sum_low, self.sum_high, self.rows)
-        return b"".join((total % 2**64).to_bytes(8, "little") for total in totals)
 
 
 def read_spark(
@@ -203,11 +196,12 @@ def read_spark(
         found = read_rows(rows, engine, known, id_mask)
         refuse(found.rows, found.empty, found.bad, rows.where)
         engine.expect(found.rows)
-        clashes = {kind: _dictionary(engine, kind, id_mask) for kind in kinds}
+        clashes = {kind: dictionary(engine, kind, id_mask) for kind in kinds}
         if not any(clashes.values()):
             break
         for kind, more in clashes.items():
             known[kind].update(more)
+    digested = digest_rows(engine, rows.extras)
     _make_events(engine, rows.extras)
     engine.drop("raw")
     _make_words(engine, known["word"], id_mask)
@@ -222,7 +216,7 @@ def read_spark(
         extras=rows.extras,
         empty_rows=found.empty,
         bad_rows=found.bad,
-        content=found.content,
+        content=digested,
     )
     return SparkLog(engine, _facts(engine, known_facts))
 
@@ -244,8 +238,6 @@ def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask:
         told = json.loads(note)
         found.rows += told["rows"]
         found.empty += told["empty"]
-        found.sum_low += told["low"]
-        found.sum_high += told["high"]
         found.bad.merge(BadRows(told["bad"], told["first"]))
     return found
 
@@ -418,8 +410,6 @@ def _note(rows: Prepared, schema: pa.Schema) -> pa.RecordBatch:
     note = {
         "rows": len(rows.time),
         "empty": rows.empty,
-        "low": int(rows.content[0].sum(dtype=np.uint64)),
-        "high": int(rows.content[1].sum(dtype=np.uint64)),
         "bad": rows.bad.count,
         "first": rows.bad.first,
     }
@@ -431,19 +421,74 @@ def ids(found: Digests, known: Known, mask: int) -> NDArray[np.int64]:
     """The ids of texts with these digests: the first half, as a signed number in the same order."""
     low, high = found
     result = low & np.uint64(mask)
-    result[result == np.uint64(2**63 - 1)] -= np.uint64(1)  # as a signed number -1, which means that there is no text
     for (a, b), number in known.items():
         result[(low == np.uint64(a)) & (high == np.uint64(b))] = np.uint64(number)
-    return (result ^ np.uint64(2**63)).view(np.int64)
+    return signed(result)
 
 
-def _dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
-    """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
-    name, key, text = {
+_DIGESTED = pa.schema([("block", pa.int64()), ("digest", pa.string())])
+
+
+def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
+    """The digest of all rows, as on one machine: each block is digested where it is."""
+    sections = [
+        _digest_texts(engine, kind) for kind in ("user", "query", "url", *(f"extra {x}" for x in sorted(extras)))
+    ]
+    given = {section.name for section in sections if section.count}
+    names = [f"{name} id" for name in sorted(extras) if f"extra {name}" in given]
+    columns = ["user_id", "time", "query_id", "rank", "url_id", *names]
+    (count,) = engine.row("SELECT count(*) AS n FROM raw WHERE note IS NULL")
+
+    def digest(batch: pa.RecordBatch) -> bytes:
+        found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
+        return row_block(ordered(found))
+
+    wanted = ", ".join(f'"{name}"' for name in columns)
+    rows = _digested(engine, f"SELECT {wanted} FROM raw WHERE note IS NULL", "user_id", count, digest, "rows")
+    return content(rows, sections)
+
+
+def _digest_texts(engine: Spark, kind: str) -> Section:
+    name, key, text = _table(kind)
+    (count,) = engine.row(f'SELECT count(*) AS n FROM "{name}"')
+
+    def digest(batch: pa.RecordBatch) -> bytes:
+        ids = batch[key].to_numpy()
+        order = np.argsort(ids)
+        return text_block(ids[order], batch[text].take(pa.array(order)))
+
+    return _digested(engine, f'SELECT "{key}", "{text}" FROM "{name}"', key, count, digest, kind)
+
+
+def _digested(
+    engine: Spark, rows: str, key: str, count: int, digest: Callable[[pa.RecordBatch], bytes], name: str
+) -> Section:
+    """Digest rows block by block, by the first bits of an id."""
+
+    def of_block(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([batch["block"][:1], pa.array([digest(batch).hex()])], schema=_DIGESTED)
+
+    block = f'shiftright("{key}", {shift(count)})'
+    engine.map_groups(f"SELECT *, {block} AS block FROM ({rows}) AS listed", "block", of_block, _DIGESTED, "digested")
+    found = engine.table("SELECT block, digest FROM digested ORDER BY block")
+    engine.drop("digested")
+    return Section(
+        name, count, found["block"].to_numpy(), [bytes.fromhex(text) for text in found["digest"].to_pylist()]
+    )
+
+
+def _table(kind: str) -> tuple[str, str, str]:
+    """The table of the texts of a kind, and its columns: the id and the text."""
+    return {
         "user": ("users", "user_id", "user"),
         "query": ("queries", "query_id", "query"),
         "url": ("urls", "url_id", "url"),
     }.get(kind, (kind, "id", "value"))
+
+
+def dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
+    """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
+    name, key, text = _table(kind)
     column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
     column, value = identifier(column), identifier(value)
     engine.materialize(
@@ -483,6 +528,10 @@ def _clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> dict[t
         by_id.setdefault(number, []).append((a, b))
     result = {}
     for number, clash in by_id.items():
+        if len(set(clash)) < len(clash):
+            raise QueryveilError(
+                "Two texts of the log have the same digest, which does not happen unless it is forged."
+            )
         base = (number & 2**64 - 1) ^ 2**63
         for place, both in enumerate(sorted(clash)):
             result[both] = base + place
