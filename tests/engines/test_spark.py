@@ -102,6 +102,13 @@ def test_profiles_and_fingerprints_are_those_of_one_machine(logs):
     assert there.facts == local.facts
 
 
+def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
+    monkeypatch.setattr("queryveil.ingest.content._BLOCK", 64)
+    there = qv.read_log(spark.createDataFrame(TABLE), engine=spark)
+    assert there.facts.content == qv.read_log(TABLE).facts.content
+    there.close()
+
+
 def test_texts_with_the_same_id_are_told_apart(spark):
     # With six bits of the digest, almost every id is shared.
     rows = spark.createDataFrame(TABLE)
