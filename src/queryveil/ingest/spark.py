@@ -426,55 +426,69 @@ def ids(found: Digests, known: Known, mask: int) -> NDArray[np.int64]:
     return signed(result)
 
 
-_DIGESTED = pa.schema([("block", pa.int64()), ("digest", pa.string())])
+_DIGESTED = pa.schema([("part", pa.int64()), ("block", pa.int64()), ("digest", pa.string())])
+_PARTS = 1 << 40
+"""More than there are blocks on either side of 0."""
 
 
 def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
     """The digest of all rows, as on one machine: each block is digested where it is."""
-    sections = [
-        _digest_texts(engine, kind) for kind in ("user", "query", "url", *(f"extra {x}" for x in sorted(extras)))
-    ]
-    given = {section.name for section in sections if section.count}
-    names = [f"{name} id" for name in sorted(extras) if f"extra {name}" in given]
+    kinds = ["user", "query", "url", *(f"extra {name}" for name in sorted(extras))]
+    counts = ", ".join(f'(SELECT count(*) FROM "{_table(kind)[0]}") AS n{i}' for i, kind in enumerate(kinds))
+    sizes = engine.row(f"SELECT count(*) AS n, {counts} FROM raw WHERE note IS NULL")
+
+    def digest_texts(batch: pa.RecordBatch) -> bytes:
+        ids = batch["id"].to_numpy()
+        order = np.argsort(ids)
+        return text_block(ids[order], batch["text"].take(pa.array(order)))
+
+    listed = (
+        f'SELECT CAST({i} AS BIGINT) AS part, shiftright("{key}", {shift(size)}) AS block, "{key}" AS id,'
+        f' "{text}" AS text FROM "{name}"'
+        for i, (size, (name, key, text)) in enumerate(zip(sizes[1:], map(_table, kinds), strict=True))
+    )
+    texts = _digested(engine, " UNION ALL ".join(listed), digest_texts, dict(zip(kinds, sizes[1:], strict=True)))
+    names = [f"{name} id" for name in sorted(extras) if sizes[1 + kinds.index(f"extra {name}")]]
     columns = ["user_id", "time", "query_id", "rank", "url_id", *names]
-    (count,) = engine.row("SELECT count(*) AS n FROM raw WHERE note IS NULL")
 
     def digest(batch: pa.RecordBatch) -> bytes:
         found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
         return row_block(ordered(found))
 
     wanted = ", ".join(f'"{name}"' for name in columns)
-    rows = _digested(engine, f"SELECT {wanted} FROM raw WHERE note IS NULL", "user_id", count, digest, "rows")
-    return content(rows, sections)
-
-
-def _digest_texts(engine: Spark, kind: str) -> Section:
-    name, key, text = _table(kind)
-    (count,) = engine.row(f'SELECT count(*) AS n FROM "{name}"')
-
-    def digest(batch: pa.RecordBatch) -> bytes:
-        ids = batch[key].to_numpy()
-        order = np.argsort(ids)
-        return text_block(ids[order], batch[text].take(pa.array(order)))
-
-    return _digested(engine, f'SELECT "{key}", "{text}" FROM "{name}"', key, count, digest, kind)
+    rows = (
+        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {wanted} FROM raw"
+        " WHERE note IS NULL"
+    )
+    return content(_digested(engine, rows, digest, {"rows": sizes[0]})[0], texts)
 
 
 def _digested(
-    engine: Spark, rows: str, key: str, count: int, digest: Callable[[pa.RecordBatch], bytes], name: str
-) -> Section:
-    """Digest rows block by block, by the first bits of an id."""
+    engine: Spark, rows: str, digest: Callable[[pa.RecordBatch], bytes], sizes: Mapping[str, int]
+) -> list[Section]:
+    """Digest lists block by block.
+
+    Args:
+        engine: The cluster.
+        rows: SQL of part, the number of the list, block, and what the function needs.
+        digest: The digest of a block.
+        sizes: What the lists are called, and how long they are.
+    """
 
     def of_block(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([batch["block"][:1], pa.array([digest(batch).hex()])], schema=_DIGESTED)
+        columns = [batch["part"][:1], batch["block"][:1], pa.array([digest(batch).hex()])]
+        return pa.RecordBatch.from_arrays(columns, schema=_DIGESTED)
 
-    block = f'shiftright("{key}", {shift(count)})'
-    engine.map_groups(f"SELECT *, {block} AS block FROM ({rows}) AS listed", "block", of_block, _DIGESTED, "digested")
-    found = engine.table("SELECT block, digest FROM digested ORDER BY block")
+    keyed = f"SELECT *, part * {_PARTS} + block AS one FROM ({rows}) AS listed"
+    engine.map_groups(keyed, "one", of_block, _DIGESTED, "digested")
+    found = engine.table("SELECT part, block, digest FROM digested ORDER BY part, block")
     engine.drop("digested")
-    return Section(
-        name, count, found["block"].to_numpy(), [bytes.fromhex(text) for text in found["digest"].to_pylist()]
-    )
+    part, block, digests = found["part"].to_numpy(), found["block"].to_numpy(), found["digest"].to_pylist()
+    edges = np.searchsorted(part, np.arange(len(sizes) + 1))
+    return [
+        Section(name, size, block[start:end], [bytes.fromhex(text) for text in digests[start:end]])
+        for (name, size), (start, end) in zip(sizes.items(), pairwise(edges.tolist()), strict=True)
+    ]
 
 
 def _table(kind: str) -> tuple[str, str, str]:
