@@ -62,7 +62,7 @@ class Consistent:
             queries = "url IS NULL" if "url" in self.columns else "1 = 1"
             count = ', CAST(r."count" AS BIGINT) AS n' if "count" in self.columns else ""
             engine.materialize(
-                f"SELECT q.query_id AS query_id{count} FROM released r JOIN queries q ON q.query = r.query"
+                f"SELECT q.query_id AS query_id{count} FROM released r JOIN queries q ON q.query = r.query"  # noqa: S608  # parts of this module and checked numbers
                 f" WHERE {queries}",
                 "dp queries",
             )
@@ -116,7 +116,7 @@ class Consistent:
                 surely = f"p.query_id IS NOT NULL AND u.low >= {max(step.first, threshold - 1 + away)}"
                 maybe = f"p.query_id IS NOT NULL AND u.high >= {max(step.first, threshold - away + 1)}"
                 engine.materialize(
-                    f"SELECT s.query_id AS query_id, CASE WHEN {surely} THEN 0 ELSE s.may END AS may,"
+                    f"SELECT s.query_id AS query_id, CASE WHEN {surely} THEN 0 ELSE s.may END AS may,"  # noqa: S608  # parts of this module and checked numbers
                     f" CASE WHEN {maybe} THEN 0 ELSE s.sure END AS sure,"
                     f" CASE WHEN u.free >= {threshold} THEN 0 ELSE s.free END AS free, s.built AS built"
                     ' FROM "dp state" s JOIN "dp sums" u ON u.query_id = s.query_id'
@@ -143,11 +143,11 @@ class Consistent:
         names, same = ", ".join(f"r.{key}" for key in keys), " AND ".join(f"g.{key} = r.{key}" for key in keys)
         engine.materialize(runs(n), "dp runs")
         (number_of_runs,) = engine.row(
-            f'SELECT count(*) AS n FROM (SELECT {names} FROM "dp runs" r GROUP BY {names}) AS grams'
+            f'SELECT count(*) AS n FROM (SELECT {names} FROM "dp runs" r GROUP BY {names}) AS grams'  # noqa: S608  # parts of this module and checked numbers
         )
         named = ", ".join(f"r.{key} AS {key}" for key in keys)
         self._sum(
-            f"SELECT t.user_id AS user_id, {named}, CAST(sum(t.times) AS BIGINT) AS times, min(t.began) AS began,"
+            f"SELECT t.user_id AS user_id, {named}, CAST(sum(t.times) AS BIGINT) AS times, min(t.began) AS began,"  # noqa: S608  # parts of this module and checked numbers
             f' {_ALONE} FROM "dp things" t JOIN "dp runs" r ON r.query_id = t.query_id GROUP BY t.user_id, {names}',
             keys,
             step,
@@ -155,10 +155,10 @@ class Consistent:
         )
         away = noise.beyond(DOUBT / max(1, number_of_runs))
         columns = ", ".join(f"u.{key} AS {key}" for key in keys)
-        needed = f'SELECT {named} FROM "dp runs" r JOIN "dp queries" p ON p.query_id = r.query_id GROUP BY {names}'
+        needed = f'SELECT {named} FROM "dp runs" r JOIN "dp queries" p ON p.query_id = r.query_id GROUP BY {names}'  # noqa: S608  # parts of this module and checked numbers
         used = " AND ".join(f"r.{key} = u.{key}" for key in keys)
         engine.materialize(
-            f"SELECT {columns}, u.high AS high, CASE WHEN r.word_1 IS NULL THEN 0 ELSE 1 END AS needed,"
+            f"SELECT {columns}, u.high AS high, CASE WHEN r.word_1 IS NULL THEN 0 ELSE 1 END AS needed,"  # noqa: S608  # parts of this module and checked numbers
             f" CASE WHEN r.word_1 IS NOT NULL OR u.high >= {max(step.first, threshold - away + 1)} THEN 1 ELSE 0 END"
             f" AS may, CASE WHEN r.word_1 IS NOT NULL OR u.low >= {max(step.first, threshold - 1 + away)} THEN 1"
             f" ELSE 0 END AS sure, CASE WHEN u.free >= {max(step.first, threshold)} THEN 1 ELSE 0 END AS free"
@@ -166,7 +166,7 @@ class Consistent:
             "dp grams",
         )
         engine.materialize(
-            "SELECT q.query_id AS query_id, coalesce(b.may, 1) AS may, coalesce(b.sure, 1) AS sure,"
+            "SELECT q.query_id AS query_id, coalesce(b.may, 1) AS may, coalesce(b.sure, 1) AS sure,"  # noqa: S608  # parts of this module and checked numbers
             " coalesce(b.free, 1) AS free, coalesce(b.sure, 1) AS built FROM queries q LEFT JOIN (SELECT"
             " r.query_id AS query_id, min(g.may) AS may, min(g.sure) AS sure, min(g.free) AS free"
             f' FROM "dp runs" r JOIN "dp grams" g ON {same} GROUP BY r.query_id) AS b ON b.query_id = q.query_id',
@@ -185,17 +185,17 @@ class Consistent:
         engine, keys = self.log.engine, ["query_id", "url_id"]
         count = ', CAST(r."count" AS BIGINT) AS n' if "count" in self.columns else ""
         engine.materialize(
-            f"SELECT q.query_id AS query_id, u.url_id AS url_id{count} FROM released r JOIN queries q"
+            f"SELECT q.query_id AS query_id, u.url_id AS url_id{count} FROM released r JOIN queries q"  # noqa: S608  # parts of this module and checked numbers
             " ON q.query = r.query JOIN urls u ON u.url = r.url",
             "dp clicks",
         )
         pairs = (
-            "SELECT c.user_id AS user_id, c.query_id AS query_id, c.url_id AS url_id, count(*) AS times,"
+            "SELECT c.user_id AS user_id, c.query_id AS query_id, c.url_id AS url_id, count(*) AS times,"  # noqa: S608  # parts of this module and checked numbers
             f' min(c.event_id) AS began, {_ALONE} FROM clicks c JOIN "dp queries" p ON p.query_id = c.query_id'
             " WHERE c.url_id IS NOT NULL GROUP BY c.user_id, c.query_id, c.url_id"
         )
         (n,) = engine.row(
-            f"SELECT count(*) AS n FROM (SELECT query_id, url_id FROM ({pairs}) AS pairs"
+            f"SELECT count(*) AS n FROM (SELECT query_id, url_id FROM ({pairs}) AS pairs"  # noqa: S608  # parts of this module and checked numbers
             " GROUP BY query_id, url_id) AS things"
         )
         self._sum(pairs, keys, step, n)
@@ -218,7 +218,7 @@ class Consistent:
         if step is None or "count" not in self.columns or self.wrong is not None:
             return
         self._sum(
-            "SELECT t.user_id AS user_id, t.query_id AS query_id, t.times AS times, t.began AS began,"
+            "SELECT t.user_id AS user_id, t.query_id AS query_id, t.times AS times, t.began AS began,"  # noqa: S608  # parts of this module and checked numbers
             f' {_ALONE} FROM "dp things" t JOIN "dp queries" p ON p.query_id = t.query_id',
             ["query_id"],
             step,
@@ -238,7 +238,7 @@ class Consistent:
         same = " AND ".join(f"u.{key} = p.{key}" for key in keys)
         count = "p.n" if "count" in self.columns else "0"
         return self.log.engine.table(
-            f"SELECT u.low AS low, u.high AS high, u.free AS free, u.users AS users, u.times AS times, {count} AS n,"
+            f"SELECT u.low AS low, u.high AS high, u.free AS free, u.users AS users, u.times AS times, {count} AS n,"  # noqa: S608  # parts of this module and checked numbers
             f' q.query AS text FROM "dp sums" u JOIN "{released}" p ON {same}'
             f" JOIN queries q ON q.query_id = u.query_id ORDER BY {', '.join(f'u.{key}' for key in keys)}"
         )
@@ -262,7 +262,7 @@ class Consistent:
         bounded = f"CAST(greatest(least({place}, {REACH * FINE - 1}), {-REACH * FINE}) AS BIGINT)"
         stratum = f"floor({low} / {number(step.scale / _STRATA)})"
         dropped = self.log.engine.table(
-            f'SELECT {bounded} AS place, min({low}) AS low, count(*) AS n FROM {joined} LEFT JOIN "{released}" p'
+            f'SELECT {bounded} AS place, min({low}) AS low, count(*) AS n FROM {joined} LEFT JOIN "{released}" p'  # noqa: S608  # parts of this module and checked numbers
             f" ON {same} WHERE p.query_id IS NULL GROUP BY {bounded}, {stratum}"
         )
         size = 2 * REACH * FINE
