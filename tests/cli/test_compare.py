@@ -63,6 +63,7 @@ def test_the_folder_names_no_place_and_no_query(run, path, tmp_path):
     long = [text for text in log.query_text.to_pylist() if len(text) > 14]
     for file in (tmp_path / "c").rglob("*"):
         if file.is_file():
+            assert file.stat().st_mode & 0o777 == 0o600
             text = file.read_bytes().decode("utf-8", "replace")
             assert str(tmp_path) not in text
             assert not [query for query in long if query in text]
