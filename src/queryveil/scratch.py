@@ -82,7 +82,7 @@ def clear_leftovers(around: Path) -> None:
     """Remove the scratch folders that killed runs of this user left in a folder."""
     with suppress(OSError), os.scandir(around) as entries:
         for entry in [entry for entry in entries if entry.name.startswith(_PREFIXES)]:
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, LookupError, TypeError):  # whatever was done to it
                 _clear(around / entry.name)
 
 
