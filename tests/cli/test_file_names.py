@@ -33,6 +33,8 @@ def test_names_of_files_do_not_steer_the_terminal(run, log, tmp_path):
         (("anonymize", bad, *equality, "-o", place / "r2", "--link", "user", "--user-map", place / "no" / "map"), 2),
         (("verify", release, "--original", bad), 0),
         (("verify", place, "--original", bad), 2),
+        (("keygen", place / f"{BAD}.key"), 0),
+        (("sign", release, "--key", place / f"{BAD}.key"), 0),
         (("sweep", bad, "-k", "2", "--theta", "0.9", "--chart", place / f"{BAD}.svg"), 0),
         (("synth", "--users", "100", "-o", place / f"{BAD}2.tsv"), 0),
         (("link", bad, "--knowledge", place / "odp\x1b"), 2),
