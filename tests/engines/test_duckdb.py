@@ -33,7 +33,7 @@ def test_a_forgotten_engine_cleans_up_too(tmp_path, monkeypatch):
 
 def test_what_a_killed_engine_spilled_is_private_and_goes_with_the_next_start(tmp_path, monkeypatch):
     code = (
-        "import os, signal; from queryveil.engines import DuckDB; engine = DuckDB(memory_limit='20MB', threads=1)\n"
+        "import os, signal; from queryveil.engines import DuckDB; engine = DuckDB(memory_limit=20_000_000, threads=1)\n"
         "engine.materialize(\"SELECT 'secret' || range AS s FROM range(3000000)\", 't')\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -146,9 +146,16 @@ class HadoopFolder(RemoteFolder):
             return
         old = HadoopFolder(self._engine, f"{stage}-old")
         # What comes here between the look and the rename is moved away as well, seen then, and put back.
-        if not self._moved(self, old) or old.state() != replaces or not self._moved(stage, self):
-            if old.state() is not None and not self._moved(old, self):
-                raise QueryveilError(f"{self} was changed by somebody else; what was there before is in {old}.")
+        try:
+            done = self._moved(self, old) and old.state() == replaces and self._moved(stage, self)
+            back = done or old.state() is None or self._moved(old, self)
+        except QueryveilError:
+            done = back = False
+        if not back:
+            raise QueryveilError(
+                f"{self} could not be replaced; what was there before is in {old}, if not in its place."
+            )
+        if not done:
             raise self._changed()
         old.remove()
 
@@ -176,11 +183,12 @@ class HadoopFolder(RemoteFolder):
         with working(self._address):
             if self._files.exists(target._path()):
                 return False
-            if not self._files.rename(source._path(), target._path()):
-                raise OSError(None, "the file system refuses to rename folders")
-            if self._files.exists(inside):
+            done = self._files.rename(source._path(), target._path())
+            if done and self._files.exists(inside):
                 self._files.rename(inside, source._path())
                 return False
+        if not done:
+            raise QueryveilError(f"The file system of {self} refuses to rename folders; name another place.")
         return True
 
     def remove(self) -> None:
