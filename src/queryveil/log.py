@@ -510,7 +510,9 @@ class LocalLog(QueryLog):
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to a file."""
-        writers.write(local_folder(str(folder)).path / table, format, schema, batches())
+        place = local_folder(str(folder)).path / table
+        place.touch(0o600)
+        writers.write(place, format, schema, batches())
 
     def folder(self, path: str | Path) -> LocalFolder:
         """A folder on this machine."""

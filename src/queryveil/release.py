@@ -26,7 +26,7 @@ from queryveil.draws import drawn
 from queryveil.earlier import read_manifest
 from queryveil.engines import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError, QueryveilWarning
-from queryveil.files import Folder, RemoteFolder, local_folder
+from queryveil.files import Folder, LocalFolder, RemoteFolder, Target, local_folder
 from queryveil.formats import writers
 from queryveil.log import QueryLog, Size
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest, written
@@ -363,7 +363,7 @@ class Release:
 
     def save(
         self,
-        path: str | Path,
+        path: str | Path | Target,
         *,
         format: str = "parquet",
         overwrite: bool = False,
@@ -376,9 +376,9 @@ class Release:
 
         Args:
             path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
-                all workers reach.
+                all workers reach. A place that `check_target` allowed before the work began is given as that.
             format: `parquet`, `aol` (TSV) or `csv`.
-            overwrite: Whether an earlier release at this place may be replaced.
+            overwrite: Whether an earlier release at this place may be replaced; not looked at with a checked place.
             allow_empty: Whether a release without a single query is worth writing.
 
         Returns:
@@ -391,8 +391,8 @@ class Release:
             raise QueryveilError(
                 "This release was loaded from a directory; copy the directory instead of saving it again."
             )
-        place = self.log.folder(path)
-        check_target(place, format, overwrite)
+        target = path if isinstance(path, Target) else check_target(self.log.folder(path), format, overwrite)
+        place = target.folder
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
@@ -408,12 +408,12 @@ class Release:
             written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
             manifest = self.manifest.model_copy(update=written)
             verdicts = _checked(Release(manifest, *_open_table(stage, table)), self.log)
-            _publish(manifest, verdicts, stage, place)
+            _publish(manifest, verdicts, stage, target)
         except OSError as error:
             why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
             raise QueryveilError(f"The release cannot be written to {place}: {why}.") from error
         finally:
-            if stage is not None and stage.exists():
+            if stage is not None:
                 stage.remove()
         return verdicts
 
@@ -611,16 +611,25 @@ def check_claims(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         return tuple(claim.verdict(log, tuple(release.schema.names)) for claim in release.manifest.claims)
 
 
-def check_target(place: Folder, format: str, overwrite: bool) -> None:
-    """Refuse a place where a release cannot or must not be written."""
+def check_target(place: Folder, format: str, overwrite: bool) -> Target:
+    """Refuse a place where a release cannot or must not be written, and note what may be replaced there.
+
+    What is decided here holds until the release is renamed to its place: anything that comes there later stays.
+    """
     if format not in writers.SUFFIXES:
         raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
     if place.parent() is None:
         raise QueryveilError(f"The folder around {place} does not exist; make it first.")
-    if place.exists() and not overwrite:
+    if isinstance(place, LocalFolder):
+        place.tidy()
+    found = place.state()
+    if found is not None and not overwrite:
         raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
-    if place.exists() and MANIFEST not in place.files():
+    if found is not None and isinstance(place, LocalFolder) and place.path.is_symlink():
+        raise QueryveilError(f"{place} is a link, so it is not overwritten; name the folder that it leads to.")
+    if found is not None and MANIFEST not in place.files():
         raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+    return Target(place, found)
 
 
 def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
@@ -650,11 +659,11 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     return verdicts
 
 
-def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, place: Folder) -> None:
+def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, target: Target) -> None:
     stage.write(REPORT, markdown(manifest, verdicts).encode())
     manifest = manifest.model_copy(update={"files": stage.sha256()})
     stage.write(MANIFEST, written(manifest))
-    place.take(stage)
+    target.folder.take(stage, target.replaces)
 
 
 def _read_manifest(text: str) -> Manifest:

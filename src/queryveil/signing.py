@@ -325,7 +325,7 @@ def sign(
         _opened(content, private.public_key())
     except (ValueError, _RefusedError):
         raise QueryveilError(f"The parameters of {release} cannot be stated in JSON; make the release again.") from None
-    write_whole(place, content)
+    write_whole(place, content, overwrite=overwrite)
     return place
 
 

@@ -1,5 +1,8 @@
 import gc
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -25,6 +28,25 @@ def test_a_forgotten_engine_cleans_up_too(tmp_path, monkeypatch):
     engine = DuckDB()
     del engine
     gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_engine_spilled_is_private_and_goes_with_the_next_start(tmp_path, monkeypatch):
+    code = (
+        "import os, signal; from queryveil.engines import DuckDB; engine = DuckDB(memory_limit=20_000_000, threads=1)\n"
+        "engine.materialize(\"SELECT 'secret' || range AS s FROM range(3000000)\", 't')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, timeout=120, check=False).returncode == -9
+    (folder,) = tmp_path.iterdir()
+    assert [file for file in folder.rglob("duckdb_temp*") if file.stat().st_size > 0]
+    # The folder keeps others out, whatever the permissions of DuckDB's own files.
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    engine = DuckDB()
+    assert [path.name for path in tmp_path.iterdir()] == [engine._spill.name]
+    engine.close()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -340,6 +340,52 @@ def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_p
     assert "was changed" in qv.verify(address, there).verdicts[0].counterexample
 
 
+def staged(place: HadoopFolder, text: bytes) -> HadoopFolder:
+    stage = place.stage()
+    stage.write("manifest.json", text)
+    return stage
+
+
+@pytest.mark.parametrize("context", [True, False])
+def test_at_an_address_what_came_meanwhile_stays(spark, tmp_path, monkeypatch, context):
+    engine = Spark(spark)
+    place = HadoopFolder(engine, (tmp_path / "r").as_uri())
+    if not context:  # a file system that has only the older call, which would move one folder into the other
+        monkeypatch.setattr(HadoopFolder, "_moved", HadoopFolder._moved_after_a_look)
+    place.take(staged(place, b"one"), None)
+    decided = place.state()
+    place.take(staged(place, b"longer"), decided)
+    assert place.read("manifest.json") == b"longer"
+    for replaces in (None, decided):
+        stage = staged(place, b"late")
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+            place.take(stage, replaces)
+        stage.remove()
+    looked, state = [], HadoopFolder.state
+
+    def then_it_changes(self):
+        found = state(self)
+        if str(self) == str(place) and not looked:
+            looked.append(found)
+            (tmp_path / "r" / "photo").write_text("photo")
+        return found
+
+    for replaces in (place.state(), None):
+        if replaces is None:
+            place.remove()
+            (tmp_path / "r").mkdir()
+            monkeypatch.setattr(HadoopFolder, "state", lambda self: None)  # it came right after the look
+        else:
+            monkeypatch.setattr(HadoopFolder, "state", then_it_changes)
+        stage = staged(place, b"late")
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+            place.take(stage, replaces)
+        stage.remove()
+        assert place.files() == (["manifest.json", "photo"] if replaces else [])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".queryveil")] == []
+    engine.close()
+
+
 def test_an_address_is_refused_without_spark(tmp_path):
     log = qv.read_log(TABLE)
     for call in (

@@ -88,8 +88,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
     if given["output_format"] == "aol" and not method.fits_aol:
         raise QueryveilError(f"The aol format has no place for the table of {method.name}; use parquet or csv.")
-    if not (spark and is_address(target)):
-        check_target(local_folder(target), *wanted)
+    # What may be replaced is decided once, before the work begins.
+    place = None if spark and is_address(target) else check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
         if getattr(chosen, "link", "user") == "none":
@@ -106,7 +106,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             " sample of the users."
         )
     log = options.reader(given)(given["log"])
-    check_target(log.folder(target), *wanted)
+    place = place or check_target(log.folder(target), *wanted)
     if scrubbing is not None:
         from queryveil.scrubbing import scrub
 
@@ -114,7 +114,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             log = scrub(log, **scrubbing)
         options.opened.callback(log.close)
     for warning in chosen.warnings(log):
-        typer.echo(warning, err=True)
+        typer.echo(options.printable(warning), err=True)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if policy is not None:
@@ -123,9 +123,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         release.save_user_map(secret)
     try:
         with options.working("Checking and writing"):
-            release.save(
-                target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
-            )
+            release.save(place, format=given["output_format"], allow_empty=given["allow_empty"])
     except BaseException:
         if secret is not None:
             secret.unlink()
@@ -217,7 +215,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
         *([options.table("By how many users issued a query", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in release.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
-        f"Written to {target}; its report.md says what is promised and what is not.",
+        f"Written to {options.printable(target)}; its report.md says what is promised and what is not.",
     )
 
 

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from queryveil.cli import options
+
 
 def keygen(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The file of the private key.", show_default=False)],
@@ -11,5 +13,5 @@ def keygen(
     """Make an Ed25519 key to sign releases with: KEY, which only its owner may read, and KEY.pub to hand on."""
     from queryveil.signing import new_key
 
-    public = new_key(key)
-    typer.echo(f"Made {key}; keep it to yourself. Hand on {public} in a way that nobody can change.")
+    public = options.printable(str(new_key(key)))
+    typer.echo(f"Made {options.printable(key)}; keep it to yourself. Hand on {public} in a way that nobody can change.")

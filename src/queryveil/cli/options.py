@@ -283,7 +283,8 @@ def _read(
         raise QueryveilError(f"There is no engine '{engine}'; there are duckdb and spark.")
     for kind, count in log.facts.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.facts.bad_rows.first[kind]}.", err=True)
+        first = printable(log.facts.bad_rows.first[kind])
+        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
     return log
 
 
@@ -425,7 +426,7 @@ def _finite(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text of a log without what could steer a terminal."""
+    """Text of a log, or the name of a file, without what could steer a terminal."""
     from queryveil.text.show import printable as shown
 
     return shown(text)

@@ -76,7 +76,7 @@ def sign(
             overwrite=overwrite,
         )
     except NotSignedError as error:
-        typer.echo(str(error))
+        typer.echo(options.printable(str(error)))
         raise typer.Exit(1) from None
     what = "what was checked" if original is not None else "that nothing was checked (give --original to check)"
-    typer.echo(f"Written to {place}; it states {what}. Publish it beside the release.")
+    typer.echo(f"Written to {options.printable(str(place))}; it states {what}. Publish it beside the release.")

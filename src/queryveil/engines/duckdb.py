@@ -1,13 +1,10 @@
 """Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory."""
 
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,6 +14,7 @@ import pyarrow as pa
 from queryveil.engines.base import Batches, identifier
 from queryveil.errors import QueryveilError
 from queryveil.memory import described, for_tables
+from queryveil.scratch import Scratch
 
 MOST_THREADS = 64
 """So many may be asked for on any machine, and four a core on one with many cores."""
@@ -66,8 +64,9 @@ class DuckDB:
         most = max(MOST_THREADS, 4 * cores)
         if not 1 <= self.threads <= most:
             raise QueryveilError(f"The number of threads must be between 1 and {most}. Got {threads} instead.")
-        # mkdtemp makes the folder readable by its owner alone.
-        self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
+        # DuckDB makes its files as the umask says; the folder is what keeps others out.
+        self._scratch = Scratch()
+        self._spill = self._scratch.path
         self._connection = locked(
             {
                 "threads": self.threads,
@@ -78,7 +77,7 @@ class DuckDB:
         )
         self._lock = threading.RLock()
         self._arrow: dict[str, pa.Table] = {}
-        self._close = weakref.finalize(self, _let_go, self._connection, self._spill)
+        self._close = weakref.finalize(self, _let_go, self._connection, self._scratch)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
@@ -212,6 +211,6 @@ class DuckDB:
         self._close()
 
 
-def _let_go(connection: duckdb.DuckDBPyConnection, spill: Path) -> None:
+def _let_go(connection: duckdb.DuckDBPyConnection, scratch: Scratch) -> None:
     connection.close()
-    shutil.rmtree(spill, ignore_errors=True)
+    scratch.remove()

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ import pyarrow as pa
 from queryveil.engines.base import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files import is_address
+from queryveil.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,8 +78,9 @@ def start(
     chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
     if work_dir is None:
         # Spark makes a warehouse at once, used or not, by default in the folder where one happens to be.
-        work_dir = tempfile.mkdtemp(prefix="queryveil-")
-        atexit.register(shutil.rmtree, work_dir, ignore_errors=True)
+        scratch = Scratch()
+        work_dir = str(scratch.path)
+        atexit.register(scratch.remove)
     chosen["spark.sql.warehouse.dir"] = whole(work_dir)
     if master.startswith("local"):
         # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
@@ -173,7 +174,7 @@ class Spark:
         self._close = weakref.finalize(self, _let_go, self.session, self.database, folder)
         self.expect(0)
 
-    def _place(self, work_dir: str | None) -> tuple[str, "tempfile.TemporaryDirectory[str] | None"]:
+    def _place(self, work_dir: str | None) -> tuple[str, Scratch | None]:
         if work_dir is not None:
             if "'" in work_dir or "`" in work_dir:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
@@ -190,9 +191,8 @@ class Spark:
         with working():
             warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
         if self._master().startswith("local"):
-            # Readable by its owner alone.
-            folder = tempfile.TemporaryDirectory(prefix="queryveil-", ignore_cleanup_errors=True)
-            return f"{folder.name}/{self.database}", folder
+            scratch = Scratch()  # readable by its owner alone
+            return f"{scratch.path}/{self.database}", scratch
         if warehouse.startswith("file:") or "://" not in warehouse:
             raise QueryveilError(
                 "On a cluster, tables between steps need a folder that the driver and all workers reach; name one with "
@@ -486,11 +486,11 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([(field.name, wide.get(field.type, field.type)) for field in table.schema]))
 
 
-def _let_go(session: "SparkSession", database: str, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
+def _let_go(session: "SparkSession", database: str, scratch: Scratch | None) -> None:
     with suppress(Exception):  # the application may have ended before
         session.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
-    if folder is not None:
-        folder.cleanup()
+    if scratch is not None:
+        scratch.remove()
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def report(
         known_users=made.fresh_users is not None,
         own_policy=rules != Policy(),
     )
-    write_whole(place, page.encode())
+    write_whole(place, page.encode(), overwrite=overwrite, private=True)
     return found
 
 
