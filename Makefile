@@ -8,11 +8,14 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help demo test lint typecheck bench docs clean
+FUZZ_SECONDS ?= 60
+
+.PHONY: help demo test fuzz lint typecheck bench docs clean
 
 help:
 	@echo "make demo       make a synthetic log, a verified release, and a comparison of all methods (in demo/)"
 	@echo "make test       run the whole test suite"
+	@echo "make fuzz       try hostile input on every format, FUZZ_SECONDS=$(FUZZ_SECONDS) for each test"
 	@echo "make lint       check style and the imports between layers"
 	@echo "make typecheck  check types"
 	@echo "make bench      run the benchmarks"
@@ -39,6 +42,9 @@ demo: $(VENV)/.installed-attack,dp
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
 
+fuzz: $(VENV)/.installed-dev
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -n $(WORKERS) tests/fuzz $(PYTEST_ARGS)
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,9 +63,12 @@ clean:
 	rm -rf demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp a set of dependencies, so that a second call installs nothing.
+# One stamp a set of dependencies, so that a second call installs nothing. Every file that is fetched must have a hash in
+# constraints.txt; a folder has none, so the package itself comes second.
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[$*]'
+	$(BIN)/python scripts/lock.py --pick '$*' > $(VENV)/requirements.txt
+	$(BIN)/python -m pip install -q --require-hashes -r $(VENV)/requirements.txt
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	touch $@
 
 $(BIN)/python:

@@ -42,6 +42,14 @@ def as_before(folder, *, users="fresh", **changed):
     return manifest
 
 
+OPEN = "The release can be checked in full."
+
+
+def refuted(verification):
+    """What is wrong with a release of 0.1: in any case, that less of it can be checked."""
+    return [verdict.claim for verdict in verification.verdicts if not verdict.holds]
+
+
 def test_a_release_of_0_1_is_read_and_held_to_its_promises(tmp_path):
     log = qv.read_log(LOG)
     qv.Equality(k=3, link="user").anonymize(log, seed=1).save(tmp_path / "r")
@@ -49,9 +57,9 @@ def test_a_release_of_0_1_is_read_and_held_to_its_promises(tmp_path):
     with pytest.warns(QueryveilWarning, match=r"made by version 0\.1.*'users = fresh' is 'link = user' now"):
         release = qv.Release.load(tmp_path / "r")
     assert release.manifest.format_version == 1
-    assert release.manifest.parameters == {"k": 3, "link": "user", "session_gap": 30, "session_events": 10}
+    assert release.manifest.parameters == {"k": 3, "link": "user"}
     verification = qv.verify(tmp_path / "r", log)
-    assert verification.holds, verification
+    assert refuted(verification) == [OPEN]
     assert any("under one pseudonym" in verdict.claim for verdict in verification.verdicts)
     assert qv.explain(tmp_path / "r", log, "tea").released
 
@@ -71,7 +79,7 @@ def test_the_concepts_of_an_affinity_release_of_0_1_are_those_of_its_claim(tmp_p
     with pytest.warns(QueryveilWarning, match="compared as with 'vectors = concepts'"):
         release = qv.Release.load(tmp_path / "r")
     assert release.manifest.parameters["concept_min_users"] == 4
-    assert qv.verify(tmp_path / "r", log).holds
+    assert refuted(qv.verify(tmp_path / "r", log)) == [OPEN]
 
 
 def test_a_release_of_0_1_with_mixed_up_users_is_refuted(tmp_path):
@@ -87,7 +95,7 @@ def test_a_release_of_0_1_with_mixed_up_users_is_refuted(tmp_path):
     digest = hashlib.sha256((tmp_path / "r" / "log.parquet").read_bytes()).hexdigest()
     files = manifest["files"] | {"log.parquet": digest}
     (tmp_path / "r" / "manifest.json").write_text(json.dumps(manifest | {"files": files}))
-    assert not qv.verify(tmp_path / "r", log).holds
+    assert len(refuted(qv.verify(tmp_path / "r", log))) > 1
 
 
 @pytest.mark.parametrize("how", ["remove", "mask"])
@@ -102,7 +110,7 @@ def test_a_scrubbed_release_of_0_1_is_checked_if_that_is_possible(tmp_path, how)
         with pytest.raises(qv.QueryveilError, match=r"use queryveil 0\.1"):
             qv.verify(tmp_path / "r", log)
     else:
-        assert qv.verify(tmp_path / "r", log).holds
+        assert refuted(qv.verify(tmp_path / "r", log)) == [OPEN]
 
 
 @pytest.mark.parametrize("damage", [{"claims": "all"}, {"claims": ["x"]}, {"parameters": [1]}, {"parameters": None}])

@@ -242,7 +242,7 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
         released = chosen.release_by_tables(log, chosen.knowledge, linker, parameters.get("categories", 1), seed=3)
     else:
         released = chosen.anonymize(log, seed=3)
-    assert (" blocks" in released.manifest.notes[0]) == (parameters.get("grouping") == "blocks")
+    assert (" blocks" in released.notes[0]) == (parameters.get("grouping") == "blocks")
     assert released.manifest == expected.manifest
     log.engine.load("found", released.schema, released.batches)
     rows = sorted(map(tuple, (r.values() for r in log.engine.table("SELECT * FROM found").to_pylist())))

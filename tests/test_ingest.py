@@ -10,6 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.errors import QueryveilError
+from queryveil.kernels.digest import digests
+from queryveil.kernels.times import MISSING
+from queryveil.text.arrays import byte_spans
 from tests.oracles import log as oracle
 from tests.oracles.log import Row
 from tests.oracles.text import words
@@ -136,6 +140,78 @@ def test_the_fingerprint_sees_every_change(rows, data):
     )
     other = [*rows[:at], *([changed] if changed else [row, row]), *rows[at + 1 :]]
     assert read(rows).fingerprint != read(other).fingerprint
+
+
+REPEATED = [-49, -25, 30, 25, -17, 46, 30, -57, 27, 2, 55, -50, -2, -3, 37, -46, -7, -31, -9, 44]
+"""How often the queries q0, q1, ... of one user are in one log, and as negative numbers in another, where the sums of
+all digests of rows are the same. Lattice reduction finds such numbers in a second."""
+
+
+def test_rows_whose_digests_add_up_to_the_same_are_another_log():
+    nobody = digests(*byte_spans(pa.array([""])))
+    numbers = [np.array([MISSING]).view(np.uint64), np.array([-1]).view(np.uint64), np.zeros(1, np.uint64)]
+    totals = [0, 0, sum(REPEATED)]
+    for i, times in enumerate(REPEATED):
+        texts = [half for text in ("a", f"q{i}") for half in digests(*byte_spans(pa.array([text])))]
+        row = np.concatenate([*texts, *nobody, *numbers]).view(np.uint8)
+        for half, found in enumerate(digests(row, np.zeros(1, np.int64), np.full(1, len(row)))):
+            totals[half] = (totals[half] + times * int(found[0])) % 2**64
+    assert totals == [0, 0, 0]
+    one, other = ([f"q{i}" for i, times in enumerate(REPEATED) for _ in range(sign * times)] for sign in (1, -1))
+    assert len(one) == len(other) == 296
+    made = [qv.read_log(pa.table({"user": ["a"] * 296, "query": queries})) for queries in (one, other)]
+    assert made[0].fingerprint != made[1].fingerprint
+
+
+@given(LOGS, st.data())
+def test_values_that_change_places_are_another_log(rows, data):
+    rows = oracle.good(rows)
+    if len(rows) < 2:
+        return
+    a, b = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=2, max_size=2, unique=True))
+    column = data.draw(st.sampled_from(["user", "query", "time", "rank", "url", "device"]))
+    other = list(rows)
+    other[a], other[b] = (rows[i]._replace(**{column: getattr(rows[j], column)}) for i, j in ((a, b), (b, a)))
+    same = Counter(other) == Counter(rows)
+    assert (read(rows).fingerprint == read(other).fingerprint) == same
+
+
+def same_digests(monkeypatch, *texts):
+    """Let some texts have the same digest, but not the one with a secret key."""
+    plain = digests
+
+    def weak(data, starts, ends, *key):
+        low, high = plain(data, starts, ends, *key)
+        forged = [data[a:b].tobytes().decode() in texts for a, b in zip(starts, ends, strict=True)]
+        if not key:
+            low[forged] = high[forged] = 7
+        return low, high
+
+    monkeypatch.setattr("queryveil.kernels.digest.digests", weak)
+
+
+def test_texts_with_the_same_digest_are_other_logs(monkeypatch):
+    same_digests(monkeypatch, "cats", "dogs")
+    found = {qv.read_log(pa.table({"user": ["a"], "query": [query]})).fingerprint for query in ("cats", "dogs")}
+    assert len(found) == 2
+
+
+def test_two_texts_with_the_same_digest_are_not_taken_for_one(monkeypatch):
+    same_digests(monkeypatch, "cats", "dogs")
+    with pytest.raises(QueryveilError, match="Two texts of the log differ and have the same digest"):
+        qv.read_log(pa.table({"user": ["a", "a"], "query": ["cats", "dogs"]}))
+
+
+def test_a_digest_in_many_blocks_does_not_depend_on_order_nor_threads(monkeypatch):
+    monkeypatch.setattr("queryveil.ingest.content._BLOCK", 4)
+    rows = {"user": [f"u{i % 40}" for i in range(200)], "query": [f"q{i % 70}" for i in range(200)]}
+    logs = [
+        qv.read_log(pa.table({name: values[::step] for name, values in rows.items()}), threads=threads)
+        for step, threads in ((1, 1), (-1, 2))
+    ]
+    assert logs[0].fingerprint == logs[1].fingerprint
+    monkeypatch.undo()
+    assert logs[0].fingerprint != qv.read_log(pa.table(rows)).fingerprint
 
 
 def test_the_fingerprint_does_not_depend_on_case_blanks_or_absent_columns():

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +23,11 @@ from queryveil.methods.recipe import shipped
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+
+
+_script = spec_from_file_location("lock", ROOT / "scripts" / "lock.py")
+lock = module_from_spec(_script)
+_script.loader.exec_module(lock)
 
 
 def text(path: str) -> str:
@@ -46,8 +52,7 @@ def direct_dependencies() -> list[Requirement]:
 
 
 def pins() -> dict[str, str]:
-    lines = [line for line in text("constraints.txt").splitlines() if line and not line.startswith("#")]
-    return {plain(name): version for name, version in (line.split("==") for line in lines)}
+    return {plain(name): version for name, version in lock.pins(text("constraints.txt")).items()}
 
 
 def plain(name: str) -> str:
@@ -118,10 +123,42 @@ def test_the_examples_of_a_page_print_what_it_says(page):
     assert done.returncode == 0, f"Bring the page up to date with docs/examples.py.\n{done.stdout}{done.stderr}"
 
 
-def test_constraints_are_names_and_versions_alone():
-    lines = [line for line in text("constraints.txt").splitlines() if line and not line.startswith("#")]
-    assert lines
-    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.!+]+", line)] == []
+def test_constraints_are_names_and_versions_with_hashes_alone():
+    head, *blocks = text("constraints.txt").rstrip("\n").split("\n\n")
+    assert all(line.startswith("# ") for line in head.splitlines())
+    hashes = r"( \\\n    --hash=sha256:[0-9a-f]{64})+"
+    assert [block for block in blocks if not re.fullmatch(rf"# [a-z ]+\n[a-z0-9-]+==[a-z0-9.!+]+{hashes}", block)] == []
+
+
+def test_what_is_picked_for_an_extra_is_what_it_needs_and_what_everybody_does():
+    whole = text("constraints.txt")
+    core, signing = lock.pins(lock.picked(whole, [])), lock.pins(lock.picked(whole, ["sign"]))
+    assert {"duckdb", "hatchling"} <= core.keys()
+    assert not {"cryptography", "pytest"} & core.keys()
+    assert signing.keys() - core.keys() == {"cryptography", "cffi", "pycparser"}
+
+
+@pytest.mark.parametrize("extra", tomllib.loads(text("pyproject.toml"))["project"]["optional-dependencies"])
+def test_what_an_extra_asks_for_is_picked_for_it(extra):
+    names = lock.pins(lock.picked(text("constraints.txt"), [extra]))
+    assert {plain(Requirement(line).name) for line in lock.requirements()[extra]} <= {plain(name) for name in names}
+
+
+def test_an_extra_that_is_not_locked_is_refused():
+    with pytest.raises(SystemExit, match="no extra 'nope'"):
+        lock.picked(text("constraints.txt"), ["nope"])
+
+
+def test_the_build_backend_is_pinned_to_the_locked_version():
+    (backend,) = tomllib.loads(text("pyproject.toml"))["build-system"]["requires"]
+    assert backend == f"hatchling=={pins()['hatchling']}"
+
+
+@pytest.mark.parametrize("name", sorted({*pins(), *(plain(needed.name) for needed in direct_dependencies())}))
+def test_every_dependency_is_named_with_its_licence(name):
+    listed = text("NOTICE").partition("licences of their own")[2].replace("\n  ", " ")
+    lines = [line for line in listed.splitlines() if line.startswith("- ")]
+    assert [line for line in lines if name in re.split(", ", line.partition(": ")[2].rstrip("."))] != []
 
 
 @pytest.mark.parametrize("needed", direct_dependencies(), ids=str)
@@ -156,7 +193,7 @@ def test_help_does_not_wait_for_slow_imports():
     assert done.stdout.splitlines()[-1] == "SLOW []"
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "typecheck", "bench", "docs", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "fuzz", "lint", "typecheck", "bench", "docs", "clean"])
 def test_every_make_target_is_there_and_in_the_help(target):
     makefile = text("Makefile")
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import stat
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -15,9 +14,10 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.claims import QueryUsers
+from queryveil.files import LocalFolder
 from queryveil.formats import writers
 from queryveil.measures import record_linkage
-from queryveil.release import with_user_map
+from queryveil.release import check_target, with_user_map
 from tests.oracles import log as oracle
 from tests.strategies import LOGS, table
 
@@ -57,12 +57,9 @@ def test_a_release_is_a_table_a_manifest_and_a_report(tmp_path, format):
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((tmp_path / "r" / name).read_bytes()).hexdigest() == digest
-    assert manifest["input_fingerprint"] == log.fingerprint
-    assert (manifest["method"], manifest["parameters"], manifest["seed"]) == (
-        "equality",
-        {"k": 2, "link": "user", "session_gap": 30, "session_events": 10},
-        1,
-    )
+    assert manifest["input_fingerprint"] == log.keyed_fingerprint(1)
+    assert (manifest["method"], manifest["parameters"]) == ("equality", {"k": 2, "link": "user"})
+    assert "seed" not in manifest
     loaded = qv.Release.load(tmp_path / "r")
     assert qv.verify(loaded, log).holds
     assert sum(len(batch) for batch in loaded.batches()) == loaded.manifest.counts.rows
@@ -140,22 +137,81 @@ def test_nothing_is_written_over(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
-def test_a_failed_overwrite_puts_the_old_release_back(tmp_path, monkeypatch):
+@pytest.mark.parametrize("flags", [True, False])
+def test_a_failed_overwrite_leaves_the_old_release(tmp_path, monkeypatch, flags):
     release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
     release.save(tmp_path / "r")
-    before, rename = contents(tmp_path / "r"), Path.rename
+    before = contents(tmp_path / "r")
 
-    def fail(self, target):
-        if self.name.startswith(".queryveil-") and Path(target).name == "r":
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(self, target)
+    def fail(*given):
+        raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "rename", fail)
+    if not flags:  # then the old release is moved away before the new one fails to take its place
+        monkeypatch.setattr("queryveil.scratch._renameat2", lambda *given: False)
+    monkeypatch.setattr("queryveil.files.exchange" if flags else "queryveil.files.move_new", fail)
     with pytest.raises(qv.QueryveilError, match="Input/output error"):
         release.save(tmp_path / "r", overwrite=True, format="csv")
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
     assert contents(tmp_path / "r") == before
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_made_while_a_release_is_staged_stays(tmp_path, monkeypatch, overwrite):
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
+    write = writers.write
+
+    def slow(*given):
+        (tmp_path / "r").mkdir()
+        (tmp_path / "r" / "manifest.json").write_text("of another run")
+        write(*given)
+
+    monkeypatch.setattr(writers, "write", slow)
+    with pytest.raises(qv.QueryveilError, match="r was made by somebody else meanwhile and stays as it is"):
+        release.save(tmp_path / "r", overwrite=overwrite)
+    assert contents(tmp_path / "r") == {"manifest.json": b"of another run"}
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_what_may_be_replaced_is_decided_before_the_work(tmp_path):
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
+    release.save(tmp_path / "r")
+    first, second = (check_target(LocalFolder(tmp_path / "r"), "csv", True) for _ in range(2))
+    release.save(first, format="csv")
+    after = contents(tmp_path / "r")
+    with pytest.raises(qv.QueryveilError, match="r was changed by somebody else meanwhile and stays as it is"):
+        release.save(second, format="aol")
+    assert contents(tmp_path / "r") == after
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_link_to_a_release_is_not_overwritten(tmp_path):
+    release = qv.Equality(k=2, link="user").anonymize(make_log(), seed=1)
+    release.save(tmp_path / "r")
+    before = contents(tmp_path / "r")
+    (tmp_path / "link").symlink_to("r")
+    for overwrite, sentence in ((False, "exists already"), (True, "is a link, so it is not overwritten")):
+        with pytest.raises(qv.QueryveilError, match=sentence):
+            release.save(tmp_path / "link", overwrite=overwrite)
+    assert (tmp_path / "link").is_symlink()
+    assert contents(tmp_path / "r") == before
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_release_in_the_making_is_for_its_owner_alone(tmp_path, monkeypatch, format):
+    seen = {}
+
+    def look(place, stage, replaces):
+        for path in (stage.path.parent, *stage.path.parent.rglob("*")):
+            seen[path.name] = stat.S_IMODE(path.stat().st_mode)
+        raise OSError(errno.EIO, "enough seen")
+
+    monkeypatch.setattr(LocalFolder, "take", look)
+    with pytest.raises(qv.QueryveilError, match="enough seen"):
+        qv.Equality(k=2, link="user").anonymize(make_log(), seed=1).save(tmp_path / "r", format=format)
+    files = {FORMATS[format], "manifest.json", "report.md"}
+    assert files <= set(seen)
+    assert all(mode == (0o600 if name in files or "lock" in name else 0o700) for name, mode in seen.items())
 
 
 def test_overwrite_replaces_only_releases(tmp_path):
@@ -246,17 +302,17 @@ def test_what_is_no_release_is_told(tmp_path):
     qv.Equality(k=2, link="user").anonymize(make_log(), seed=1).save(tmp_path / "r")
     manifest = tmp_path / "r" / "manifest.json"
     good = manifest.read_text()
-    manifest.write_text(good.replace('"format_version": 2', '"format_version": 3').replace('"seed"', '"sown"'))
+    manifest.write_text(good.replace('"format_version": 2', '"format_version": 3'))
     with pytest.raises(qv.QueryveilError, match="has format version 3, this queryveil reads versions 1 and 2"):
         qv.Release.load(tmp_path / "r")
-    manifest.write_text(good.replace('"seed": 1', '"seed": "x"'))
-    with pytest.raises(qv.QueryveilError, match="is damaged at 'seed'"):
+    manifest.write_text(good.replace('"method": "equality"', '"method": 1'))
+    with pytest.raises(qv.QueryveilError, match="is damaged at 'method'"):
         qv.Release.load(tmp_path / "r")
     manifest.write_text("{")
     with pytest.raises(qv.QueryveilError, match=r"damaged|format version"):
         qv.Release.load(tmp_path / "r")
     manifest.write_text(good.replace("log.parquet", "../../elsewhere"))
-    with pytest.raises(qv.QueryveilError, match="lacks its table"):
+    with pytest.raises(qv.QueryveilError, match="which no release has"):
         qv.Release.load(tmp_path / "r")
     manifest.write_text(good.replace('"query"', '"question"'))
     with pytest.raises(qv.QueryveilError, match="does not have the columns"):

@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from queryveil.release import Release
     from queryveil.reports import report
     from queryveil.scrubbing import scrub
+    from queryveil.signing import new_key, sign, verify_signature
     from queryveil.sweeps import sweep
     from queryveil.synth import generate
-    from queryveil.verifier import verify
+    from queryveil.verification import verify
 
 __all__ = [
     "Affinity",
@@ -81,13 +82,16 @@ __all__ = [
     "load_certificate",
     "load_policy",
     "neighbourhood",
+    "new_key",
     "open_knowledge",
     "profile",
     "read_log",
     "report",
     "scrub",
+    "sign",
     "sweep",
     "verify",
+    "verify_signature",
 ]
 
 _HOMES = {
@@ -121,13 +125,16 @@ _HOMES = {
     "load_certificate": "certificates",
     "load_policy": "policy",
     "neighbourhood": "neighbourhoods",
+    "new_key": "signing",
     "open_knowledge": "knowledge",
     "profile": "profiles",
     "read_log": "ingest",
     "report": "reports",
     "scrub": "scrubbing",
+    "sign": "signing",
     "sweep": "sweeps",
-    "verify": "verifier",
+    "verify": "verification",
+    "verify_signature": "signing",
 }
 
 

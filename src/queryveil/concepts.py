@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.log import LocalLog, QueryLog
+from queryveil.memory import reserve
 from queryveil.text import STOP_WORDS
 
 LONGEST = 3
@@ -145,6 +146,7 @@ def query_vectors(log: LocalLog, concepts: Concepts) -> tuple[NDArray[np.int64],
 
     A query without a key concept has an empty vector: it is compared with no other.
     """
+    reserve(20 * len(log.tokens.word), "The vectors of queries")
     place = concepts.vocabulary.places(np.arange(log.facts.words))
     return vectors(concepts, log.tokens.start, place[log.tokens.word])
 

@@ -112,11 +112,11 @@ def save_chart(chart: Any, path: str | Path, *, overwrite: bool = False) -> None
     if place.suffix.lower() == ".png":
         binary = BytesIO()
         chart.save(binary, format="png", scale_factor=2)
-        write_whole(place, binary.getvalue())
+        write_whole(place, binary.getvalue(), overwrite=overwrite)
         return
     text = StringIO()
     kind = place.suffix.lower()[1:]
     # All that the page needs is in it, and no menu that would carry the figures to a site.
     alone: dict[str, Any] = {"inline": True, "embed_options": {"actions": False}} if kind == "html" else {}
     chart.save(text, format=kind, **alone)
-    write_whole(place, text.getvalue().encode())
+    write_whole(place, text.getvalue().encode(), overwrite=overwrite)

@@ -57,20 +57,21 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """
     method = old.get("method", "")
     parameters, changes = translated(method, dict(old.get("parameters", {})))
-    claims = [_claim(claim) for claim in old.get("claims", ())]
+    claims = [_claim(claim, parameters) for claim in old.get("claims", ())]
     if method == "affinity":
         least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
         parameters |= {"vectors": "concepts", "concept_min_users": least}
         changes.append("queries were compared as with 'vectors = concepts'")
-    if method in LINKED:
-        parameters = {"session_gap": 30, "session_events": 10, **parameters}
-        if parameters.get("link") == "user" and method != "hash":
-            whole = method != "rules" or parameters.get("min_row_users") is None
-            claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
-    return old | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
+    if method in LINKED and parameters.get("link") == "user" and method != "hash":
+        whole = method != "rules" or parameters.get("min_row_users") is None
+        claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
+    values = {name: value for name, value in old.items() if name not in ("seed", "notes")}
+    return values | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
 
 
-def _claim(claim: dict[str, Any]) -> dict[str, Any]:
+def _claim(claim: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    if claim.get("kind") == "differential-privacy":
+        return {"keep": parameters.get("keep", "first"), "ngrams": parameters.get("ngrams", 0), **claim}
     if claim.get("kind") != "affine-users":
         return claim
     renamed = {("concept_min_users" if name == "min_users" else name): value for name, value in claim.items()}

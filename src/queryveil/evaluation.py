@@ -25,7 +25,7 @@ from queryveil.measures.labelled import sensitive_of
 from queryveil.measures.loss import any_left, cluster_retention_of, lost, released_distances, too_large
 from queryveil.measures.records import UserRecords, user_records
 from queryveil.measures.srp import GROUP, profile_retention_of, srp_of
-from queryveil.release import Release
+from queryveil.release import Release, check_log
 from queryveil.sharing import sharing
 from queryveil.summary import part_of
 
@@ -72,7 +72,7 @@ class Evaluation:
     method: str
     parameters: dict[str, object]
     seed: int
-    """That of the release."""
+    """That of the measures."""
     fingerprint: str
     measured: tuple[Measured, ...]
 
@@ -99,8 +99,7 @@ def evaluate(
         tell: Called with what is being done.
     """
     here = local(log, "evaluate")
-    if release.manifest.input_fingerprint != here.fingerprint:
-        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    check_log(release, here)
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
@@ -108,7 +107,7 @@ def evaluate(
         found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
         measured = tuple(_finite(one) for one in found)
     manifest = release.manifest
-    return Evaluation(manifest.method, manifest.parameters, manifest.seed, here.fingerprint, measured)
+    return Evaluation(manifest.method, manifest.parameters, seed, here.fingerprint, measured)
 
 
 def _finite(one: Measured) -> Measured:

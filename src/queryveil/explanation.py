@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
-from queryveil.release import Release
+from queryveil.release import Release, check_log
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text import normal_form
 
@@ -40,8 +40,7 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     if not isinstance(release, Release):
         release = Release.load(release)
     manifest = release.manifest
-    if manifest.input_fingerprint != log.fingerprint:
-        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    check_log(release, log)
     if manifest.method not in METHODS:
         raise QueryveilError(f"This queryveil does not know the method '{manifest.method}' of the release.")
     text = normal_form(pa.array([query]))[0].as_py()

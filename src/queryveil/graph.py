@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from queryveil.concepts import Concepts
 from queryveil.log import LocalLog
+from queryveil.memory import reserve
 
 if TYPE_CHECKING:
     from queryveil.kernels.cores import Users
@@ -33,6 +34,8 @@ In a small graph, where fewer vertices hold them, comparing is cheaper, and so a
 
 VERTICES_PER_SUBSET = 2600
 ENOUGH_SUBSETS = 64
+
+_WHAT = "The graph of similar queries"
 
 NEW_ACCOUNT = 2
 """A user whose whole history is so many distinct queries or fewer may be made up to protect a query."""
@@ -108,6 +111,7 @@ def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users"
     from queryveil.kernels.cores import Users
 
     query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+    reserve(len(query) * 40, _WHAT)
     new = new_accounts(log)
     vertex = of_query[query].astype(np.int64)
     packed = vertex[vertex >= 0] << 32 | user[vertex >= 0]
@@ -136,6 +140,7 @@ class _Search:
     def of(cls, vertices: NDArray[np.int32], k: int) -> Self:
         """A search that has not begun."""
         places = len(vertices)
+        reserve(places * (4 * k + 16), "The witnesses of similar queries")
         anew = np.full(places, -1, np.int64)
         # With new accounts that do not count, a vertex may have no user of its own, so there may be k witnesses.
         return cls(vertices, np.full((places, k), -1, np.int32), anew, anew.copy())
@@ -170,6 +175,7 @@ class AffinityGraph:
         self.theta = theta
         self._threads = threads
         self.groups = _groups(vertices, theta, threads)
+        reserve(4 * len(self.groups.member) + 16 * len(vertices), _WHAT)
         self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
         self.vouched = np.empty(0, np.int32), np.empty((0, 0), np.int32)
         """Vertices with too few users of their own, and for each the neighbours that vouch for it, -1 behind the last.
@@ -304,6 +310,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     edges[-1] = n
     # 64 to 128 places a vertex: subsets outnumber them only at a low theta, where the filter lets more pass.
     bits = n.bit_length() + 6
+    reserve(min(threads, 8) * (1 << bits) // 4, _WHAT)
     filters = SimpleQueue[NDArray[np.uint64]]()
     for _ in range(min(threads, 8)):
         filters.put(np.zeros((1 << bits) // 32, np.uint64))
@@ -328,9 +335,20 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
         met[1::2] |= more[1::2]
         met[1::2] |= met[::2] & more[::2]
         met[::2] |= more[::2]
-    listed = _threaded(lambda part: walk(part, met, True), parts, threads)
+    sizes = [0]
+
+    def list_subsets(part: int) -> Subsets:
+        # How many there are is known when they are listed; no part has much more than another.
+        reserve(2 * max(sizes), _WHAT)
+        found = walk(part, met, True)
+        sizes.append(sum(column.nbytes for column in found))
+        return found
+
+    listed = _threaded(list_subsets, parts, threads)
+    reserve(sum(sizes), _WHAT)
     subsets = Subsets(*(np.concatenate(column) for column in zip(*listed[::-1], strict=True)))
     del listed
+    reserve(40 * len(subsets.low), _WHAT)
     found = [group_subsets(subsets, len(subsets.low).bit_length())]
     del subsets
     long = np.flatnonzero(counts > most)

@@ -22,12 +22,12 @@ ITEMS = (
 """Of items of a tree in the place of words."""
 
 _PRIVATE = (
-    "The promise is about the table. The manifest beside it holds a fingerprint of the log, by which whoever guesses"
-    " the whole log can see that the guess is right; where that matters, publish the table without the manifest.",
     "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
     " and deltas add up.",
-    "A verifier can check the arithmetic and what the table holds, but not that the noise was drawn as stated: a single"
-    " table does not show it. `queryveil.audits` tests the method itself.",
+    "A verifier checks the arithmetic, and refuses a table that the stated noise would make less than once in a million"
+    " times. Noise that is missing, scaled or left out for a part shows in some hundred queries near the threshold or"
+    " with counts. In a few queries, or where queries of a user are chosen at random, it hardly shows: that a table can"
+    " have been made as stated does not prove that it was. `queryveil.audits` tests the method itself.",
     "Accounts controlled by one person count as several users, and are protected apart.",
 )
 

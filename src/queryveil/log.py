@@ -6,6 +6,7 @@ from another search for the same words, so it is an event of its own.
 """
 
 import hashlib
+import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from queryveil.engines import Batches, DuckDB, Engine
+from queryveil.engines import Batches, DuckDB, Engine, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, LocalFolder, local_folder
 from queryveil.formats import BadRows, writers
@@ -197,16 +198,21 @@ class QueryLog(ABC):
     def fingerprint(self) -> str:
         """A digest of the content that does not depend on the order of rows, nor on files and formats.
 
-        A scrubbed log keeps the fingerprint of the original.
+        A scrubbed log keeps the fingerprint of the original. It is not for publication: whoever has all rows but one
+        finds the last by trying. `keyed_fingerprint` is.
         """
         return hashlib.sha256(b"fingerprint" + self.facts.content).hexdigest()
+
+    def keyed_fingerprint(self, seed: int) -> str:
+        """A digest of the content that says nothing to those who do not have the seed of the release."""
+        return hmac.new(b"fingerprint|%d" % seed, self.facts.content, hashlib.sha256).hexdigest()
 
     def secret(self, seed: int, *purpose: str) -> bytes:
         """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
 
-        Releases publish their seed. Draws that must not be repeated by a reader of the release, such as the order of
-        fresh user ids, are therefore keyed by the log as well, which the reader does not have. Draws of a scrubbed log
-        are others than those of the original, so that releases of the two do not line up.
+        The seed of a release is secret, but somebody may choose one that is easily guessed. Draws that a reader of the
+        release must not repeat, such as pseudonyms, are therefore keyed by the log as well, which the reader does not
+        have. A scrubbed log has other draws than the original, so that releases of the two do not line up.
         """
         if self.facts.scrub is not None:
             purpose = (*purpose, self.facts.scrub.model_dump_json())
@@ -486,7 +492,9 @@ class LocalLog(QueryLog):
         numbers = self.engine.ordered(rows)
         text, ids = self.query_text, None
         if queries != "queries":
-            known = self.engine.table(f'SELECT query_id, query FROM "{queries}" ORDER BY query_id').combine_chunks()
+            known = self.engine.table(
+                f"SELECT query_id, query FROM {identifier(queries)} ORDER BY query_id"
+            ).combine_chunks()
             text, ids = known["query"].combine_chunks(), known["query_id"].to_numpy()
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -502,7 +510,9 @@ class LocalLog(QueryLog):
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to a file."""
-        writers.write(local_folder(str(folder)).path / table, format, schema, batches())
+        place = local_folder(str(folder)).path / table
+        place.touch(0o600)
+        writers.write(place, format, schema, batches())
 
     def folder(self, path: str | Path) -> LocalFolder:
         """A folder on this machine."""
@@ -522,7 +532,7 @@ class LocalLog(QueryLog):
         query_text = column.texts(ranks)
         columns = {"query_id": old["query_id"], "new_id": pa.chunked_array(ids), "same": old["same"]}
         self.engine.read("rewritten", pa.table(columns))
-        extras = "".join(f', e."{name} id" AS "{name} id"' for name in self.extras)
+        extras = "".join(f", e.{name} AS {name}" for name in (identifier(f"{extra} id") for extra in self.extras))
         rows = self.engine.table(
             f"SELECT e.event_id AS event_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time{extras}"
             " FROM events e JOIN rewritten r ON r.query_id = e.query_id WHERE r.new_id >= 0"

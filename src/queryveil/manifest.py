@@ -11,6 +11,7 @@ from queryveil.claims import AnyClaim
 from queryveil.log import Scrub
 
 FORMAT_VERSION = 2
+SOFTWARE = f"queryveil {__version__}"
 
 
 class Counts(BaseModel):
@@ -36,21 +37,20 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     format_version: int = FORMAT_VERSION
-    software: str = f"queryveil {__version__}"
+    software: str = SOFTWARE
     method: str
     parameters: dict[str, Any]
-    seed: int
     claims: tuple[AnyClaim, ...]
     limits: tuple[str, ...] = ()
     """What the method does not promise, in plain words."""
-    notes: tuple[str, ...] = ()
-    """What the method did on this log that a reader should know."""
     scrub: Scrub | None = None
     """How the log was scrubbed before the method saw it, and what was found."""
     linkage: Linkage | None = None
     """How far background knowledge leads in the release, as its maker measured it; None where nothing is linked, or
     nothing could be measured."""
-    input_fingerprint: str
+    input_fingerprint: str | None
+    """A digest of the original log under a key that follows from the seed; None where the release is differentially
+    private, because it would tell something exact of the log."""
     input_counts: Counts
     counts: Counts
     bands: tuple[Band, ...]
@@ -58,3 +58,8 @@ class Manifest(BaseModel):
     table: str = ""
     files: dict[str, str] = {}
     """The SHA-256 of every file of the release but the manifest."""
+
+
+def written(manifest: Manifest) -> bytes:
+    """A manifest as a release holds it: there is one way to write it, so that nothing hides in how it is written."""
+    return (manifest.model_dump_json(indent=2) + "\n").encode()

@@ -86,7 +86,7 @@ class Neighbourhood:
             degrees=[n.degree for n in shown],
             edges=[edge for edge in self.edges if edge[1] < MOST_DRAWN],
         )
-        write_whole(place, svg.encode(), private=True)
+        write_whole(place, svg.encode(), overwrite=overwrite, private=True)
 
 
 def neighbourhood(

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.bands import Band, bands
+from queryveil.engines import identifier
 from queryveil.log import QueryLog
 
 KS = (2, 5, 10, 30, 100)
@@ -83,7 +84,9 @@ def profile(log: QueryLog) -> Profile:
         first=first and first.isoformat(" ", "seconds"),
         last=last and last.isoformat(" ", "seconds"),
         queries_per_user=_queries_per_user(log),
-        extras={name: engine.row(f'SELECT count(*) AS n FROM "extra {name}"')[0] for name in facts.extras},
+        extras={
+            name: engine.row(f"SELECT count(*) AS n FROM {identifier(f'extra {name}')}")[0] for name in facts.extras
+        },
         lengths=tuple(lengths),
         bands=bands(frequencies),
         kept=tuple(Kept(k, *_sums(frequencies, users >= k)) for k in KS),

@@ -1,9 +1,11 @@
 """Release: what leaves the house, with its manifest; written whole or not at all."""
 
 import errno
+import hmac
 import itertools
 import json
 import os
+import re
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,12 +26,12 @@ from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEven
 from queryveil.claims.base import with_ids
 from queryveil.draws import drawn
 from queryveil.earlier import read_manifest
-from queryveil.engines import Batches, InFiles
+from queryveil.engines import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError, QueryveilWarning
-from queryveil.files import Folder, RemoteFolder, local_folder
+from queryveil.files import Folder, LocalFolder, RemoteFolder, Target, local_folder
 from queryveil.formats import writers
-from queryveil.log import QueryLog
-from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest
+from queryveil.log import QueryLog, Size
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Counts, Manifest, written
 from queryveil.sessions import USERS, Linking, check_linking, make_sessions
 from queryveil.summary import linkage_sentence, markdown
 
@@ -49,7 +51,7 @@ class Said(TypedDict):
     seed: int
     """Decides all that is random but the noise of differential privacy."""
     notes: NotRequired[Sequence[str]]
-    """Sentences for the report about what the method did."""
+    """Sentences about what the method did."""
     certified: NotRequired[Mapping[str, pa.Table]]
     """The tables of its certificate."""
 
@@ -78,6 +80,10 @@ class Release:
     measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
     """Measures how far background knowledge leads, where events are linked."""
     certificate: Certificate | None = field(default=None, repr=False)
+    seed: int | None = field(default=None, repr=False)
+    """The random seed, if the release was just made: a secret, because it lets guesses about the log be checked."""
+    notes: tuple[str, ...] = ()
+    """What the method did on this log; not published, because a reader could not check it."""
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -112,10 +118,10 @@ class Release:
         made = _shuffled_rows(log, events, clicks, draws, linking, carried)
         schema = _schema(linking, clicks is not None, carried)
         clicked = "count(url_id)" if clicks is not None else "0"
-        n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')
+        n_rows, n_clicks = log.engine.row(f'SELECT count(*) AS n, {clicked} AS clicks FROM "{made.rows}"')  # noqa: S608  # names of tables are made here
         found = bands(
             log.frequencies(
-                "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"
+                "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"  # noqa: S608  # names of tables are made here
                 f' "{made.rows}" GROUP BY query_id, event) AS kept GROUP BY query_id'
             )
         )
@@ -136,14 +142,13 @@ class Release:
         if holders is not None and made.fresh is not None:
             fresh = f"{made.fresh} of all"
             log.engine.materialize(
-                f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'
+                f'SELECT h.user_id AS user_id, f."user" AS "user" FROM ({holders}) AS h'  # noqa: S608  # parts are this package's own
                 f' JOIN "{made.fresh}" f ON f.user_id = h.holder',
                 fresh,
             )
         measured = _linkage(log, made.rows, fresh, linking, said)
         texts = log.texts(made.rows, schema)
-        certificate = Certificate(said["seed"], said.get("certified", {}))
-        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured, certificate=certificate)
+        release = cls(manifest, schema, texts, log=log, fresh_users=fresh, measured=measured, **_unpublished(said))
         weakref.finalize(release, log.engine.drop, *made.tables, *([fresh] if fresh is not None else []))
         return release
 
@@ -170,11 +175,11 @@ class Release:
         """
         draws = _draws(log, said)
         # A node takes the place of the query all the way; only its text comes from elsewhere.
-        rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"
+        rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"  # noqa: S608  # parts are this package's own
         made = _shuffled_rows(log, rows, None, draws, linking, ())
         schema = pa.schema([(name, writers.type_of(name)) for name in (*_id_column(linking), "item", "node")])
         n_rows, n_items = log.engine.row(
-            "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"
+            "SELECT CAST(sum(n) AS BIGINT) AS n, count(*) AS items FROM"  # noqa: S608  # names of tables are made here
             f' (SELECT query_id, count(*) AS n FROM "{made.rows}" GROUP BY query_id) AS items'
         )
         manifest = _manifest(
@@ -200,13 +205,11 @@ class Release:
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
         measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
-        certified = dict(said.get("certified", {}))
-        if members:
-            certified["members"] = log.engine.table(f'SELECT user_id, "user" FROM "{made.fresh}" ORDER BY user_id')
-        certificate = Certificate(said["seed"], certified)
-        release = cls(
-            manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured, certificate=certificate
-        )
+        unpublished = _unpublished(said)
+        if members and made.fresh is not None:
+            named = log.engine.table(f'SELECT user_id, "user" FROM {identifier(made.fresh)} ORDER BY user_id')  # noqa: S608  # a name of ours
+            unpublished["certificate"] = Certificate(said["seed"], {"members": named})
+        release = cls(manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured, **unpublished)
         weakref.finalize(release, log.engine.drop, *made.tables)
         return release
 
@@ -221,7 +224,7 @@ class Release:
     ) -> "Release":
         """A release of queries, and maybe of noisy counts, that is differentially private.
 
-        The manifest tells nothing exact of the log but its fingerprint: no counts of it, and no frequency bands. What
+        The manifest says nothing exact about the log: no fingerprint, no counts, no frequency bands. What
         counts as events is the sum of the published counts of queries, or the number of queries where none are.
 
         Args:
@@ -238,7 +241,7 @@ class Release:
         plain = "url_id IS NULL" if "url" in columns else "1 = 1"
         counted = '"count"' if "count" in columns else "1"
         n_rows, n_queries, n_events = log.engine.row(
-            f"SELECT count(*) AS n, coalesce(CAST(sum(CASE WHEN {plain} THEN 1 ELSE 0 END) AS BIGINT), 0) AS queries,"
+            f"SELECT count(*) AS n, coalesce(CAST(sum(CASE WHEN {plain} THEN 1 ELSE 0 END) AS BIGINT), 0) AS queries,"  # noqa: S608  # parts are this package's own
             f" coalesce(CAST(sum(CASE WHEN {plain} THEN {counted} ELSE 0 END) AS BIGINT), 0) AS events"
             f' FROM "{made}"'
         )
@@ -250,8 +253,7 @@ class Release:
             (),
             private=True,
         )
-        certificate = Certificate(said["seed"])
-        release = cls(manifest, schema, log.texts(made, schema), log=log, certificate=certificate)
+        release = cls(manifest, schema, log.texts(made, schema), log=log, **_unpublished(said))
         weakref.finalize(release, log.engine.drop, made)
         return release
 
@@ -277,7 +279,7 @@ class Release:
         draws = _draws(log, said)
         published = f"published texts {number}"
         # Ids of queries are in the order of their digests, which would tell of them; what is published may be.
-        engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")
+        engine.number(f'SELECT query_id, query, low, high FROM "{texts}"', ("low", "high"), "renumbered", "text_id")  # noqa: S608  # names of tables are made here
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"
             " JOIN renumbered n ON n.query_id = e.query_id"
@@ -288,8 +290,8 @@ class Release:
         )
         engine.drop("renumbered")
         schema = _schema(linking, False, ())
-        (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')
-        (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')
+        (n_rows,) = engine.row(f'SELECT count(*) AS n FROM "{made.rows}"')  # noqa: S608  # names of tables are made here
+        (n_texts,) = engine.row(f'SELECT count(*) AS n FROM "{published}"')  # noqa: S608  # names of tables are made here
         manifest = _manifest(
             log,
             said,
@@ -306,9 +308,8 @@ class Release:
         measured = _linkage(log, made.rows, made.fresh, linking, said, own=True)
         batches = log.texts(made.rows, schema, published)
         release = cls(
-            manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured,
-            certificate=Certificate(said["seed"]),
-        )  # fmt: skip
+            manifest, schema, batches, log=log, fresh_users=made.fresh, measured=measured, **_unpublished(said)
+        )
         weakref.finalize(release, engine.drop, *made.tables, published)
         return release
 
@@ -323,9 +324,14 @@ class Release:
             QueryveilError: If there is none, or it is not as its manifest says.
         """
         place = path if isinstance(path, Folder) else local_folder(path)
-        text = ""
         try:
             text = place.read(MANIFEST).decode("utf-8", "replace")
+            version = _version_of(text)
+            if version not in (1, FORMAT_VERSION):
+                raise QueryveilError(
+                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
+                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
+                )
             manifest = _read_manifest(text)
         except OSError:
             raise QueryveilError(
@@ -333,22 +339,27 @@ class Release:
                 "'queryveil anonymize -o' wrote."
             ) from None
         except ValidationError as error:
-            version = _version_of(text)
-            if version not in (1, FORMAT_VERSION):
-                raise QueryveilError(
-                    f"The release {place} has format version {version}, this queryveil reads versions 1 and "
-                    f"{FORMAT_VERSION}; use the version of queryveil that made it."
-                ) from None
             where = ".".join(map(str, error.errors()[0]["loc"]))
             raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
+        odd = place.odd()
+        if odd is not None:
+            raise QueryveilError(f"The release {place} holds '{odd}', which is no plain file; fetch it again.")
         table = manifest.table
-        if "/" in table or table.startswith(".") or table not in {name.split("/")[0] for name in place.files()}:
+        parts = [name for name in place.files() if name.split("/")[0] == table]
+        odd = next((name for name in (table, *manifest.files, *parts) if not _PLAIN.fullmatch(name)), None)
+        if odd is not None:
+            raise QueryveilError(
+                f"The release {place} names a file {odd!r}, which no release has; do not use it, and fetch it again."
+            )
+        if "/" in table or not parts:
             raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
+        damaged = f"The table {place}/{table} is damaged; fetch the release again."
         try:
             schema, batches = _open_table(place, table)
         except (pa.ArrowException, OSError, ValueError, IndexError):
-            raise QueryveilError(f"The table {place}/{table} is damaged; fetch the release again.") from None
-        if tuple(schema.names) != manifest.columns:
+            raise QueryveilError(damaged) from None
+        batches = replace(batches, batches=partial(_readable, batches.batches, damaged))
+        if tuple(schema.names) != manifest.columns or len(set(schema.names)) != len(schema.names):
             raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
         wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
         if wrong is not None:
@@ -362,7 +373,7 @@ class Release:
 
     def save(
         self,
-        path: str | Path,
+        path: str | Path | Target,
         *,
         format: str = "parquet",
         overwrite: bool = False,
@@ -375,9 +386,9 @@ class Release:
 
         Args:
             path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
-                all workers reach.
+                all workers reach. A place that `check_target` allowed before the work began is given as that.
             format: `parquet`, `aol` (TSV) or `csv`.
-            overwrite: Whether an earlier release at this place may be replaced.
+            overwrite: Whether an earlier release at this place may be replaced; not looked at with a checked place.
             allow_empty: Whether a release without a single query is worth writing.
 
         Returns:
@@ -390,8 +401,8 @@ class Release:
             raise QueryveilError(
                 "This release was loaded from a directory; copy the directory instead of saving it again."
             )
-        place = self.log.folder(path)
-        check_target(place, format, overwrite)
+        target = path if isinstance(path, Target) else check_target(self.log.folder(path), format, overwrite)
+        place = target.folder
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
@@ -407,12 +418,12 @@ class Release:
             written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
             manifest = self.manifest.model_copy(update=written)
             verdicts = _checked(Release(manifest, *_open_table(stage, table)), self.log, self.certificate)
-            _publish(manifest, verdicts, stage, place)
+            _publish(manifest, verdicts, stage, target)
         except OSError as error:
             why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
             raise QueryveilError(f"The release cannot be written to {place}: {why}.") from error
         finally:
-            if stage is not None and stage.exists():
+            if stage is not None:
                 stage.remove()
         return verdicts
 
@@ -440,7 +451,7 @@ class Release:
             raise QueryveilError("Only a release that was just made knows its user map.")
         engine = self.log.engine
         engine.number(
-            'SELECT u.user_id AS user_id, u."user" AS original, f."user" AS released FROM users u'
+            'SELECT u.user_id AS user_id, u."user" AS original, f."user" AS released FROM users u'  # noqa: S608  # names of tables are made here
             f' JOIN "{self.fresh_users}" f ON f.user_id = u.user_id',
             ("user_id",),
             "user map",
@@ -463,7 +474,7 @@ class Release:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file, pacsv.CSVWriter(file, schema) as writer:
                 for batch in itertools.chain([] if first is None else [first], batches):
-                    writer.write_batch(batch.cast(schema))
+                    writer.write_batch(writers.escaped(batch.cast(schema)))
         except OSError as error:
             raise QueryveilError(f"The user map cannot be written to {path}: {error.strerror}.") from error
 
@@ -491,17 +502,52 @@ def _manifest(
     return Manifest(
         method=said["method"],
         parameters=dict(said["parameters"]),
-        seed=said["seed"],
         claims=tuple(said["claims"]),
         limits=tuple(said["limits"]),
-        notes=tuple(said.get("notes", ())),
         scrub=scrub.untold if private and scrub is not None else scrub,
-        input_fingerprint=log.fingerprint,
+        input_fingerprint=None if private else log.keyed_fingerprint(said["seed"]),
         input_counts=NOT_TOLD if private else counts_of(log),
         counts=counts,
         bands=found,
         columns=tuple(schema.names),
     )
+
+
+def _unpublished(said: Said) -> dict[str, Any]:
+    """What a release knows of its making and does not publish."""
+    certificate = Certificate(said["seed"], said.get("certified", {}))
+    return {"seed": said["seed"], "notes": tuple(said.get("notes", ())), "certificate": certificate}
+
+
+def made_from(release: Release, log: QueryLog) -> bool:
+    """Whether a release may have been made from a log, as far as it can be known.
+
+    A release that was just made knows its log, and the seed brings its fingerprint to light. One that was loaded says
+    only how much there was in its log, and a differentially private one not even that.
+    """
+    manifest = release.manifest
+    if release.log is not None:
+        return release.log.fingerprint == log.fingerprint
+    if release.seed is not None and manifest.input_fingerprint is not None:
+        return hmac.compare_digest(manifest.input_fingerprint, log.keyed_fingerprint(release.seed))
+    stated: Counts | Size | None = manifest.input_counts
+    if manifest.scrub is not None and log.facts.scrub is None:
+        stated = manifest.scrub.log
+    if stated is None or stated == NOT_TOLD:
+        return True
+    facts = log.facts
+    return (stated.events, stated.users, stated.queries, stated.clicks) == (
+        facts.events,
+        facts.users,
+        facts.queries,
+        facts.clicks,
+    )
+
+
+def check_log(release: Release, log: QueryLog) -> None:
+    """Refuse a log that the release was not made from."""
+    if not made_from(release, log):
+        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
 
 
 def counts_of(log: QueryLog) -> Counts:
@@ -530,8 +576,7 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
     """
     if not {"user", "session"} & set(release.schema.names):
         raise QueryveilError("The release has no user ids or session ids, so there is no user map for it.")
-    if release.manifest.input_fingerprint != log.fingerprint:
-        raise QueryveilError("The release was made from another log, so that no user map brings the two together.")
+    check_log(release, log)
     misfit = QueryveilError(
         f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize"
         " --user-map' wrote together with this release."
@@ -548,16 +593,17 @@ def with_user_map(release: Release, log: QueryLog, path: str | Path) -> Release:
         raise misfit from None
     if given.column_names != ["original", "released"]:
         raise misfit
+    given = writers.unescaped(given)
     engine, number = log.engine, next(_numbers)
     file, fresh = f"user map {number}", f"fresh users {number}"
     engine.read(file, given)
     engine.materialize(
-        f'SELECT u.user_id AS user_id, m.released AS "user" FROM "{file}" m JOIN users u ON u."user" = m.original',
+        f'SELECT u.user_id AS user_id, m.released AS "user" FROM "{file}" m JOIN users u ON u."user" = m.original',  # noqa: S608  # names of tables are made here
         fresh,
     )
     engine.drop(file)
     counted = engine.row(
-        'SELECT count(*) AS n, count(DISTINCT user_id) AS users, count(DISTINCT "user") AS ids,'
+        'SELECT count(*) AS n, count(DISTINCT user_id) AS users, count(DISTINCT "user") AS ids,'  # noqa: S608  # names of tables are made here
         f' coalesce(min("user"), 1) AS first_id, coalesce(max("user"), 0) AS last_id FROM "{fresh}"'
     )
     counts, rows = release.manifest.counts, len(given)
@@ -591,16 +637,37 @@ def check_claims(release: Release, log: QueryLog, certificate: Certificate | Non
         return tuple(claim.verdict(log, columns, certificate) for claim in claims)
 
 
-def check_target(place: Folder, format: str, overwrite: bool) -> None:
-    """Refuse a place where a release cannot or must not be written."""
+def check_target(place: Folder, format: str, overwrite: bool) -> Target:
+    """Refuse a place where a release cannot or must not be written, and note what may be replaced there.
+
+    What is decided here holds until the release is renamed to its place: anything that comes there later stays.
+    """
     if format not in writers.SUFFIXES:
         raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
     if place.parent() is None:
         raise QueryveilError(f"The folder around {place} does not exist; make it first.")
-    if place.exists() and not overwrite:
+    if isinstance(place, LocalFolder):
+        place.tidy()
+    found = place.state()
+    if found is not None and not overwrite:
         raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
-    if place.exists() and MANIFEST not in place.files():
+    if found is not None and isinstance(place, LocalFolder) and place.path.is_symlink():
+        raise QueryveilError(f"{place} is a link, so it is not overwritten; name the folder that it leads to.")
+    if found is not None and MANIFEST not in place.files():
         raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+    return Target(place, found)
+
+
+def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
+    """Batches of a file that may turn out to be damaged half-way."""
+    try:
+        yield from batches()
+    except (pa.ArrowException, OSError):  # its message would quote the file
+        raise QueryveilError(damaged) from None
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
+"""The name of a file of a release, or of a part of its table: it leads nowhere else, and is no pattern."""
 
 
 def _open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
@@ -618,11 +685,11 @@ def _checked(release: Release, log: QueryLog, certificate: Certificate | None) -
     return verdicts
 
 
-def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, place: Folder) -> None:
+def _publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, target: Target) -> None:
     stage.write(REPORT, markdown(manifest, verdicts).encode())
     manifest = manifest.model_copy(update={"files": stage.sha256()})
-    stage.write(MANIFEST, (manifest.model_dump_json(indent=2) + "\n").encode())
-    place.take(stage)
+    stage.write(MANIFEST, written(manifest))
+    target.folder.take(stage, target.replaces)
 
 
 def _read_manifest(text: str) -> Manifest:
@@ -644,10 +711,12 @@ def _read_manifest(text: str) -> Manifest:
 
 
 def _version_of(text: str) -> object:
+    """The version that a manifest states; a text, if it is not a number, is a stranger's and is not repeated."""
     try:
-        return json.loads(text).get("format_version")
-    except (ValueError, AttributeError):
+        found = json.loads(text).get("format_version")
+    except (ValueError, AttributeError, RecursionError):
         return "unknown"
+    return found if isinstance(found, int) else "unknown"
 
 
 class _Rows(NamedTuple):
@@ -687,7 +756,7 @@ def _shuffled_rows(
     kept = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
     engine.map(events, *drawn(kept, "event_id", draws("event")), "kept")
     columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw"]
-    columns += [f'k."{name}" AS "{name}"' for name in carried]
+    columns += [f"k.{identifier(name)} AS {identifier(name)}" for name in carried]
     joined = ""
     if made.fresh is not None:
         joined = _number_owners(log, draws, linking, made.fresh)
@@ -696,7 +765,7 @@ def _shuffled_rows(
         columns += ["c.rank AS rank", "c.url_id AS url_id"]
         joined += f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
     engine.number(
-        f"SELECT {', '.join(columns)} FROM kept k{joined}",
+        f"SELECT {', '.join(columns)} FROM kept k{joined}",  # noqa: S608  # names are escaped
         (*_id_column(linking), "query_id", "draw", "event_id"),
         made.rows,
         "event",
@@ -754,11 +823,11 @@ def _linkage(
     return partial(
         measure_linkage,
         log,
-        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',
+        f'SELECT "{column}" AS "user", query_id, event FROM "{rows}"',  # noqa: S608  # names of tables are made here
         fresh,
         column=column,
         seed=said["seed"],
-        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'
+        issued=f'SELECT r.event_id AS event_id, e.user_id AS user_id, r.query_id AS query_id FROM "{rows}" r'  # noqa: S608  # names of tables are made here
         " JOIN events e ON e.event_id = r.event_id"
         if own
         else None,
@@ -774,7 +843,7 @@ def _pseudonyms(log: QueryLog, made: _Rows, linking: Linking) -> dict[str, int |
     """How many users and sessions have a pseudonym, None where they have none."""
     found: dict[str, int | None] = {"users": None, "sessions": None}
     if made.fresh is not None:
-        (found[f"{linking.by}s"],) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')
+        (found[f"{linking.by}s"],) = log.engine.row(f'SELECT count(*) AS n FROM "{made.fresh}"')  # noqa: S608  # names of tables are made here
     return found
 
 

@@ -169,8 +169,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     parameters = [(f"`{name}`", escape(_plain(value))) for name, value in manifest.parameters.items()]
     parts = [
         "# Release report",
-        f"Made by {manifest.software} with the method `{manifest.method}` and seed {manifest.seed} from the log with "
-        f"fingerprint `{manifest.input_fingerprint}`.",
+        f"Made by {manifest.software} with the method `{manifest.method}`{_made_from(manifest)}.",
         "## What it promises",
         "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
         or "- Nothing.",
@@ -183,13 +182,19 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *_bands(manifest),
-        *(["## Notes", "\n".join(f"- {escape(note)}" for note in manifest.notes)] if manifest.notes else []),
         "## Parameters",
         _table(("parameter", "value"), parameters),
         "## Columns",
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _made_from(manifest: Manifest) -> str:
+    """Which log the release is of, for those who have its certificate."""
+    if manifest.input_fingerprint is None:
+        return ""
+    return f" from the log with the keyed fingerprint `{manifest.input_fingerprint}`"
 
 
 SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")

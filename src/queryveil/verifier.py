@@ -1,11 +1,14 @@
 """The independent checker: is a release what its manifest says, and does every claim hold against the original log?"""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.bands import bands
@@ -37,12 +40,13 @@ from queryveil.claims import (
 from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder
+from queryveil.formats import writers
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, Scrub
-from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, Manifest
-from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded
+from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, SOFTWARE, Manifest, written
+from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded, made_from
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
 from queryveil.text.arrays import byte_spans
@@ -53,10 +57,12 @@ class Verification:
     """What the verifier found: one verdict for each thing it checked."""
 
     verdicts: tuple[Verdict, ...]
+    unchecked: tuple[str, ...] = ()
+    """What could not be checked, a sentence each."""
 
     @property
     def holds(self) -> bool:
-        """Whether everything holds."""
+        """Whether everything that was checked holds."""
         return all(verdict.holds for verdict in self.verdicts)
 
 
@@ -70,10 +76,11 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
             which was made in this session. It makes checks quicker and is not believed.
 
     Returns:
-        The verdicts: files unchanged, made from this log, scrubbed as the manifest says if at all, claims that fit the
-        method and its parameters, limits that fit the method, no further column, numbers right, each claim of the
-        manifest, and the report. Where the files, the log or its scrubbing are not the right ones, the rest means
-        nothing and is not looked at. All else is checked against the scrubbed log.
+        The verdicts: files and manifest written as this version writes them, made from this log, scrubbed as the
+        manifest says if at all, claims and limits exactly those of the method and its parameters, columns, ids and
+        order of the table, numbers right, each claim of the manifest, and the report. Where one of the first is wrong,
+        the rest means nothing and is not looked at; above all no claim runs that the method does not make. All else is
+        checked against the scrubbed log.
 
     Raises:
         QueryveilError: If there is no release to be checked.
@@ -81,9 +88,16 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
     if not isinstance(release, Release):
         release = Release.load(log.folder(release))
     certificate = certificate or release.certificate
-    sound = (*([] if release.folder is None else [_files_unchanged(release, release.folder)]), _same_log(release, log))
-    if not all(verdict.holds for verdict in sound):
-        return Verification(sound)
+    sound: tuple[Verdict, ...] = ()
+    checks: list[Callable[[], Verdict]] = [lambda: _same_log(release, log)]
+    if release.folder is not None:
+        folder = release.folder
+        today = [lambda: _written_so(release, folder)] if release.manifest.format_version == FORMAT_VERSION else []
+        checks = [lambda: _files_unchanged(release, folder), *today, *checks]
+    for check in checks:  # one after the other, because each relies on those before
+        sound = (*sound, check())
+        if not sound[-1].holds:
+            return Verification(sound)
     if release.manifest.scrub is None and log.facts.scrub is None:
         return Verification((*sound, *_checked(release, log, certificate)))
     scrubbed, verdict = _scrubbed(release, log)
@@ -99,18 +113,18 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
 
 def _checked(release: Release, log: QueryLog, certificate: Certificate | None) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
+    # A claim that the method does not make must not run: its fields are a stranger's words.
+    first = (_promises_kept(release, log), _limits_told(release), _columns_right(release, log))
+    if not all(verdict.holds for verdict in first):
+        return first
     claims = check_claims(release, log, certificate)
-    # The report of an earlier format is in the words of its version, which nobody can repeat.
-    compared = release.folder is not None and release.manifest.format_version == FORMAT_VERSION
-    told = [_report_right(release, release.folder, claims)] if compared and release.folder is not None else []
-    return (
-        _promises_kept(release, log),
-        _limits_told(release),
-        _columns_allowed(release, log),
-        _counts_right(release, log),
-        *claims,
-        *told,
-    )
+    found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
+    if release.manifest.format_version != FORMAT_VERSION:
+        # Otherwise whoever forges a release would call it one of 0.1, of which less can be checked.
+        return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
+    if release.folder is None or not all(verdict.holds for verdict in found):
+        return found
+    return (*found, _report_right(release, release.folder, claims))
 
 
 def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict]:
@@ -165,7 +179,7 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
         for column, what, look in looks:
             if column not in release.schema.names:
                 continue
-            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"
+            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"  # noqa: S608  # parts of this module
             log.engine.map(asked, look, hits, "released hits")
             (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
             log.engine.drop("released hits")
@@ -175,21 +189,27 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:
-    claim = "The manifest claims all that its method and parameters promise."
+    claim = "The manifest claims what its method and parameters promise, and nothing else."
     try:
         required = required_claims(release.manifest, log)
     except (KeyError, TypeError, ValueError):
         return Verdict(claim, False, f"the parameters are not those of the method '{release.manifest.method}'")
-    missing = next((wanted for wanted in required if wanted not in release.manifest.claims), None)
-    return Verdict(claim, missing is None, f"it does not claim: {missing.statement}" if missing is not None else None)
+    stated = release.manifest.claims
+    missing = next((wanted for wanted in required if wanted not in stated), None)
+    if missing is not None:
+        return Verdict(claim, False, f"it does not claim: {missing.statement}")
+    if tuple(required) != stated:
+        return Verdict(claim, False, f"it makes {len(stated)} claims in an order of its own, not these {len(required)}")
+    return Verdict(claim, True)
 
 
 def _limits_told(release: Release) -> Verdict:
-    claim = "The manifest says all that its method does not promise."
-    missing = next(
-        (said for said in LIMITS.get(release.manifest.method, ()) if said not in release.manifest.limits), None
-    )
-    return Verdict(claim, missing is None, missing and f"it does not say: {missing}")
+    claim = "The manifest says what its method does not promise, and nothing else."
+    required, stated = LIMITS.get(release.manifest.method, ()), release.manifest.limits
+    missing = next((limit for limit in required if limit not in stated), None)
+    if missing is not None:
+        return Verdict(claim, False, f"it does not say: {missing}")
+    return Verdict(claim, required == stated, None if required == stated else "it says more than that")
 
 
 def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
@@ -292,7 +312,7 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     """Whether the steps of a claim count what the parameters ask for."""
     if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
         return False
-    if given["keep"] not in ("first", "random", "frequent"):
+    if (claim.keep, claim.ngrams) != (given["keep"], given.get("ngrams", 0)):
         return False
     kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
@@ -308,82 +328,141 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     )
 
 
-def _columns_allowed(release: Release, log: QueryLog) -> Verdict:
-    claim = "The table has no column but those that the claims cover, and its order says nothing."
-    allowed = {"event", "query", "rank", "url"}
-    for promise in release.manifest.claims:
-        if isinstance(promise, BagUsers | ConceptUsers):
-            allowed = {"item", "node"}
-        if isinstance(promise, DifferentialPrivacy):
-            allowed = {"query", "url", "count"}
-    # Methods without this parameter give every user of a group the same record, or publish no events.
-    linked = release.manifest.parameters.get("link", "none" if is_private(release.manifest) else "user")
-    if linked != "none":
-        allowed.add(linked)
-    for promise in release.manifest.claims:
-        if isinstance(promise, RowUsers | CombinationUsers):
-            allowed |= set(promise.columns)
-        if isinstance(promise, RecordUsers) and promise.compact:
-            allowed.add("users")
-        if isinstance(promise, TimesRounded):
-            allowed.add("time")
-    wrong = next((name for name in release.schema.names if name not in allowed), None)
-    if wrong == "time":  # AOL's format has a place for times in any case; it must be empty
-        with loaded(release, log):
-            wrong = "time" if log.engine.row("SELECT count(time) FROM released")[0] else None
-    if wrong is not None:
-        return Verdict(claim, False, f"the column '{wrong}'")
-    row = _out_of_order(release) if isinstance(log, LocalLog) else None
-    found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
-    return Verdict(claim, row is None, found)
+def _columns_right(release: Release, log: QueryLog) -> Verdict:
+    claim = "The table has the columns of its method and parameters, and no other."
+    found = release.schema.names
+    expected = expected_columns(release.manifest, log)
+    if release.manifest.table.endswith(".tsv"):
+        expected = writers.schema_in("aol", pa.schema([(name, writers.type_of(name)) for name in expected])).names
+    if found == expected:
+        return Verdict(claim, True)
+    wrong = next((name for name in found if name not in expected), None)
+    return Verdict(claim, False, f"the column '{wrong}'" if wrong is not None else f"it has {', '.join(found)}")
+
+
+def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
+    """The columns of a release by some method with some parameters, stated apart from the methods."""
+    given = manifest.parameters
+    if is_private(manifest):
+        counted = manifest.method == "zealous" or given["counts"]
+        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if counted else [])]
+    # Methods without this parameter give every user of a group the same record.
+    linked = given.get("link", "user")
+    columns = [] if linked == "none" else [linked]
+    if manifest.method in ("clump", "partition", "wngen"):
+        return [*columns, "item", "node"]
+    columns += ["event", "query", *(["users"] if given.get("compact") else [])]
+    clicks = log.has_clicks and manifest.method in ("equality", "affinity", "rules")
+    if manifest.method == "rules":
+        known = [name for name in given["metadata"] if given["min_metadata_users"] is not None]
+        known += ["device", "country"] if given["min_row_users"] is not None else []
+        columns += ["time"] if given["time"] != "drop" else []
+        columns += dict.fromkeys(name for name in known if name in log.facts.extras)
+        clicks = clicks and given["min_row_users"] is not None
+    return columns + (["rank", "url"] if clicks else [])
+
+
+def _order_right(release: Release, log: QueryLog) -> Verdict:
+    claim = "Ids count up from 1 in the order of rows, which follows pseudonyms and texts alone, and no rank is alone."
+    with loaded(release, log):
+        found = _wrong_values(release, log)
+    if found is None and isinstance(log, LocalLog):
+        row = _out_of_order(release)
+        found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
+    return Verdict(claim, found is None, found)
+
+
+def _wrong_values(release: Release, log: QueryLog) -> str | None:
+    """A column whose values cannot be those of a release, whatever its rows."""
+    names = release.schema.names
+    for name in ("user", "session", "event"):
+        if name not in names:
+            continue
+        counted = f'count(*) AS n, count("{name}") AS there, count(DISTINCT "{name}") AS ids'
+        n, there, ids, low, high = log.engine.row(
+            f'SELECT {counted}, coalesce(min("{name}"), 1) AS low, coalesce(max("{name}"), 0) AS high FROM released'  # noqa: S608  # parts of this module
+        )
+        if n != there or (low, high) != (1, ids):
+            return f"the numbers of {name}s are not those from 1 to {ids}"
+    empty = [name for name in ("query", "item", "node", "users", "count") if name in names]
+    for name in empty:
+        if log.engine.row(f'SELECT count(*) - count("{name}") AS n FROM released')[0]:  # noqa: S608  # parts of this module
+            return f"a row has no value in the column '{name}'"
+    if "rank" in names and log.engine.row("SELECT count(rank) AS n FROM released WHERE url IS NULL")[0]:
+        return "a row has a rank without an address"
+    if "time" in names and "time" not in expected_columns(release.manifest, log):
+        # AOL's format has a place for times in any case; it must be empty.
+        return "a row has a time" if log.engine.row("SELECT count(time) AS n FROM released")[0] else None
+    return None
 
 
 def _out_of_order(release: Release) -> int | None:
-    """The first row that does not follow from the one before by pseudonym, text and number of the event.
+    """The first row that does not follow from the one before, by pseudonym and text, nor by number, rank and address.
 
     Texts are in the order of their digests, so that the order of rows gives away neither users nor times. On a cluster
     rows are not brought here, and the claims look at the numbers of events alone.
     """
-    names = release.schema.names
-    ids = [name for name in ("user", "session") if name in names]
-    hashed = any(isinstance(claim, HashedWords) for claim in release.manifest.claims)
-    before: NDArray[np.int64] | None = None
+    before: list[NDArray[np.int64]] | None = None
     seen = 0
     for batch in release.batches():
-        keys = [batch[name].to_numpy().astype(np.int64) for name in ids]
-        if "node" in names:
-            keys.append(batch["node"].to_numpy().astype(np.int64))
-        else:
-            halves = digests(*byte_spans(batch["query"].cast(pa.string())))
-            sign = np.uint64(0 if hashed else 1 << 63)  # as signed numbers; tokens are numbered by signed digests
-            keys += [(half ^ sign).view(np.int64) for half in halves]
-        if "event" in names:
-            keys.append(batch["event"].to_numpy().astype(np.int64))
-        rows = np.stack(keys, axis=1)
-        rows = rows if before is None else np.concatenate([before, rows])
-        later = np.zeros(max(len(rows) - 1, 0), np.bool_)
-        for key in rows.T[::-1]:
-            later = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & later)
-        same = (rows[1:] == rows[:-1]).all(axis=1)
-        wrong = np.flatnonzero(~later & ~same)
-        if len(wrong):
-            return seen + int(wrong[0]) + (2 if before is None else 1)
+        orders = [np.stack(keys, axis=1) for keys in _keys(release, batch) if keys]
+        if before is not None:
+            orders = [np.concatenate(pair) for pair in zip(before, orders, strict=True)]
+        wrong = np.zeros(max(len(orders[0]) - 1, 0), np.bool_)
+        for rows in orders:
+            fine = np.ones(len(wrong), np.bool_)
+            for key in rows.T[::-1]:
+                fine = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & fine)
+            wrong |= ~fine
+        if wrong.any():
+            return seen + int(np.flatnonzero(wrong)[0]) + (2 if before is None else 1)
         seen += len(batch)
-        before = rows[-1:] if len(rows) else before
+        before = [rows[-1:] for rows in orders] if len(orders[0]) else before
     return None
 
 
+def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """What rows are ordered by: pseudonym and text; and event, rank and address, which is the same order."""
+    names = batch.schema.names
+    whole = [batch[name].to_numpy().astype(np.int64) for name in ("user", "session", "node") if name in names]
+    if "query" in names:
+        whole += _digest_keys(batch["query"], any(isinstance(c, HashedWords) for c in release.manifest.claims))
+    within = [batch["event"].to_numpy().astype(np.int64)] if "event" in names else []
+    if "url" in names and "event" in names:
+        within += [_last_if_null(batch["rank"]), *_digest_keys(batch["url"])]
+    elif "url" in names and "user" not in names:  # a table of counts, where the query itself comes last
+        whole += _digest_keys(batch["url"])
+    return whole, within
+
+
+def _digest_keys(texts: pa.Array, signed: bool = False) -> list[NDArray[np.int64]]:
+    """Numbers in the order of the digests of texts; what is missing comes last. Tokens are in signed order."""
+    there = texts.is_valid().to_numpy(zero_copy_only=False)
+    halves = digests(*byte_spans(pc.fill_null(texts, "").cast(pa.string())))
+    sign = np.uint64(0 if signed else 1 << 63)
+    return [np.where(there, (half ^ sign).view(np.int64), _LAST) for half in halves]
+
+
+def _last_if_null(numbers: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(numbers.cast(pa.int64()), pa.scalar(_LAST)).to_numpy(), np.int64)
+
+
+_LAST = np.iinfo(np.int64).max
+
+
 def _report_right(release: Release, place: Folder, claims: tuple[Verdict, ...]) -> Verdict:
-    same = place.read(REPORT).decode("utf-8", "replace") == markdown(release.manifest, claims)
+    same = place.read(REPORT) == markdown(release.manifest, claims).encode()
     claim = "The report says what the manifest and the checks say."
     return Verdict(claim, same, None if same else f"{REPORT} reads otherwise")
 
 
 def _files_unchanged(release: Release, place: Folder) -> Verdict:
-    claim = "The files are those that the manifest names, unchanged."
+    claim = "The files are those that a release has and the manifest names, unchanged."
     listed = release.manifest.files
-    for name in sorted({release.manifest.table, REPORT} - {name.split("/")[0] for name in listed}):
-        return Verdict(claim, False, f"{name} has no SHA-256 in the manifest")
+    if list(listed) != sorted(listed):
+        return Verdict(claim, False, "the manifest names them in another order")
+    if {name.split("/")[0] for name in listed} != {release.manifest.table, REPORT}:
+        return Verdict(claim, False, f"a release has {release.manifest.table} and {REPORT} beside its manifest")
     present = set(place.files()) - {MANIFEST}
     for name in sorted(present ^ set(listed)):
         return Verdict(claim, False, f"{name} is {'not in the manifest' if name in present else 'missing'}")
@@ -392,11 +471,35 @@ def _files_unchanged(release: Release, place: Folder) -> Verdict:
     return Verdict(claim, changed is None, changed and f"{changed} was changed")
 
 
+def _written_so(release: Release, place: Folder) -> Verdict:
+    """Whether manifest and table are, byte for byte, what this version writes: nothing can hide in how they are."""
+    claim = "The files are written as this version of queryveil writes them, byte for byte."
+    manifest = release.manifest
+    if manifest.software != SOFTWARE:
+        return Verdict(claim, False, f"it says that it was made by another version than {SOFTWARE}; use that one")
+    keyed = manifest.input_fingerprint
+    if (keyed is None) != is_private(manifest) or not re.fullmatch("[0-9a-f]{64}", keyed or "0" * 64):
+        return Verdict(claim, False, "its fingerprint is none")
+    if place.read(MANIFEST) != written(manifest):
+        return Verdict(claim, False, f"{MANIFEST} is written otherwise")
+    format = next((name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}"), None)
+    if format is None:
+        return Verdict(claim, False, f"the table is called {manifest.table}")
+    # A cluster writes a table in parts, in a way of its own.
+    if set(manifest.files) != {manifest.table, REPORT}:
+        return Verdict(claim, True)
+    typed = pa.schema([(name, writers.type_of(name)) for name in release.schema.names])
+    same = writers.sha256(format, typed, release.batches) == manifest.files[manifest.table]
+    return Verdict(claim, same, None if same else f"{manifest.table} is written otherwise, or by another pyarrow")
+
+
 def _same_log(release: Release, log: QueryLog) -> Verdict:
-    same = release.manifest.input_fingerprint == log.fingerprint
-    return Verdict(
-        "The release was made from this log.", same, None if same else "the fingerprints of the two logs differ"
-    )
+    same = made_from(release, log)
+    if release.seed is None or release.manifest.input_fingerprint is None:
+        claim = "The manifest says how much there is in this log, if anything."
+        return Verdict(claim, same, None if same else "it counts the log otherwise than the log is")
+    claim = "The release was made from this log."
+    return Verdict(claim, same, None if same else "the fingerprints of the two logs differ")
 
 
 def _counts_right(release: Release, log: QueryLog) -> Verdict:
@@ -413,9 +516,9 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
     asked = {name: sql for name, sql in count.items() if sql is not None}
     with loaded(release, log):
         counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
-        found = log.engine.row(f"SELECT {counted} FROM released")
+        found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module
         kept = log.frequencies(
-            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"
+            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"  # noqa: S608  # parts of this module
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
             if "query" in columns
             else None
@@ -432,6 +535,9 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, False, "its frequency bands are not those of the log")
     if release.manifest.input_counts != (NOT_TOLD if private else counts_of(log)):
         return Verdict(claim, False, "it counts the log otherwise than the log is")
+    unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions")]
+    if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
+        return Verdict(claim, False, "it counts what the table does not have")
     if count["events"] is not None and release.manifest.bands != (() if private else bands(kept)):
         return Verdict(claim, False, "its frequency bands are not those of the table")
     return Verdict(claim, True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from queryveil import memory
 from queryveil.cli import options
 from queryveil.methods import METHODS
 
@@ -20,6 +21,8 @@ VERBS = (
     "neighbours",
     "anonymize",
     "verify",
+    "sign",
+    "keygen",
     "attack",
     "evaluate",
     "compare",
@@ -583,3 +586,33 @@ def test_every_verb_prints_json_in_the_same_way():
     """Python's own way writes NaN and Infinity, which are no JSON."""
     verbs = Path(options.__file__).parent.glob("*.py")
     assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == ["options.py"]
+
+
+def test_a_senseless_number_of_threads_is_one_sentence(run, log):
+    code, out, err = run("profile", log, "--threads", 100_000)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"queryveil: The number of threads must be between 1 and \d+. Got 100000 instead.\n", err)
+
+
+def test_a_memory_limit_that_is_none_is_one_sentence(run, log):
+    code, out, err = run("profile", log, "--memory-limit", "many")
+    assert (code, out) == (2, "")
+    assert err == "queryveil: The memory limit must be a size of at least 500 MB, such as 4GB. Got 'many'.\n"
+
+
+def test_a_memory_limit_is_obeyed(run, log, monkeypatch):
+    monkeypatch.setattr(memory, "_limit", None)
+    code, _, err = run("profile", log, "--memory-limit", "3GB")
+    assert (code, err) == (0, "")
+    monkeypatch.setattr(memory, "_held", lambda: 3_000_000_000)
+    code, _, err = run("profile", log, "--memory-limit", "3GB")
+    assert code == 2
+    assert "left of the memory limit of 3 GB; raise --memory-limit" in err
+
+
+def test_two_processes_share_the_memory_limit():
+    given = {"format": None, "columns": None, "encoding": None, "max_bad_rows": 0.01, "threads": None}
+    whole = options.reader(given | {"memory_limit": "3GB"})
+    assert options.with_half_the_memory(whole).keywords["memory_limit"] == "1500000000"
+    free = options.reader(given | {"memory_limit": None})
+    assert options.with_half_the_memory(free).keywords["memory_limit"] is None

@@ -19,7 +19,7 @@ def path(tmp_path_factory):
 
 
 def stored(folder):
-    return {file.name: file.read_bytes() for file in (folder / "cells").iterdir()}
+    return {file.name: file.read_bytes() for file in (folder / "cells").glob("*.json")}
 
 
 def test_a_killed_run_goes_on(path, tmp_path):
@@ -63,6 +63,7 @@ def test_the_folder_names_no_place_and_no_query(run, path, tmp_path):
     long = [text for text in log.query_text.to_pylist() if len(text) > 14]
     for file in (tmp_path / "c").rglob("*"):
         if file.is_file():
+            assert file.stat().st_mode & 0o777 == 0o600
             text = file.read_bytes().decode("utf-8", "replace")
             assert str(tmp_path) not in text
             assert not [query for query in long if query in text]

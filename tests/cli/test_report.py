@@ -24,6 +24,7 @@ def test_a_report_says_how_to_make_the_release_again(run, released, tmp_path):
     code, out, err = run("report", release, "--original", log, "--user-map", secret, "-o", target, "--seed", 5)
     assert (code, err) == (0, "")
     assert "checks hold" in out
+    assert target.stat().st_mode & 0o777 == 0o600
     page = target.read_text()
     assert str(tmp_path) not in page
     (command,) = re.findall(r"queryveil (anonymize LOG .*)", page)

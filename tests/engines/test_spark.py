@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'quer
 
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark, sentence_of, start
-from queryveil.ingest.spark import find_rows, read_rows, read_spark
+from queryveil.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
 
 ALL = 2**64 - 1
 
@@ -45,9 +46,13 @@ def logs(spark):
 
 
 def content(engine, source, format=None, **options):
+    """What is found on reading, and the digest of all rows."""
     rows = find_rows(source, engine, format, ReadOptions(**options))
     known = {kind: {} for kind in ("user", "query", "url", *(f"extra {name}" for name in rows.extras))}
-    return read_rows(rows, engine, known, ALL)
+    found = read_rows(rows, engine, known, ALL)
+    for kind in known:
+        assert dictionary(engine, kind, ALL) == {}
+    return found, digest_rows(engine, rows.extras)
 
 
 def test_numbers_go_through_all_parts_in_order(engine):
@@ -97,12 +102,22 @@ def test_profiles_and_fingerprints_are_those_of_one_machine(logs):
     assert there.facts == local.facts
 
 
+def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
+    monkeypatch.setattr("queryveil.ingest.content._BLOCK", 64)
+    there = qv.read_log(spark.createDataFrame(TABLE), engine=spark)
+    assert there.facts.content == qv.read_log(TABLE).facts.content
+    there.close()
+
+
 def test_texts_with_the_same_id_are_told_apart(spark):
     # With six bits of the digest, almost every id is shared.
     rows = spark.createDataFrame(TABLE)
     log = read_spark(rows, Spark(spark), format=None, options=ReadOptions(), refuse=lambda *_: None, id_mask=63 << 58)
     local = qv.read_log(TABLE)
-    assert log.facts == local.facts
+    # Such ids are in another digest of the rows, and so in other random draws.
+    assert log.facts.content != local.facts.content
+    assert replace(log.facts, content=local.facts.content) == local.facts
+    log.facts = local.facts
     one, other = (qv.Equality(k=3).anonymize(each, seed=1) for each in (local, log))
     assert next(one.batches()).to_pylist() == [row for batch in other.batches() for row in batch.to_pylist()]
     log.close()
@@ -133,9 +148,9 @@ WRITTEN = [
 )
 def test_a_file_is_the_same_log_as_on_one_machine(engine, tmp_path, format, data, name, options):
     (tmp_path / name).write_bytes(data)
-    found = content(engine, tmp_path / name, **options)
+    found, digest = content(engine, tmp_path / name, **options)
     local = qv.read_log(tmp_path / name, **options)
-    assert found.content == local.facts.content
+    assert digest == local.facts.content
     assert (found.rows, found.empty, found.bad.count) == (
         local.facts.rows,
         local.facts.empty_rows,
@@ -150,8 +165,7 @@ def test_odd_names_and_files_without_a_good_row(engine, tmp_path):
     (folder / "header only.tsv").write_text(aol([]))
     (folder / "empty query.tsv").write_text("u\t\t2006-03-01 10:00:00\t\t\n")
     files = sorted(folder.iterdir())
-    found = content(engine, files)
-    assert found.content == qv.read_log(files, max_bad_rows=1).facts.content
+    assert content(engine, files)[1] == qv.read_log(files, max_bad_rows=1).facts.content
 
 
 def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
@@ -167,7 +181,7 @@ def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
 def test_a_folder_of_parquet_files(engine, tmp_path):
     for number in range(3):
         pq.write_table(TABLE.slice(number * 140, 140), tmp_path / f"{number}.parquet")
-    assert content(engine, tmp_path).content == qv.read_log(TABLE).facts.content
+    assert content(engine, tmp_path)[1] == qv.read_log(TABLE).facts.content
 
 
 def test_a_large_file_is_read_in_stretches(spark, tmp_path):
@@ -179,9 +193,9 @@ def test_a_large_file_is_read_in_stretches(spark, tmp_path):
     rows = [row for row in some_rows(900, seed=3) if row.time]
     lines = [f"{row.user}\t{row.query}\t{row.time}\t{row.rank or ''}\t{row.url or ''}\n" for row in rows]
     (tmp_path / "log.tsv").write_text("AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n" + "".join(lines) + "bad line\n")
-    found = content(engine, tmp_path / "log.tsv")
+    found, digest = content(engine, tmp_path / "log.tsv")
     local = qv.read_log(tmp_path / "log.tsv")
-    assert found.content == local.facts.content
+    assert digest == local.facts.content
     assert found.bad.count == {"wrong column count": 1}
     assert "counted from byte" in found.bad.first["wrong column count"]
     engine.close()
@@ -190,7 +204,7 @@ def test_a_large_file_is_read_in_stretches(spark, tmp_path):
 def test_bad_rows_are_counted_and_named(engine, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(aol().encode() + b"u\tq\n" + b"u\tb\xff\t2006-03-01 10:00:00\t\t\n" + b"u\tq\tnever\t\t\n")
-    found = content(engine, path)
+    found, _ = content(engine, path)
     local = qv.read_log(path, max_bad_rows=1).facts.bad_rows
     assert found.bad.count == local.count
     assert found.bad.first == local.first
@@ -213,7 +227,7 @@ def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
         engine, tmp_path, "names other columns", ("a.tsv", "user\tquery\nu\tq\n"), ("b.tsv", "query\tuser\nSECRET\tu\n")
     )
     late = json_lines() * 60 + json.dumps({"user": "u", "query": "SECRET", "novel": "x"}) + "\n"
-    refused(engine, tmp_path, "a column 'novel' that the first lines of the log lack", ("a.jsonl", late))
+    refused(engine, tmp_path, "has a column that the first lines of the log lack", ("a.jsonl", late))
     refused(
         engine,
         tmp_path,
@@ -221,7 +235,10 @@ def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
         ("a.ubi", '{"query_id": "1", "client_id": "u", "user_query": "q"}\n'),
     )
     refused(
-        engine, tmp_path, "is called 'co.untry', which Spark would misread", ("a.csv", "user,query,co.untry\nu,q,x\n")
+        engine,
+        tmp_path,
+        "has a name with a dot or a backquote, which Spark would misread",
+        ("a.csv", "user,query,co.untry\nu,q,x\n"),
     )
     refused(engine, tmp_path, "does not read xz", ("a.xz", b"\xfd7zXZ\x00"))
     refused(engine, tmp_path, "UTF-16", ("a.txt", aol().encode("utf-16")))
@@ -321,6 +338,52 @@ def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_p
     part.write_bytes(part.read_bytes() + b"x")
     (part.parent / f".{part.name}.crc").unlink(missing_ok=True)
     assert "was changed" in qv.verify(address, there).verdicts[0].counterexample
+
+
+def staged(place: HadoopFolder, text: bytes) -> HadoopFolder:
+    stage = place.stage()
+    stage.write("manifest.json", text)
+    return stage
+
+
+@pytest.mark.parametrize("context", [True, False])
+def test_at_an_address_what_came_meanwhile_stays(spark, tmp_path, monkeypatch, context):
+    engine = Spark(spark)
+    place = HadoopFolder(engine, (tmp_path / "r").as_uri())
+    if not context:  # a file system that has only the older call, which would move one folder into the other
+        monkeypatch.setattr(HadoopFolder, "_moved", HadoopFolder._moved_after_a_look)
+    place.take(staged(place, b"one"), None)
+    decided = place.state()
+    place.take(staged(place, b"longer"), decided)
+    assert place.read("manifest.json") == b"longer"
+    for replaces in (None, decided):
+        stage = staged(place, b"late")
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+            place.take(stage, replaces)
+        stage.remove()
+    looked, state = [], HadoopFolder.state
+
+    def then_it_changes(self):
+        found = state(self)
+        if str(self) == str(place) and not looked:
+            looked.append(found)
+            (tmp_path / "r" / "photo").write_text("photo")
+        return found
+
+    for replaces in (place.state(), None):
+        if replaces is None:
+            place.remove()
+            (tmp_path / "r").mkdir()
+            monkeypatch.setattr(HadoopFolder, "state", lambda self: None)  # it came right after the look
+        else:
+            monkeypatch.setattr(HadoopFolder, "state", then_it_changes)
+        stage = staged(place, b"late")
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+            place.take(stage, replaces)
+        stage.remove()
+        assert place.files() == (["manifest.json", "photo"] if replaces else [])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".queryveil")] == []
+    engine.close()
 
 
 def test_an_address_is_refused_without_spark(tmp_path):

@@ -1,5 +1,8 @@
 """Each kind of bad input is one clear sentence that says what, where, and what to do."""
 
+import json
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -117,9 +120,122 @@ def test_a_missing_header_does_not_show_the_first_row(write):
     for name, text in (("csv", "4417749,jane doe ssn\n"), ("tsv", "4417749\tjane doe ssn\n")):
         for columns in ({}, {"user": "a", "query": "b"}):
             sentence = refused(write("log", text), format=name, columns=columns)
-            assert "does not look like a header" in sentence
+            assert "it has 2 columns, none with a usual name" in sentence
             assert "jane" not in sentence
             assert "4417749" not in sentence
+
+
+def test_a_first_row_that_holds_a_column_name_is_not_shown(write):
+    for name, text in (("csv", "4417749,link,jane doe\n"), ("tsv", "4417749\tlink\tjane doe\n")):
+        for columns in ({}, {"url": "link"}, {"user": "a"}):
+            sentence = refused(write("log", text), format=name, columns=columns)
+            assert "jane" not in sentence
+            assert "4417749" not in sentence
+
+
+def test_objects_keyed_by_user_or_query_are_not_shown(write):
+    text = '{"4417749": "jane doe", "link": {"jane": 1}}\n{"4417750": "x"}\n'
+    for columns in ({}, {"user": "u", "query": "q"}):
+        sentence = refused(write("log", text), columns=columns)
+        assert "jane" not in sentence
+        assert "44177" not in sentence
+
+
+def test_columns_of_a_table_are_told_by_their_number(tmp_path):
+    wrong = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    pq.write_table(pa.table({"user": ["a"], "query": ["b"], "jane doe": wrong}), tmp_path / "a")
+    sentence = refused(tmp_path / "a")
+    assert "Column 3 of" in sentence
+    assert "jane" not in sentence
+
+
+@pytest.mark.parametrize("rows", [1, 3000])
+def test_thousands_of_distinct_keys_are_refused(write, rows):
+    keys = 3000 // rows
+    lines = ("".join(f', "k{row * keys + i}": 1' for i in range(keys)) for row in range(rows))
+    text = "".join(f'{{"user": "a", "query": "b"{line}}}\n' for line in lines)
+    assert "has more than 100 columns or keys" in refused(write("log", text))
+
+
+def test_thousands_of_columns_are_refused(write, tmp_path):
+    names = ["user", "query", *(f"c{i}" for i in range(3000))]
+    assert "has more than 100 columns or keys" in refused(write("log.csv", ",".join(names) + "\n"))
+    pq.write_table(pa.table({name: ["a"] for name in names}), tmp_path / "log")
+    assert "has more than 100 columns or keys" in refused(tmp_path / "log")
+
+
+def test_keys_that_grow_from_file_to_file_are_refused(write):
+    files = [
+        write(f"log-{n}", json.dumps({"user": "a", "query": "b"} | {f"k{n}-{i}": 1 for i in range(60)})) for n in (1, 2)
+    ]
+    assert "The log has more than 100 columns or keys" in refused(files)
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_deep_json(write, depth):
+    line = '{"user": "a", "query": "b", "c": ' + '{"a":' * depth + "1" + "}" * (depth + 1) + "\n"
+    try:
+        assert len(qv.read_log(write("log", line), format="jsonl").events) == 1
+    except qv.QueryveilError as error:
+        assert "not a JSON object" in str(error)  # noqa: PT017
+    with pytest.raises(qv.QueryveilError):
+        qv.read_log(write("log", "[" * depth + "\n"))
+
+
+@pytest.mark.parametrize("key", ["", "a.b", ".", "a~b", "a/b", "it's", 'a"b', "$", "*", "a b"])
+def test_any_key_can_be_the_user(write, key):
+    log = qv.read_log(write("log", json.dumps({key: "jane", "query": "b"})), columns={"user": key}, format="jsonl")
+    assert log.user_text.to_pylist() == ["jane"]
+
+
+def test_an_empty_key_and_one_with_a_quote_are_told(write):
+    for key in ("", 'a"b', "\x00"):
+        text = json.dumps({"user": "a", "query": "b", key: "c"})
+        assert "has a name with a quote" in refused(write("log", text))
+
+
+@pytest.mark.parametrize(
+    "encoding", ["idna", "punycode", "hex", "utf-7", "utf-16", "undefined", "no such", "a\0b", "unicode_escape"]
+)
+def test_encodings_that_cannot_be_used(write, encoding):
+    sentence = refused(write("log", HEADER + GOOD), encoding=encoding)
+    assert "convert them to UTF-8" in sentence or "There is no encoding" in sentence
+
+
+def test_ranks_of_any_precision(tmp_path):
+    for kind in (np.float16, np.float32, np.float64):
+        table = pa.table({"user": ["a"] * 4, "query": ["b"] * 4, "rank": np.array([1, 2.5, np.inf, np.nan], kind)})
+        log = qv.read_log(table, max_bad_rows=1)
+        assert log.clicks["rank"].to_pylist() == [1]
+        assert log.facts.bad_rows.count == {"bad rank": 2}
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        *(
+            "0000-01-01 00:00:00",
+            "10000-01-01",
+            "1e300",
+            "-1",
+            "inf",
+            "0001-01-01T00:00:00+14:00",
+            "9999-12-31T23:00:00-14:00",
+        ),
+        *(-62_135_596_800_000_001, 253_402_300_800_000_000, 2**63 - 1, -(2**63) + 2),
+    ],
+)
+def test_far_times_are_bad(time):
+    column = pa.array([time], pa.string() if isinstance(time, str) else pa.timestamp("us"))
+    table = pa.table({"user": ["a"], "query": ["b"], "time": column})
+    with pytest.raises(qv.QueryveilError, match="1 with bad time"):
+        qv.read_log(table)
+
+
+@pytest.mark.parametrize("time", ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"])
+def test_the_first_and_the_last_time(time):
+    log = qv.read_log(pa.table({"user": ["a"], "query": ["b"], "time": [time]}))
+    assert log.events["time"][0].as_py().isoformat(" ") == time
 
 
 def test_a_few_bad_rows_are_left_out_and_counted(write):
@@ -152,6 +268,18 @@ def test_columns_that_are_not_there(write):
     assert "are fixed" in refused(write("aol", HEADER + GOOD), columns={"user": "x"})
 
 
+@pytest.mark.parametrize("name", ['a"b', "", "\x1b"])
+def test_a_name_that_no_table_can_have(write, name):
+    path = write("log.csv", "user,query,device\na,b,c\n")
+    assert "--columns gives a column a name with a quote" in refused(path, columns={name: "device"})
+
+
+def test_names_that_differ_in_case_alone(write):
+    path = write("log.csv", "user,query,x,y\na,b,c,d\n")
+    assert "the same name but for case" in refused(path, columns={"A": "x", "a": "y"})
+    assert "the same name but for case" in refused(path, columns={"Query": "x"})
+
+
 def test_utf_16_is_told_whatever_the_format(write):
     for options in ({}, {"format": "csv"}, {"format": "tsv"}):
         assert "UTF-16" in refused(write("log", "user,query\na,b\n".encode("utf-16")), **options)
@@ -159,3 +287,8 @@ def test_utf_16_is_told_whatever_the_format(write):
 
 def test_a_header_with_a_quote_is_told_without_naming_the_format(write):
     assert "has a name with a quote" in refused(write("log.csv", 'user,query,5" pipe\na,b,c\n'))
+
+
+def test_a_wide_header_over_short_rows_is_refused_before_it_takes_memory(write):
+    text = ",".join(["user", "query", *(f"c{i}" for i in range(90))]) + "\n" + "a\n" * 2_000_000
+    assert "far fewer fields than its 92 columns" in refused(write("log.csv", text))

@@ -264,7 +264,7 @@ def test_concepts_do_not_depend_on_k():
     for k in (2, 5, 9):
         release = qv.Affinity(k=k).anonymize(log)
         assert release.manifest.claims[1].concept_min_users == 5
-        assert "6 concepts of at least 5 users." in release.manifest.notes
+        assert "6 concepts of at least 5 users." in release.notes
     assert queries_of(qv.Affinity(k=9, concept_min_users=2).anonymize(log)) == {"cell phone case"}
 
 
@@ -273,7 +273,7 @@ def test_a_log_without_concepts_falls_back_to_equality_and_says_so():
     log = qv.read_log(table(rows))
     release = qv.Affinity(k=3, concept_min_users=9).anonymize(log)
     assert queries_of(release) == queries_of(qv.Equality(k=3).anonymize(log))
-    assert "No concept survives, so every query falls back to equality." in release.manifest.notes
+    assert "No concept survives, so every query falls back to equality." in release.notes
 
 
 def test_a_log_of_one_repeated_query_and_one_of_a_thousand_words():

@@ -103,7 +103,7 @@ def test_a_key_is_drawn_for_each_release_and_never_written(tmp_path, monkeypatch
     written = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
     assert drawn[0] not in written
     assert drawn[0].hex().encode() not in written
-    assert "drawn for this release and is forgotten" in one.manifest.notes[0]
+    assert "drawn for this release and is forgotten" in one.notes[0]
 
 
 def test_the_key_file_is_told_to_nobody(key_file, tmp_path):

@@ -180,7 +180,7 @@ def test_queries_come_from_the_whole_log(knowledge):
     drawn = set().union(*records.values())
     assert all(len(record) == 1 for record in records.values())
     assert len(drawn) > 3
-    share = float(release.manifest.notes[1].split("%")[0])
+    share = float(release.notes[1].split("%")[0])
     assert share < 50
 
 
@@ -188,7 +188,7 @@ def test_users_without_a_category_are_left_out(knowledge):
     log = read([*((u, "alpha", 0) for u in range(6)), (7, "unknown", 0)])
     release = qv.Mdav(k=2, knowledge=knowledge, linker="terms").anonymize(log)
     assert release.manifest.counts.users == 6
-    assert "1 user without a category is left out" in release.manifest.notes[1]
+    assert "1 user without a category is left out" in release.notes[1]
     assert qv.verify(release, log).holds
 
 

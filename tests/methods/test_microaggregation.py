@@ -240,7 +240,7 @@ def test_blocks_lose_little(knowledge, monkeypatch):
     log = read(events)
     monkeypatch.setattr(microaggregation, "BLOCK", 100)
     release = qv.Odp(k=4, knowledge=knowledge, grouping="blocks").anonymize(log)
-    assert "in 4 blocks" in release.manifest.notes[0]
+    assert "in 4 blocks" in release.notes[0]
     assert qv.verify(release, log).holds
     records = defaultdict(set)
     for row in pa.Table.from_batches(release.batches()).to_pylist():

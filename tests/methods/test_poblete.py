@@ -76,7 +76,7 @@ def test_the_four_steps_are_the_literal_ones_and_the_verifier_agrees(rows, k, si
     verification = qv.verify(release, log)
     assert verification.holds, verification
     before = oracle.density(clicked_of(rows))
-    assert f"density {float(before):.3g} " in release.manifest.notes[0]
+    assert f"density {float(before):.3g} " in release.notes[0]
     assert rows_of(method.anonymize(log, seed=1)) == rows_of(release)
 
 
@@ -122,7 +122,7 @@ def test_a_removed_neighbour_makes_room():
     beside = [("b", "x", urls[2]), ("b", "x", urls[0]), ("c", "y", urls[4]), ("c", "y", urls[5])]
     release = qv.Poblete(k=2, sites=2).anonymize(read(middle + beside))
     assert {row["query"] for row in rows_of(release)} == {"x", "y"}
-    assert "density 0.667 (3 distinct queries with a click, 2 edges)" in release.manifest.notes[0]
+    assert "density 0.667 (3 distinct queries with a click, 2 edges)" in release.notes[0]
 
 
 @pytest.mark.parametrize(

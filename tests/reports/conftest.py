@@ -64,7 +64,7 @@ def hostile_page(tmp_path_factory):
     log = hostile_log()
     release = qv.Equality(k=3).anonymize(log)
     text = " ".join(HOSTILE)
-    changed = release.manifest.model_copy(update={"limits": (text,), "notes": (text,), "parameters": {"k": text}})
+    changed = release.manifest.model_copy(update={"limits": (text,), "parameters": {"k": text}})
     path = tmp_path_factory.mktemp("reports") / "hostile.html"
     examples = [Example(query, query) for query in HOSTILE]
     path.write_text(release_page(made_up(text=text), changed, retention(release, log).bands, examples, seed=0))

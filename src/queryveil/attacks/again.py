@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.attacks.finding import InapplicableError
+from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
 from queryveil.methods import METHODS, Method
@@ -48,8 +49,11 @@ def cannot(error: QueryveilError) -> InapplicableError:
 
 def rows_of(log: LocalLog, events: NDArray[np.integer]) -> pa.Table:
     """Some events of a log as rows, as `queryveil.read_log` takes them."""
-    extras = "".join(f', x{i}.value AS "{name}"' for i, name in enumerate(log.extras))
-    joins = "".join(f' LEFT JOIN "extra {name}" x{i} ON x{i}.id = e."{name} id"' for i, name in enumerate(log.extras))
+    extras = "".join(f", x{i}.value AS {identifier(name)}" for i, name in enumerate(log.extras))
+    joins = "".join(
+        f" LEFT JOIN {identifier(f'extra {name}')} x{i} ON x{i}.id = e.{identifier(f'{name} id')}"
+        for i, name in enumerate(log.extras)
+    )
     clicks = ", c.rank AS rank, urls.url AS url" if log.has_clicks else ""
     if log.has_clicks:
         joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"

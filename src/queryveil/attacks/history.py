@@ -149,7 +149,7 @@ def older_history(
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
     newer = _scrubbed(read(rows_of(here, event[~older])), release, here)
     try:
-        made = method.anonymize(newer, seed=release.manifest.seed)
+        made = method.anonymize(newer, seed=seed)
         seen = View.of(made, newer)
         given = _moved(_released(made, seen, newer, knowledge), newer, here, event[~older])
         people, looked_for = _people(here, given, seed, users)

@@ -45,7 +45,7 @@ def planting(
         release: A release of queries.
         log: Its log.
         read: Reads a log from a table, such as `queryveil.read_log`.
-        seed: Decides who is drawn; the method runs with the seed of the release.
+        seed: Random seed, also of the method.
         accounts: Most accounts to try.
         users: Most users of the log that it is tried on; of more, some are drawn.
         knowledge: Where the directory lies that the release was made with, of which it knows only the name.
@@ -62,7 +62,7 @@ def planting(
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 
         def succeeds(j: int, planted: str = secret) -> bool:
-            return _released(method, release.manifest.seed, _with(table, planted, j), read, secret)
+            return _released(method, seed, _with(table, planted, j), read, secret)
 
         j = _fewest(succeeds, accounts)
         anyway = j is not None and succeeds(j, other)

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from queryveil.attacks.finding import InapplicableError
 from queryveil.background import Truth
 from queryveil.draws import keyed
-from queryveil.errors import QueryveilError
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation import Searches
-from queryveil.release import Release, loaded
+from queryveil.release import Release, check_log, loaded
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -110,10 +109,7 @@ class View:
     def of(cls, release: Release, log: QueryLog) -> "View":
         """Look at a release."""
         here = local(log, "An attack")
-        if release.manifest.input_fingerprint != here.fingerprint:
-            raise QueryveilError(
-                "The release was made from another log; name the log that it was made from with --original."
-            )
+        check_log(release, here)
         columns = set(release.schema.names)
         texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
         with loaded(release, here):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from queryveil.certificates import Certificate
 from queryveil.claims.affine_tables import check_by_tables
-from queryveil.claims.base import Checked, Columns, WitnessedClaim
+from queryveil.claims.base import MOST, Checked, Columns, Count, WitnessedClaim
 from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
@@ -30,13 +30,13 @@ class AffineUsers(WitnessedClaim):
 
     kind: Literal["affine-users"] = "affine-users"
     by_ids: ClassVar[bool] = True
-    users: int = Field(ge=2)
+    users: int = Field(ge=2, le=MOST)
     theta: float = Field(gt=0, le=1)
     vectors: Literal["words", "concepts"]
-    concept_min_users: int = Field(ge=2)
-    min_term_users: int = Field(ge=1)
-    min_query_users: int = Field(1, ge=1)
-    max_new_users: int | None = Field(None, ge=0)
+    concept_min_users: int = Field(ge=2, le=MOST)
+    min_term_users: Count
+    min_query_users: Count = 1
+    max_new_users: int | None = Field(None, ge=0, le=MOST)
 
     @property
     def statement(self) -> str:

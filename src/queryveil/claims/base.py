@@ -4,14 +4,33 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from queryveil.certificates import Certificate
+from queryveil.engines import identifier
+from queryveil.formats.rows import is_column_name
 from queryveil.log import QueryLog
 
 Columns = tuple[str, ...]
+
+MOST = 1 << 62
+"""More than there is of anything, and no more than every engine counts to."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+"""A number of users, or of whatever else a claim counts."""
+
+
+def _names(columns: Columns) -> Columns:
+    if not all(map(is_column_name, columns)):
+        raise ValueError("a column has a name that no column of a log has")
+    if len({name.casefold() for name in columns}) < len(columns):
+        raise ValueError("a column is named twice")
+    return columns
+
+
+ColumnNames = Annotated[Columns, AfterValidator(_names)]
+"""Columns that a claim is about: a manifest may name anything, so only what can be a name is taken for one."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +113,18 @@ def with_ids(log: QueryLog, columns: Columns, claims: Sequence[Claim]) -> Iterat
     joins, wanted, made = "", [], ["claim_rows"]
     for name in columns:
         if name not in ("query", "url"):
-            wanted.append(f'r."{name}" AS "{name}"')
+            wanted.append(f"r.{identifier(name)} AS {identifier(name)}")
             continue
         table, texts = f"claim_{_TEXTS[name]}", _TEXTS[name]
         log.engine.materialize(
-            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"
+            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"  # noqa: S608  # parts of this module, checked numbers and escaped names
             f" JOIN (SELECT {name} FROM released GROUP BY {name}) AS r ON r.{name} = t.{name}",
             table,
         )
         made.append(table)
         joins += f" LEFT JOIN {table} ON {table}.{name} = r.{name}"
         wanted.append(f"{table}.{name}_id AS {name}_id")
-    log.engine.materialize(f"SELECT {', '.join(wanted)} FROM released r{joins}", "claim_rows")
+    log.engine.materialize(f"SELECT {', '.join(wanted)} FROM released r{joins}", "claim_rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
     try:
         yield
     finally:
@@ -117,8 +136,8 @@ _TEXTS = {"query": "queries", "url": "urls"}
 
 def has_unknown(log: QueryLog, name: str) -> bool:
     """Whether a released text, a `query` or a `url`, is none of the log."""
-    (texts,) = log.engine.row(f"SELECT count({name}) AS n FROM released")
-    (rows, ids) = log.engine.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM claim_rows")
+    (texts,) = log.engine.row(f"SELECT count({name}) AS n FROM released")  # noqa: S608  # parts of this module, checked numbers and escaped names
+    (rows, ids) = log.engine.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM claim_rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
     return bool(ids < (rows if name == "query" else texts))
 
 
@@ -141,6 +160,7 @@ def log_rows(log: QueryLog, names: list[str]) -> str:
         elif name == "rank":  # never without the url, whose join it shares
             wanted.append("c.rank AS rank")
         else:
-            joins += f' LEFT JOIN "extra {name}" AS "x{name}" ON "x{name}".id = e."{name} id"'
-            wanted.append(f'"x{name}".value AS "{name}"')
-    return f"SELECT {', '.join(wanted)} FROM events e{joins}"
+            table, x, key = (identifier(found) for found in (f"extra {name}", f"x{name}", f"{name} id"))
+            joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
+            wanted.append(f"{x}.value AS {identifier(name)}")
+    return f"SELECT {', '.join(wanted)} FROM events e{joins}"  # noqa: S608  # names are escaped

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Columns, Count, first
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.log import QueryLog
 
@@ -38,7 +38,7 @@ class DisjointClicks(Claim):
                 return f"a click for '{found[0]}' is released"
         found = first(
             log,
-            f"SELECT min(query) AS one, max(query) AS other FROM ({_CLICKED}) AS clicked GROUP BY url"
+            f"SELECT min(query) AS one, max(query) AS other FROM ({_CLICKED}) AS clicked GROUP BY url"  # noqa: S608  # parts of this module
             " HAVING count(*) > 1 ORDER BY one, other LIMIT 1",
         )
         return None if found is None else f"'{found[0]}' and '{found[1]}' share a clicked address"
@@ -48,8 +48,8 @@ class ClickedSites(Claim):
     """Released queries lead to so many documents of so many sites, and name none of these."""
 
     kind: Literal["clicked-sites"] = "clicked-sites"
-    documents: int
-    sites: int
+    documents: Count
+    sites: Count
 
     @property
     def statement(self) -> str:
@@ -65,7 +65,7 @@ class ClickedSites(Claim):
         log.engine.map(_CLICKED, _looked_at, schema, "targets")
         found = first(
             log,
-            "SELECT r.query AS query, coalesce(t.documents, 0) AS documents, coalesce(t.sites, 0) AS sites,"
+            "SELECT r.query AS query, coalesce(t.documents, 0) AS documents, coalesce(t.sites, 0) AS sites,"  # noqa: S608  # a checked number
             " coalesce(t.named, 0) AS named FROM (SELECT query FROM released GROUP BY query) AS r LEFT JOIN"
             " (SELECT query, count(*) AS documents, count(DISTINCT site) AS sites, max(named) AS named FROM targets"
             f" GROUP BY query) AS t ON t.query = r.query WHERE coalesce(t.documents, 0) < {self.documents}"

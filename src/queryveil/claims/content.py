@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.claims.base import Claim, Columns, first, has_unknown
+from queryveil.claims.base import Claim, Columns, Count, first, has_unknown
 from queryveil.log import QueryLog
 
 
@@ -38,7 +38,7 @@ class PartOfLog(Claim):
         one = {"user": '"user"', "session": "session", "query": "query_id"}
         several = [f"min({name}) <> max({name})" for column, name in one.items() if column in columns]
         log.engine.materialize(
-            f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM claim_rows"
+            f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM claim_rows"  # noqa: S608  # parts of this module, checked numbers and escaped names
             " GROUP BY event",
             "claim_events",
         )
@@ -53,15 +53,15 @@ class PartOfLog(Claim):
     def _too_often(self, log: QueryLog, what: str, released: str) -> str | None:
         """A query with more rows or events than in the log; there an event has a row, or one for each of its clicks."""
         ours = "JOIN claim_queries q ON q.query_id = {0}.query_id"
-        log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours.format('e')}"
+        log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours.format('e')}"  # noqa: S608  # parts of this module, checked numbers and escaped names
         if what == "rows":
             log_rows += (
-                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours.format('c')}"
+                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours.format('c')}"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 " GROUP BY c.event_id, c.query_id HAVING count(*) > 1"
             )
         found = first(
             log,
-            "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"
+            "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"  # noqa: S608  # parts of this module, checked numbers and escaped names
             f" JOIN ({released}) AS r ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id,"
             f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l GROUP BY l.query_id) AS o"
             " ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
@@ -91,7 +91,7 @@ class PartOfLog(Claim):
             named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
             found = first(
                 log,
-                f"WITH r AS (SELECT {keys}, count(*) AS n FROM claim_rows WHERE {given} GROUP BY {keys}),"
+                f"WITH r AS (SELECT {keys}, count(*) AS n FROM claim_rows WHERE {given} GROUP BY {keys}),"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 f" c AS (SELECT {named}, count(*) AS n FROM clicks c JOIN r ON {same} GROUP BY {grouped})"
                 " SELECT q.query AS query, u.url AS url, r.n AS n, coalesce(c.n, 0) AS original FROM r"
                 f" LEFT JOIN c ON {same} JOIN claim_queries q ON q.query_id = r.query_id"
@@ -109,8 +109,8 @@ class QuerySpelling(Claim):
     """What released queries look like."""
 
     kind: Literal["query-spelling"] = "query-spelling"
-    max_characters: int | None = None
-    max_terms: int | None = None
+    max_characters: Count | None = None
+    max_terms: Count | None = None
     no_digits: bool = False
     no_at: bool = False
 
@@ -133,11 +133,11 @@ class QuerySpelling(Claim):
         wrong = "SELECT query FROM odd"
         if self.max_terms is not None:
             wrong += (
-                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"
+                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"  # noqa: S608  # a checked number
                 " AS r ON r.query = q.query JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t"
                 f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
             )
-        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")
+        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
         engine.drop("odd")
         return None if found is None else f"the query '{found[0]}'"
 
@@ -169,7 +169,7 @@ class TimesRounded(Claim):
         """Look at every released time."""
         found = first(
             log,
-            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"
+            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"  # noqa: S608  # one of two words
             " ORDER BY time LIMIT 1",
         )
         return None if found is None else f"the time {found[0]}"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.certificates import Certificate
-from queryveil.claims.base import Checked, Columns, WitnessedClaim
+from queryveil.claims.base import Checked, Columns, Count, WitnessedClaim
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
 from queryveil.knowledge import Knowledge, link, recall_knowledge
 from queryveil.knowledge.index import ranges
@@ -30,7 +30,7 @@ def tree_digest(base: Knowledge) -> str:
 class _Generalized(WitnessedClaim):
     """What the claims about items share: the tree that they are nodes of."""
 
-    users: int
+    users: Count
     knowledge: str
     """The name of the knowledge base."""
     tree: str
@@ -195,7 +195,7 @@ class ConceptUsers(_Generalized):
             return Checked(wrong)
         here = local(log, "the check of concepts")
         counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
-        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")
+        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")  # noqa: S608  # parts of this module
         node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
         names = self._base.taxonomy.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:

@@ -84,52 +84,53 @@ class HashedWords(Claim):
         if wrong is not None:
             return f"the query '{wrong[0]}' is not made of tokens"
         tokens = "SELECT token, CAST(sum(n) AS BIGINT) AS n FROM cut GROUP BY token"
-        wrong = first(log, f"SELECT t.token AS token FROM ({tokens}) AS t JOIN words w ON w.word = t.token LIMIT 1")
+        wrong = first(log, f"SELECT t.token AS token FROM ({tokens}) AS t JOIN words w ON w.word = t.token LIMIT 1")  # noqa: S608  # parts of this module
         if wrong is not None:
             return f"the token '{wrong[0]}' is a word of the log"
         long = "SELECT query_id, count(*) AS length FROM tok GROUP BY query_id"
         events = (
-            f"SELECT e.query_id AS query_id, o.owner AS owner, count(*) AS n FROM events e JOIN ({owners}) AS o"
+            f"SELECT e.query_id AS query_id, o.owner AS owner, count(*) AS n FROM events e JOIN ({owners}) AS o"  # noqa: S608  # parts of this module
             " ON o.event_id = e.event_id GROUP BY e.query_id, o.owner"
         )
         word = (
-            "SELECT t.word_id AS word_id, CAST(sum(e.n) AS BIGINT) AS n FROM tok t JOIN"
+            "SELECT t.word_id AS word_id, CAST(sum(e.n) AS BIGINT) AS n FROM tok t JOIN"  # noqa: S608  # parts of this module
             f" ({events}) AS e ON e.query_id = t.query_id GROUP BY t.word_id"
         )
         compared = [
             (
                 "events have {} words",
                 "SELECT length AS size, CAST(sum(n) AS BIGINT) AS n FROM runs GROUP BY length",
-                f"SELECT l.length AS size, CAST(sum(e.n) AS BIGINT) AS n FROM ({long}) AS l JOIN ({events}) AS e"
+                f"SELECT l.length AS size, CAST(sum(e.n) AS BIGINT) AS n FROM ({long}) AS l JOIN ({events}) AS e"  # noqa: S608  # parts of this module
                 " ON e.query_id = l.query_id GROUP BY l.length",
             ),
             (
                 "words occur {} times",
-                f"SELECT n AS size, count(*) AS n FROM ({tokens}) AS t GROUP BY n",
-                f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",
+                f"SELECT n AS size, count(*) AS n FROM ({tokens}) AS t GROUP BY n",  # noqa: S608  # parts of this module
+                f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",  # noqa: S608  # parts of this module
             ),
         ]
         if self._owner in columns:
-            mine = f'SELECT "{self._owner}", count(*) AS n FROM released GROUP BY "{self._owner}"'
+            mine = f'SELECT "{self._owner}", count(*) AS n FROM released GROUP BY "{self._owner}"'  # noqa: S608  # parts of this module
             theirs = (
-                f"SELECT e.owner AS owner, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"
+                f"SELECT e.owner AS owner, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"  # noqa: S608  # parts of this module
                 " ON l.query_id = e.query_id GROUP BY e.owner"
             )
             compared.append(
                 (
                     f"{self._owner}s have {{}} events",
-                    f"SELECT n AS size, count(*) AS n FROM ({mine}) AS r GROUP BY n",
-                    f"SELECT n AS size, count(*) AS n FROM ({theirs}) AS o GROUP BY n",
+                    f"SELECT n AS size, count(*) AS n FROM ({mine}) AS r GROUP BY n",  # noqa: S608  # parts of this module
+                    f"SELECT n AS size, count(*) AS n FROM ({theirs}) AS o GROUP BY n",  # noqa: S608  # parts of this module
                 )
             )
         for what, released, original in compared:
             both = (
-                "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"
+                "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this module
                 f" (SELECT size, n AS released, 0 AS original FROM ({released}) AS a UNION ALL"
                 f" SELECT size, 0 AS released, n AS original FROM ({original}) AS b) AS ab GROUP BY size"
             )
             row = first(
-                log, f"SELECT size, released, original FROM ({both}) AS c WHERE released <> original ORDER BY size"
+                log,
+                f"SELECT size, released, original FROM ({both}) AS c WHERE released <> original ORDER BY size",  # noqa: S608  # parts of this module
             )
             if row is not None:
                 return f"{row[1]} {what.format(row[0])} in the release, {row[2]} in the log"
@@ -216,7 +217,7 @@ def _lay_out(log: QueryLog, owner: str | None, owners: str) -> None:
     engine.map("SELECT query, text FROM texts", _placed, _PLACES, "released places")
     (words,) = engine.row("SELECT count(*) AS n FROM tok")
     engine.map_groups(
-        f"SELECT query_id % {words // _PART + 1} AS part, query_id, position, word_id FROM tok",
+        f"SELECT query_id % {words // _PART + 1} AS part, query_id, position, word_id FROM tok",  # noqa: S608  # a checked number
         "part",
         _sequences,
         _SEQUENCES,
@@ -231,7 +232,7 @@ def _lay_out(log: QueryLog, owner: str | None, owners: str) -> None:
     )
     mine, theirs = (f'r."{owner}"', "o.owner") if owner is not None else ("0", "0")
     engine.materialize(
-        'SELECT side, text, "user", count(*) AS n FROM'
+        'SELECT side, text, "user", count(*) AS n FROM'  # noqa: S608  # parts of this module
         f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e'
         f" JOIN ({owners}) AS o ON o.event_id = e.event_id JOIN sequences s"
         f' ON s.query_id = e.query_id UNION ALL SELECT 1 AS side, t.text AS text, CAST({mine} AS BIGINT) AS "user"'
@@ -246,7 +247,8 @@ def _summed(log: QueryLog, rows: str, of: tuple[str, ...], key: bytes, name: str
     schema = pa.schema([("side", pa.int32()), ("id", pa.int64()), ("digest", pa.int64())])
     log.engine.map(rows, _keyed(key, of, schema), schema, "digests")
     log.engine.materialize(
-        f"SELECT side, id AS {kind}, CAST(sum(digest) AS BIGINT) AS hue FROM digests GROUP BY side, id", name
+        f"SELECT side, id AS {kind}, CAST(sum(digest) AS BIGINT) AS hue FROM digests GROUP BY side, id",  # noqa: S608  # parts of this module
+        name,
     )
     log.engine.drop("digests")
 
@@ -274,14 +276,14 @@ def _differing(log: QueryLog) -> tuple[str | None, int]:
         " ON c.side = s.side AND c.id = s.id GROUP BY s.hue, c.hue"
     )
     count, wrong = log.engine.row(
-        "SELECT count(*) AS n, CAST(coalesce(sum(CASE WHEN mine <> theirs THEN 1 ELSE 0 END), 0) AS BIGINT) AS wrong"
+        "SELECT count(*) AS n, CAST(coalesce(sum(CASE WHEN mine <> theirs THEN 1 ELSE 0 END), 0) AS BIGINT) AS wrong"  # noqa: S608  # parts of this module
         f" FROM ({kinds}) AS k"
     )
     if not wrong:
         return None, count
     row = first(
         log,
-        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN shapes s ON s.hue = k.shape JOIN crowds c ON c.hue = k.crowd"
+        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN shapes s ON s.hue = k.shape JOIN crowds c ON c.hue = k.crowd"  # noqa: S608  # parts of this module
         " AND c.side = s.side AND c.id = s.id JOIN texts t ON t.text = s.id WHERE s.side = 1 AND k.mine < k.theirs"
         " ORDER BY t.query LIMIT 1",
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Columns, Count, first
 from queryveil.log import QueryLog
 
 _RARE = 1e-9
@@ -23,7 +23,7 @@ class Sessions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     gap: int = Field(ge=1, le=1_000_000)
     """Minutes without an event after which a new session begins."""
-    events: int = Field(ge=1)
+    events: Count
     """The most events of a session."""
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class LinkedEvents(Claim):
         if self._id not in columns:
             return f"the release has no column '{self._id}'"
         low, high, n, missing = log.engine.row(
-            f'SELECT min("{self._id}") AS low, max("{self._id}") AS high, count(DISTINCT "{self._id}") AS n,'
+            f'SELECT min("{self._id}") AS low, max("{self._id}") AS high, count(DISTINCT "{self._id}") AS n,'  # noqa: S608  # parts of this module
             f' count(*) - count("{self._id}") AS missing FROM released'
         )
         if missing or (n and (low, high) != (1, n)):
@@ -80,7 +80,7 @@ class LinkedEvents(Claim):
         """How many rows stand under each pseudonym, and how many events each user or session has."""
         row = first(
             log,
-            "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"
+            "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this module
             " (SELECT n AS size, count(*) AS released, 0 AS original FROM"
             f' (SELECT "{self._id}" AS id, count(*) AS n FROM released GROUP BY "{self._id}") AS r GROUP BY n'
             " UNION ALL SELECT n AS size, 0 AS released, count(*) AS original FROM"
@@ -105,12 +105,12 @@ class LinkedEvents(Claim):
         counted = "event" in columns
         n = "count(DISTINCT r.event)" if counted else "1"
         engine.materialize(
-            f'SELECT r."{self._id}" AS id, t.query_id AS query_id, {n} AS n FROM released r JOIN claim_texts t'
+            f'SELECT r."{self._id}" AS id, t.query_id AS query_id, {n} AS n FROM released r JOIN claim_texts t'  # noqa: S608  # parts of this module
             f' ON t.query = r.query GROUP BY r."{self._id}", t.query_id',
             "claim_mine",
         )
         engine.materialize(
-            f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"
+            f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"  # noqa: S608  # parts of this module
             " min(o.user_id) AS user_id, min(o.time) AS time FROM claim_owners o JOIN events e"
             " ON e.event_id = o.event_id JOIN claim_texts t ON t.query_id = e.query_id GROUP BY o.owner, e.query_id",
             "claim_theirs",
@@ -118,7 +118,7 @@ class LinkedEvents(Claim):
         for name in ("mine", "theirs"):
             more = ", min(s.user_id) AS user_id, min(s.time) AS time" if name == "theirs" else ""
             engine.materialize(
-                f"SELECT s.id AS id, {_SUMS}{more} FROM claim_{name} s JOIN claim_marks m"
+                f"SELECT s.id AS id, {_SUMS}{more} FROM claim_{name} s JOIN claim_marks m"  # noqa: S608  # parts of this module
                 " ON m.query_id = s.query_id GROUP BY s.id",
                 f"claim_all_{name}",
             )
@@ -185,7 +185,7 @@ class LinkedEvents(Claim):
         """Events are numbered by pseudonym and query, whatever their times."""
         row = first(
             log,
-            "SELECT event FROM (SELECT event, id, query_id, lag(id) OVER (ORDER BY event) AS last_id,"
+            "SELECT event FROM (SELECT event, id, query_id, lag(id) OVER (ORDER BY event) AS last_id,"  # noqa: S608  # parts of this module
             " lag(query_id) OVER (ORDER BY event) AS last_query FROM (SELECT r.event AS event,"
             f' min(r."{self._id}") AS id, min(q.query_id) AS query_id FROM released r JOIN queries q'
             " ON q.query = r.query GROUP BY r.event) AS events_) AS pairs WHERE id < last_id"
@@ -226,7 +226,7 @@ def sessions_of(log: QueryLog, sessions: Sessions, name: str) -> None:
     An event opens a session if no other of its user came in the minutes before it, or if the session is full.
     """
     log.engine.materialize(
-        "SELECT event_id, user_id, time, coalesce(lag(time) OVER (PARTITION BY user_id ORDER BY time, event_id)"
+        "SELECT event_id, user_id, time, coalesce(lag(time) OVER (PARTITION BY user_id ORDER BY time, event_id)"  # noqa: S608  # a checked number
         f" + INTERVAL '{sessions.gap}' MINUTE < time, true) AS late FROM events WHERE time IS NOT NULL",
         "claim_pauses",
     )
@@ -241,7 +241,7 @@ def sessions_of(log: QueryLog, sessions: Sessions, name: str) -> None:
         "claim_places",
     )
     log.engine.number(
-        "SELECT event_id, user_id, time, visit, CAST(floor((nth - 1) / CAST("
+        "SELECT event_id, user_id, time, visit, CAST(floor((nth - 1) / CAST("  # noqa: S608  # a checked number
         f"{sessions.events} AS DOUBLE)) AS BIGINT) AS piece FROM claim_places UNION ALL"
         " SELECT event_id, user_id, time, -1 - event_id AS visit, 0 AS piece FROM events WHERE time IS NULL",
         ("user_id", "visit", "piece"),

@@ -3,16 +3,15 @@
 import math
 from typing import Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.consistent import Consistent
+from queryveil.claims.contributed import Keep
 from queryveil.log import QueryLog
 
 MOST = 10_000
 """Most things that a user may give."""
-_MIRACLE = {"laplace": 40.0, "gaussian": 12.0}
-"""So many times the scale no noise ever is."""
 _SLACK = 1e-9
 """By how much, relatively, a stated number may be below the recomputed one: the rounding of floating point."""
 
@@ -59,6 +58,8 @@ class DifferentialPrivacy(Claim):
         delta: With which probability it may be more.
         unit: What is added or removed.
         steps: How the budget was spent.
+        keep: Which things of a user count.
+        ngrams: Of how many words n-grams are, if a step released some.
     """
 
     kind: Literal["differential-privacy"] = "differential-privacy"
@@ -66,6 +67,8 @@ class DifferentialPrivacy(Claim):
     delta: float
     unit: Literal["one user's whole log"] = "one user's whole log"
     steps: tuple[NoisyStep, ...]
+    keep: Keep = "frequent"
+    ngrams: int = Field(0, ge=0, le=3)
 
     @property
     def statement(self) -> str:
@@ -86,7 +89,10 @@ class DifferentialPrivacy(Claim):
         return f"the threshold, which is the weight of {least} users of one query or {most} users of {step.d} queries"
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Recompute epsilon and delta from the steps, and look for what the steps cannot have released."""
+        """Recompute epsilon and delta from the steps, and refuse a table that such steps would not make.
+
+        An honest release is refused with probability below 1e-6; see `consistent`.
+        """
         epsilon, delta = spent(self.steps, self.epsilon)
         if not epsilon <= self.epsilon * (1 + _SLACK):
             return f"the noise is worth epsilon {epsilon:g}"
@@ -98,11 +104,14 @@ class DifferentialPrivacy(Claim):
         by: dict[str, NoisyStep] = {step.of: step for step in self.steps}
         if "queries" not in by or ("url" in columns) > ("clicks" in by):
             return "no step of it released what is in the table"
-        return self._rows_wrong(log, columns, by)
+        if any(step.threshold is None for step in self.steps if step.of != "counts"):
+            return "a step of it has no threshold"
+        wrong = self._rows_wrong(log, columns, by)
+        return wrong if wrong is not None else Consistent(log, self.keep, columns).look(self.steps, self.ngrams)
 
     def _rows_wrong(self, log: QueryLog, columns: Columns, by: dict[str, NoisyStep]) -> str | None:
         keys = ", ".join(name for name in ("query", "url") if name in columns)
-        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")
+        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
         if found is not None:
             return f"the query '{found[0]}' stands twice"
         if "url" in columns:
@@ -115,9 +124,8 @@ class DifferentialPrivacy(Claim):
             )
             if found is not None:
                 return f"a click for '{found[0]}' that nobody made"
-        unlikely = self._unlikely(log, columns)
-        if unlikely is not None or "count" not in columns:
-            return unlikely
+        if "count" not in columns:
+            return None
         if by["queries"].noise == "gaussian" and "counts" not in by:
             return "no step of it counted anything"
         least = {"IS NULL": 1 if "counts" in by else by["queries"].threshold}
@@ -127,37 +135,11 @@ class DifferentialPrivacy(Claim):
             rows = f"url {which}" if "url" in columns else "1 = 1"
             found = first(
                 log,
-                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"
+                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"  # noqa: S608  # checked numbers, and parts of this module
                 " ORDER BY query LIMIT 1",
             )
             if found is not None:
                 return f"the count {found[1]} of '{found[0]}' is below the threshold {threshold}"
-        return None
-
-    def _unlikely(self, log: QueryLog, columns: Columns) -> str | None:
-        """What noise as stated would have to be a miracle for; there it was another noise."""
-        log.need("per_query")
-        rows = log.engine.table(
-            "SELECT q.query AS query, p.users AS users FROM (SELECT query FROM released GROUP BY query) AS r"
-            " JOIN queries q ON q.query = r.query JOIN per_query p ON p.query_id = q.query_id ORDER BY q.query"
-        )
-        users = rows["users"].to_numpy().astype(float)
-        possible = np.zeros(len(users), np.bool_)
-        for step in self.steps:
-            if step.of == "queries" and step.threshold is not None:
-                most = users * step.gives(1)  # whoever issued it gave it all that he may
-                possible |= (most >= step.first) & (step.threshold - most <= _MIRACLE[step.noise] * step.scale)
-        if len(users) and not possible.all():
-            at = int(np.argmin(possible))
-            return f"the query '{rows['query'][at]}' of {int(users[at])} users could not be released by such noise"
-        step = next(step for step in self.steps if step.of in ("counts", "queries"))
-        if "count" in columns and step.noise == "laplace":
-            plain = "url IS NULL" if "url" in columns else "1 = 1"
-            (total,) = log.engine.row(f"SELECT coalesce(sum(count), 0) AS n FROM released WHERE {plain}")
-            # Users give to at most d queries each; of n released ones, noise adds a few times b sqrt(n), and at most
-            # a few times b each to those that it lifted.
-            if total > step.d * log.n_users + _MIRACLE[step.noise] * step.scale * max(1, len(users)):
-                return f"the counts add up to {total}, which is more than {step.d} for each user"
         return None
 
 

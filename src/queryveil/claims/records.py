@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Columns, Count, first
 from queryveil.log import QueryLog
 
 
@@ -33,7 +33,7 @@ class RecordUsers(Claim):
     """k-anonymity of users: each released record is that of at least `users` users."""
 
     kind: Literal["record-users"] = "record-users"
-    users: int
+    users: Count
     compact: bool = False
     """Whether a record stands once, with the number of its users."""
 
@@ -53,7 +53,7 @@ class RecordUsers(Claim):
                 return "the release has no column 'users'"
             found = first(
                 log,
-                'SELECT "user", min(users) AS least, max(users) AS most FROM released GROUP BY "user"'
+                'SELECT "user", min(users) AS least, max(users) AS most FROM released GROUP BY "user"'  # noqa: S608  # a checked number
                 f" HAVING min(users) < {self.users} OR min(users) <> max(users) OR count(users) < count(*)"
                 ' ORDER BY "user" LIMIT 1',
             )
@@ -67,7 +67,7 @@ class RecordUsers(Claim):
         )
         found = first(
             log,
-            'SELECT min("user") AS one, count(*) AS users FROM marked GROUP BY n, a, b, c, d'
+            'SELECT min("user") AS one, count(*) AS users FROM marked GROUP BY n, a, b, c, d'  # noqa: S608  # a checked number
             f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1",
         )
         log.engine.drop("marks", "marked")
@@ -98,7 +98,7 @@ class RecordQueries(Claim):
     """Records are mixtures: as long as the logs of their users are on average, and without copies."""
 
     kind: Literal["record-queries"] = "record-queries"
-    users: int
+    users: Count
     """Least users of a group; a group has fewer than twice as many."""
     compact: bool = False
 
@@ -115,20 +115,21 @@ class RecordQueries(Claim):
         weight = "users" if self.compact else "1"
         if self.compact and "users" not in columns:
             return "the release has no column 'users'"
-        (rows,) = log.engine.row(f"SELECT coalesce(CAST(sum({weight}) AS BIGINT), 0) AS n FROM released")
+        (rows,) = log.engine.row(f"SELECT coalesce(CAST(sum({weight}) AS BIGINT), 0) AS n FROM released")  # noqa: S608  # parts of this module
         # The mean of a group is rounded, so a group of n is off by n / 2 at most.
         if abs(rows - log.facts.events) * 2 > log.facts.users:
             return f"the records of all users hold {rows} queries, the log has {log.facts.events} events"
         if self.compact:
             found = first(
-                log, f'SELECT "user", users FROM released WHERE users > {2 * self.users - 1} ORDER BY "user" LIMIT 1'
+                log,
+                f'SELECT "user", users FROM released WHERE users > {2 * self.users - 1} ORDER BY "user" LIMIT 1',  # noqa: S608  # a checked number
             )
             if found is not None:
                 return f"the record {found[0]} stands for {found[1]} users"
         most = 1 if self.compact else 2 * self.users - 1
         found = first(
             log,
-            "SELECT r.query AS query, r.n AS n, coalesce(o.n, 0) AS typed FROM"
+            "SELECT r.query AS query, r.n AS n, coalesce(o.n, 0) AS typed FROM"  # noqa: S608  # a checked number
             " (SELECT query, count(*) AS n FROM released GROUP BY query) AS r LEFT JOIN"
             " (SELECT q.query AS query, e.n AS n FROM queries q JOIN"
             " (SELECT query_id, count(*) AS n FROM events GROUP BY query_id) AS e"
@@ -157,7 +158,7 @@ class AllUsers(Claim):
             return "the release does not tell users apart"
         one = 'SELECT "user", max(users) AS n' if self.compact else 'SELECT "user", 1 AS n'
         (released,) = log.engine.row(
-            f'SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM ({one} FROM released GROUP BY "user") AS records'
+            f'SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM ({one} FROM released GROUP BY "user") AS records'  # noqa: S608  # parts of this module
         )
         users = log.facts.users
         return None if released == users else f"it stands for {released} users, the log has {users}"

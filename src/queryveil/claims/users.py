@@ -1,8 +1,11 @@
 """Claims about how many users stand behind what is released."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from queryveil.claims.base import Claim, Columns, first, has_unknown, log_rows
+from pydantic import Field, model_validator
+
+from queryveil.claims.base import Claim, ColumnNames, Columns, Count, first, has_unknown, log_rows
+from queryveil.engines import identifier
 from queryveil.log import QueryLog
 
 
@@ -11,7 +14,7 @@ class QueryUsers(Claim):
 
     kind: Literal["query-users"] = "query-users"
     by_ids: ClassVar[bool] = True
-    users: int
+    users: Count
 
     @property
     def statement(self) -> str:
@@ -27,7 +30,7 @@ class QueryUsers(Claim):
         )
         found = unknown or first(
             log,
-            "SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"
+            "SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
             " (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN claim_queries q"
             " ON q.query_id = e.query_id GROUP BY e.query_id, e.user_id) AS pairs GROUP BY query_id) AS o"
             f" ON o.query_id = q.query_id WHERE o.n < {self.users} ORDER BY q.query LIMIT 1",
@@ -40,11 +43,17 @@ class RowUsers(Claim):
 
     kind: Literal["row-users"] = "row-users"
     by_ids: ClassVar[bool] = True
-    users: int
-    columns: Columns
+    users: Count
+    columns: ColumnNames
     """The columns of the combination, beside the query."""
     clicked: bool = False
     """Whether only rows with a click are meant."""
+
+    @model_validator(mode="after")
+    def _with_url(self) -> Self:
+        if (self.clicked or "rank" in self.columns) and "url" not in self.columns:
+            raise ValueError("a click is known by its address")
+        return self
 
     @property
     def statement(self) -> str:
@@ -63,19 +72,22 @@ class RowUsers(Claim):
             return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
         if self.clicked and set(self.columns) <= {"url", "rank"}:
             return self._check_clicks(log)
+        strange = _strange(log, [name for name in self.columns if name not in ("url", "rank")])
+        if strange is not None:
+            return strange
         # A merged value stands for every value, so the row is shared by whoever has any of them.
         same = " AND ".join(
-            f'o."{name}" IS NOT DISTINCT FROM r."{name}"'
+            f"o.{identifier(name)} IS NOT DISTINCT FROM r.{identifier(name)}"
             if name in ("query", "url", "rank")
-            else f'(r."{name}" = \'{CombinationUsers.MERGED}\' OR o."{name}" IS NOT DISTINCT FROM r."{name}")'
+            else _fits(name)
             for name in names
         )
-        quoted = ", ".join(f'"{name}"' for name in names)
-        mine = ", ".join(f'r."{name}"' for name in names)
-        where = "WHERE " + " AND ".join(f"{n} IS NOT NULL" for n in self.columns) if self.clicked else ""
+        quoted = ", ".join(map(identifier, names))
+        mine = ", ".join(f"r.{identifier(name)}" for name in names)
+        where = "WHERE " + " AND ".join(f"{identifier(n)} IS NOT NULL" for n in self.columns) if self.clicked else ""
         found = first(
             log,
-            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"
+            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"  # noqa: S608  # names are escaped, numbers checked
             f" LEFT JOIN ({log_rows(log, names)}) o ON {same} GROUP BY {mine}"
             f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
         )
@@ -88,7 +100,7 @@ class RowUsers(Claim):
         same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
         unknown = (has_unknown(log, "query") or has_unknown(log, "url")) and first(
             log,
-            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM released r"
+            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM released r"  # noqa: S608  # parts of this module, checked numbers and escaped names
             " LEFT JOIN claim_queries q ON q.query = r.query LEFT JOIN claim_urls u ON u.url = r.url"
             " WHERE (q.query_id IS NULL OR u.url_id IS NULL) AND "
             + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
@@ -98,7 +110,7 @@ class RowUsers(Claim):
             unknown
             or first(
                 log,
-                f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"
+                f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
                 f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
                 f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
@@ -117,12 +129,24 @@ class RowUsers(Claim):
         return f"the combination {values} has {found[-1]} users"
 
 
+def _fits(name: str) -> str:
+    """SQL of whether a user of the log has the released value of a column; a merged one stands for all."""
+    column = identifier(name)
+    return f"(r.{column} = '{CombinationUsers.MERGED}' OR o.{column} IS NOT DISTINCT FROM r.{column})"
+
+
+def _strange(log: QueryLog, names: list[str]) -> str | None:
+    """What is wrong where a column of metadata is none of the log's."""
+    wrong = next((name for name in names if name not in log.facts.extras), None)
+    return None if wrong is None else f"the log has no column '{wrong}'"
+
+
 class CombinationUsers(Claim):
     """Each released combination of metadata values has at least `users` users."""
 
     kind: Literal["combination-users"] = "combination-users"
-    users: int
-    columns: Columns
+    users: Count
+    columns: Annotated[ColumnNames, Field(min_length=1)]
     MERGED: ClassVar[str] = "*"
     """Stands for a value that was given up."""
 
@@ -133,21 +157,23 @@ class CombinationUsers(Claim):
 
     def check(self, log: QueryLog, columns: Columns) -> str | None:
         """Count users of each combination: in the release if it has users, else those of the log whom it fits."""
-        names = ", ".join(f'"{name}"' for name in self.columns)
-        mine = ", ".join(f'r."{name}"' for name in self.columns)
+        missing = next((name for name in self.columns if name not in columns), None)
+        strange = _strange(log, list(self.columns)) if missing is None else f"the release has no column '{missing}'"
+        if strange is not None:
+            return strange
+        names = ", ".join(map(identifier, self.columns))
+        mine = ", ".join(f"r.{identifier(name)}" for name in self.columns)
         if "user" in columns:
             found = first(
                 log,
-                f'SELECT {names}, count(DISTINCT "user") AS n FROM released GROUP BY {names}'
+                f'SELECT {names}, count(DISTINCT "user") AS n FROM released GROUP BY {names}'  # noqa: S608  # names are escaped, numbers checked
                 f' HAVING count(DISTINCT "user") < {self.users} ORDER BY ALL LIMIT 1',
             )
         else:
-            fits = " AND ".join(
-                f'(r."{n}" = \'{self.MERGED}\' OR o."{n}" IS NOT DISTINCT FROM r."{n}")' for n in self.columns
-            )
+            fits = " AND ".join(map(_fits, self.columns))
             found = first(
                 log,
-                f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"
+                f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"  # noqa: S608  # names are escaped, numbers checked
                 f" (SELECT DISTINCT {names} FROM released) r LEFT JOIN (SELECT DISTINCT user_id, {names} FROM"
                 f" ({log_rows(log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
                 f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
@@ -162,7 +188,7 @@ class TermUsers(Claim):
     """Each word of a released query was used by at least `users` users."""
 
     kind: Literal["term-users"] = "term-users"
-    users: int
+    users: Count
 
     @property
     def statement(self) -> str:
@@ -173,7 +199,7 @@ class TermUsers(Claim):
         """Count the distinct users of every word of every released query."""
         found = first(
             log,
-            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"
+            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"  # noqa: S608  # a checked number
             " ON t.query_id = e.query_id GROUP BY t.word_id)"
             " SELECT r.query, w.word, used.n FROM (SELECT DISTINCT query FROM released) r JOIN queries q"
             " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id"

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad input, 3 a fault of queryveil itself.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ from queryveil.cli import (
     directory,
     evaluate,
     explain,
+    keygen,
     knowledge,
     link,
     neighbours,
@@ -28,6 +30,7 @@ from queryveil.cli import (
     profile,
     report,
     reproduce,
+    sign,
     sweep,
     synth,
     verify,
@@ -53,6 +56,8 @@ def build(words: list[str]) -> typer.Typer:
     app.command("neighbours")(options.reads_log(neighbours.neighbours))
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
     app.command("verify")(options.reads_log(verify.verify, spark=True))
+    app.command("sign")(options.reads_log(sign.sign))
+    app.command("keygen")(keygen.keygen)
     app.command("attack")(options.reads_log(attack.attack))
     app.command("compare")(options.reads_log(compare.compare))
     app.command("explain")(options.reads_log(explain.explain))
@@ -122,6 +127,10 @@ def main() -> None:
         _fail("There is not enough memory for this log.", 2)
     except Exception as error:
         _leave_if_stopped()
+        if isinstance(error, OSError) and error.errno in _WRONG_PATHS and error.filename is not None:
+            name = str(error.filename)
+            shown = name if len(name) <= 80 else f"{name[:40]}…{name[-39:]}"
+            _fail(f"The path {shown} cannot be used: {error.strerror}; give another.", 2)
         # Messages of other packages may quote the log, so they are shown only to who asks for them.
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
@@ -134,9 +143,10 @@ def _warn(shown: set[str], message: Warning | str, category: type[Warning], *whe
     """Show warnings of queryveil as a sentence, once each; those of other packages are no business of the user."""
     if issubclass(category, QueryveilWarning) and str(message) not in shown:
         shown.add(str(message))
-        print(f"Warning: {message}", file=sys.stderr)
+        print(f"Warning: {options.printable(str(message))}", file=sys.stderr)
 
 
+_WRONG_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
 _stopped: list[int] = []
 
 
@@ -163,5 +173,6 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    print(f"queryveil: {sentence}", file=sys.stderr)
+    # Names of files are in it, and may hold anything.
+    print(f"queryveil: {options.printable(sentence)}", file=sys.stderr)
     sys.exit(code)

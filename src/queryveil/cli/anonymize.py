@@ -82,15 +82,15 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             f"{_off(kept)} has no effect, because {method.name} then sets {kept} to {getattr(chosen, kept)} itself;"
             " leave it out."
         )
-    seed = given["seed"] if given["seed"] is not None else (recipe.seed if recipe is not None else None) or 0
+    seed = given["seed"] if given["seed"] is not None or recipe is None else recipe.seed
     target, spark = given["output"], given["engine"] == "spark"
     wanted = (given["output_format"], given["overwrite"])
     if spark and given["output_format"] != "parquet":
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
     if given["output_format"] == "aol" and not method.fits_aol:
         raise QueryveilError(f"The aol format has no place for the table of {method.name}; use parquet or csv.")
-    if not (spark and is_address(target)):
-        check_target(local_folder(target), *wanted)
+    # What may be replaced is decided once, before the work begins.
+    place = None if spark and is_address(target) else check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
         if getattr(chosen, "link", "user") == "none":
@@ -111,7 +111,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             " sample of the users."
         )
     log = options.reader(given)(given["log"])
-    check_target(log.folder(target), *wanted)
+    place = place or check_target(log.folder(target), *wanted)
     if scrubbing is not None:
         from queryveil.scrubbing import scrub
 
@@ -119,7 +119,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             log = scrub(log, **scrubbing)
         options.opened.callback(log.close)
     for warning in chosen.warnings(log):
-        typer.echo(warning, err=True)
+        typer.echo(options.printable(warning), err=True)
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if policy is not None:
@@ -133,9 +133,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             release.save_certificate(certificate)
             written.append(certificate)
         with options.working("Checking and writing"):
-            release.save(
-                target, format=given["output_format"], overwrite=given["overwrite"], allow_empty=given["allow_empty"]
-            )
+            release.save(place, format=given["output_format"], allow_empty=given["allow_empty"])
     except BaseException:
         for path in written:
             path.unlink()
@@ -175,7 +173,6 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
             log,
             read=read_log,
             knowledge=None if knowledge == "wordnet" else knowledge,
-            seed=release.manifest.seed,
             progress=step,
         )
     if found.meets is True:
@@ -226,9 +223,9 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
         *([options.table("What was scrubbed", ("", *SCRUB_HEAD), scrubbed)] if scrubbed else []),
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *([options.table("By how many users issued a query", head, found)] if found else []),
-        *(f"Note: {options.printable(note)}" for note in manifest.notes),
+        *(f"Note: {options.printable(note)}" for note in release.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
-        f"Written to {target}; its report.md says what is promised and what is not.",
+        f"Written to {options.printable(target)}; its report.md says what is promised and what is not.",
     )
 
 
@@ -310,7 +307,10 @@ _SHARED = [
     ),
     options.keyword(
         "seed",
-        Annotated[int | None, typer.Option("--seed", help="Decides all that is random.", show_default="0")],
+        Annotated[
+            int | None,
+            typer.Option("--seed", help="Random seed, the secret of the release.", show_default="drawn at random"),
+        ],
         None,
     ),
     options.keyword(

@@ -1,5 +1,6 @@
 """queryveil attack: what does an attacker find in a release?"""
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,10 +54,11 @@ def attack(
     """
     from queryveil.attacks import attack as run
     from queryveil.attacks.known import check_known
+    from queryveil.files import local_folder
     from queryveil.ingest import read_log
     from queryveil.knowledge import known_as, open_knowledge
     from queryveil.policy import gather, judge, load_policy
-    from queryveil.release import Release, with_user_map
+    from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verifier import verify
 
     rules = None if policy is None else load_policy(policy)
@@ -87,7 +89,9 @@ def attack(
             step("checking")
             judged = judge(rules, gather(attacked, log, found, verify(attacked, log)))
     if as_json:
-        typer.echo(options.json_text(found.as_dict() | ({} if judged is None else {"judgement": judged.as_dict()})))
+        judgement = {} if judged is None else {"judgement": judged.as_dict()}
+        about = {"manifest_sha256": sha256(local_folder(release).read(MANIFEST)).hexdigest()}
+        typer.echo(options.json_text(about | found.as_dict() | judgement))
     else:
         options.tables(*_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"]))
     raise typer.Exit(0 if judged is None or judged.meets else 1)

@@ -79,6 +79,8 @@ def compare(
     grid(named, ks=ks, epsilons=epsilons)
     if min(ks) < 2 or min(epsilons) <= 0:
         raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
+    if processes == 2:
+        reader = options.with_half_the_memory(reader)
     read = reader(log)
     with _live() as watch:
         found = run(
@@ -97,7 +99,7 @@ def compare(
             overwrite=overwrite,
             watch=watch,
         )
-    write_whole(Path(output) / REPORT, comparison_page(found).encode())
+    write_whole(Path(output) / REPORT, comparison_page(found).encode(), overwrite=True, private=True)
     failed = policy is not None and not found.meeting
     if as_json:
         judged = {cell.name: found.judgement(cell.name) for cell in found.cells}
@@ -113,9 +115,10 @@ def compare(
         }
         typer.echo(options.json_text(said))
         raise typer.Exit(1 if failed else 0)
+    shown = options.printable(output)
     options.tables(
         *_parts(found),
-        f"\nTo read: {output}/report.html. Every number: {output}/measures.parquet, {output}/measures.csv.",
+        f"\nTo read: {shown}/report.html. Every number: {shown}/measures.parquet, {shown}/measures.csv.",
     )
     raise typer.Exit(1 if failed else 0)
 
@@ -181,7 +184,7 @@ def _parts(found: "Comparison") -> list[Any]:
     parts += [f"Not ranked by {measure}: {why}." for measure, why in found.unranked.items()]
     wrong = [cell for cell in found.cells if cell.status != "done" or not cell.holds]
     for why in dict.fromkeys(cell.why for cell in wrong):
-        parts.append(f"{'; '.join(cell.name for cell in wrong if cell.why == why)}: {why}")
+        parts.append(f"{'; '.join(cell.name for cell in wrong if cell.why == why)}: {options.printable(why)}")
     parts.append(f"\nReleases that meet the policy: {len(found.meeting)} of {len(rows)}.")
     parts += [f"\n{one.aim}: {one.cell or 'none'}. {one.reason}" for one in recommend(found)]
     return parts

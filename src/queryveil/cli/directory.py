@@ -47,7 +47,8 @@ def build(
     rows = [(name, f"{about[name]:,}") for name in names] + [
         (what if what.startswith("mended") else f"left out: {what}", f"{n:,}") for what, n in left_out.items()
     ]
+    shown = options.printable(output)
     options.tables(
-        options.table(f"The directory {output}", ("", ""), rows),
-        f"Link a log to it with:  queryveil link LOG --knowledge {output}",
+        options.table(f"The directory {shown}", ("", ""), rows),
+        f"Link a log to it with:  queryveil link LOG --knowledge {shown}",
     )

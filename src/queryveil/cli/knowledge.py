@@ -27,7 +27,7 @@ def show(
     if as_json:
         typer.echo(options.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
     elif not found:
-        options.tables(f"'{options.printable(text)}' is not in {name}.")
+        options.tables(f"'{options.printable(text)}' is not in {options.printable(name)}.")
     if not found:
         raise typer.Exit(1)
     if as_json:

@@ -86,7 +86,7 @@ def link(
         )
         for row in covered
     ]
-    title = f"What {base.name} covers of {read.n_queries:,} distinct queries, by {linker}"
+    title = f"What {options.printable(base.name)} covers of {read.n_queries:,} distinct queries, by {linker}"
     parts: list[Any] = [options.table(title, ("", *shares), cells)]
     if shown:
         lines = [(_short(str(row["query"])), options.printable(_line(row["nodes"], linker))) for row in shown]

@@ -57,7 +57,7 @@ def neighbours(
     )
     parts = [options.table(whole, ("query", "users", "degree", "steps"), rows), told]
     if draw is not None:
-        parts.append(f"Drawn in {draw}, for whoever may see the log.")
+        parts.append(f"Drawn in {options.printable(draw)}, for whoever may see the log.")
     options.tables(*parts)
 
 

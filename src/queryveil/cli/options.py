@@ -27,6 +27,10 @@ Original = Annotated[
     list[str],
     typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),
 ]
+MaybeOriginal = Annotated[
+    list[str] | None,
+    typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),
+]
 InputFormat = Annotated[
     str | None,
     typer.Option(
@@ -52,6 +56,15 @@ MaxBadRows = Annotated[
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, help="Threads to use; the result is the same.", show_default="all")
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Memory to use in all, such as 8GB; what cannot be done with it is refused.",
+        show_default="what there is; tables spill to disk beyond 4 GB",
+    ),
 ]
 KnowledgeOf = Annotated[
     str | None,
@@ -153,6 +166,7 @@ _INPUT = {
     "encoding": (Encoding, None),
     "max_bad_rows": (MaxBadRows, 0.01),
     "threads": (Threads, None),
+    "memory_limit": (MemoryLimit, None),
 }
 _ENGINE = {
     "engine": (Engine, "duckdb"),
@@ -226,6 +240,7 @@ def _read(
     encoding: str | None,
     max_bad_rows: float,
     threads: int | None,
+    memory_limit: str | None,
     engine: str = "duckdb",
     master: str = "local[*]",
     conf: Sequence[str] | None = None,
@@ -238,6 +253,7 @@ def _read(
         "format": format,
         "columns": _mapped(columns),
         "encoding": encoding,
+        "max_bad_rows": max_bad_rows,
     }
     log: QueryLog
     if engine == "spark":
@@ -245,6 +261,8 @@ def _read(
 
         if threads is not None:
             raise QueryveilError("--threads is not for Spark; name the cores in the master, as in --master 'local[4]'.")
+        if memory_limit is not None:
+            raise QueryveilError("--memory-limit is not for Spark; say --conf spark.executor.memory=8g.")
         settings = _mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
         with working("Starting Spark"):
             session = start(master, settings, work_dir)
@@ -255,18 +273,27 @@ def _read(
             _cancel.append(session.sparkContext.cancelAllJobs)
             opened.callback(_cancel.clear)
         with working("Reading"):
-            log = read_log(list(paths), max_bad_rows=max_bad_rows, engine=cluster, **shared)
+            log = read_log(list(paths), engine=cluster, **shared)
     elif engine == "duckdb":
         if conf or work_dir or master != "local[*]":
             raise QueryveilError("--master, --conf and --work-dir are for Spark; add --engine spark.")
         with progress("Reading") as update:
-            log = read_log(list(paths), max_bad_rows=max_bad_rows, threads=threads, progress=update, **shared)
+            log = read_log(list(paths), threads=threads, memory_limit=memory_limit, progress=update, **shared)
     else:
         raise QueryveilError(f"There is no engine '{engine}'; there are duckdb and spark.")
     for kind, count in log.facts.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {log.facts.bad_rows.first[kind]}.", err=True)
+        first = printable(log.facts.bad_rows.first[kind])
+        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
     return log
+
+
+def with_half_the_memory(reader: Reader) -> Reader:
+    """For two processes, which have a limit on memory together: the same reader with half of it."""
+    from queryveil.memory import parsed
+
+    limit = reader.keywords["memory_limit"]  # type: ignore[attr-defined]
+    return reader if limit is None else partial(reader, memory_limit=str(parsed(limit) // 2))  # type: ignore[call-arg]
 
 
 def reread(reader: Reader, paths: Sequence[str]) -> Callable[[], "LocalLog"]:
@@ -399,7 +426,7 @@ def _finite(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text of a log without what could steer a terminal."""
+    """Text of a log, or the name of a file, without what could steer a terminal."""
     from queryveil.text.show import printable as shown
 
     return shown(text)

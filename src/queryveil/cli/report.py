@@ -56,6 +56,6 @@ def report(
         f"{sum(verdict.holds for verdict in verdicts)} of {len(verdicts)} checks hold;"
         f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks succeed."
     )
-    typer.echo(f"Written to {output}; it describes the log, and is for those who may see that.")
+    typer.echo(f"Written to {options.printable(output)}; it describes the log, and is for those who may see that.")
     failed = not found.verification.holds or (policy is not None and found.judgement.meets is not True)
     raise typer.Exit(1 if failed else 0)

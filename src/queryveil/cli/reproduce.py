@@ -79,7 +79,7 @@ def reproduce(
         return
     options.tables(*map(_table, figures))
     if folder is not None:
-        options.tables(f"Tables and charts are in {folder}.")
+        options.tables(f"Tables and charts are in {options.printable(str(folder))}.")
 
 
 def _table(figure: "Figure") -> tuple[str, Any]:
@@ -126,6 +126,6 @@ def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
             stage.write(f"{figure.name}.csv", text.getvalue().encode())
             save_chart(figure.chart(), stage.path / f"{figure.name}.svg")
         stage.write("run.json", (options.json_text(about) + "\n").encode())
-        place.take(stage)
+        place.take(stage, None)
     finally:
         stage.remove()

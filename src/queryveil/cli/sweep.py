@@ -84,5 +84,5 @@ def sweep(
     if found.points[0].concepts == 0:
         parts.append("No concept survives, so every query falls back to equality.")
     if chart is not None:
-        parts.append(f"Drawn in {chart}.")
+        parts.append(f"Drawn in {options.printable(chart)}.")
     options.tables(*parts)

@@ -63,14 +63,14 @@ def synth(
         typer.echo(options.json_text(found | {"figures": [figure._asdict() for figure in figures]}))
         return
     size = [(name, f"{count:,}") for name, count in asdict(made).items()]
-    parts = [f"Made {output}", options.table("The log", ("", ""), size)]
+    parts = [f"Made {options.printable(str(output))}", options.table("The log", ("", ""), size)]
     if figures:
         head = ("", "AOL", "this log")
         rows = [(name, _number(name, published), _number(name, achieved)) for name, published, achieved in figures]
         parts.append(options.table("Against the published figures of the AOL log (657,426 users)", head, rows))
         parts.append("Ratios of distinct things and counts of frequent n-grams depend on the size of a log.")
     if truth:
-        parts.append(f"Truth, for measuring only: {truth}")
+        parts.append(f"Truth, for measuring only: {options.printable(str(truth))}")
     options.tables(*parts)
 
 

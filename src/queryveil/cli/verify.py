@@ -1,17 +1,22 @@
 """queryveil verify: does a release hold what it promises?"""
 
-from dataclasses import asdict
-from typing import Annotated
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from queryveil.cli import options
+from queryveil.errors import QueryveilError
+
+if TYPE_CHECKING:
+    from queryveil.signing import SignedVerification
+    from queryveil.verifier import Verification
 
 
 def verify(
     reader: options.AnyReader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
-    original: options.Original,
+    original: options.MaybeOriginal = None,
     certificate: Annotated[
         str | None,
         typer.Option(
@@ -21,36 +26,85 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    signed_by: Annotated[
+        str | None,
+        typer.Option(
+            "--signed-by",
+            metavar="KEY.pub",
+            help="Check that this public key signed the release; needs no log.",
+            show_default=False,
+        ),
+    ] = None,
+    statement: Annotated[
+        str | None,
+        typer.Option("--statement", metavar="FILE", help="What was signed.", show_default="RELEASE.statement.json"),
+    ] = None,
     knowledge: options.KnowledgeOf = None,
+    rebuild: Annotated[
+        bool | None,
+        typer.Option(
+            "--rebuild/--no-rebuild",
+            help="Make the release again and compare; without its seed, whatever the pseudonyms are.",
+            show_default="where possible",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
 
-    Exits with 0 if everything holds, with 1 and the first counter-example of each broken promise if not.
+    With --signed-by, check that it is the release that the owner of a key signed, with or without the log. Exits with 0
+    if everything holds, with 1 and the first counter-example of each broken promise if not.
     """
     from queryveil.certificates import load_certificate
     from queryveil.files import is_address
     from queryveil.knowledge import known_as, open_knowledge
     from queryveil.release import Release
-    from queryveil.verifier import verify as check
+    from queryveil.verification import verify as check
+    from queryveil.verifier import Verification
 
     given = load_certificate(certificate) if certificate is not None else None
+    signed = None if signed_by is None else _signed(release, signed_by, statement)
+    if signed is None and (original is None or statement is not None):
+        raise QueryveilError("Give --original LOG to check what is promised, --signed-by KEY.pub to check who signed.")
+    if signed is not None and (original is None or not signed.holds):
+        _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
     if not is_address(release):
         made = Release.load(release)  # a release that is none must not wait for the log
         if knowledge is not None:
             open_knowledge(knowledge)
             known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
-    log = reader(original)
+    log = reader(original or ())
     with options.working("Checking"):
-        found = check(release, log, certificate=given)
+        found = check(release, log, certificate=given, rebuild=rebuild)
+    if signed is not None:
+        found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
+    _show(found, signed, "The release holds what it promises.", as_json)
+
+
+def _signed(release: str, key: str, statement: str | None) -> "SignedVerification":
+    from queryveil.signing import verify_signature
+
+    return verify_signature(release, key, statement=statement)
+
+
+def _show(found: "Verification", signed: "SignedVerification | None", held: str, as_json: bool) -> NoReturn:
+    """Print the verdicts and what is stated beside them, and exit."""
+    stated = None if signed is None or signed.statement is None else signed.statement.predicate
     if as_json:
-        typer.echo(options.json_text({"holds": found.holds, "verdicts": [asdict(v) for v in found.verdicts]}))
+        more = {} if signed is None else {"statement": None if stated is None else stated.model_dump(mode="json")}
+        typer.echo(options.json_text({"holds": found.holds} | asdict(found) | more))
     else:
         for verdict in found.verdicts:
             because = (
                 f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
             )
             how = f" ({options.printable(verdict.how)})" if verdict.how else ""
-            typer.echo(f"{'holds  ' if verdict.holds else 'REFUTED'}  {verdict.claim}{how}{because}")
-        typer.echo("The release holds what it promises." if found.holds else "The release is refuted.")
+            kept = "holds  " if verdict.holds else "REFUTED"
+            typer.echo(f"{kept}  {options.printable(verdict.claim)}{how}{because}")
+        for sentence in found.unchecked:
+            typer.echo(f"open     {options.printable(sentence)}")
+        # What is stated is stated of the files that were signed.
+        for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
+            typer.echo(f"stated   {options.printable(line)}")
+        typer.echo(held if found.holds else "The release is refuted.")
     raise typer.Exit(0 if found.holds else 1)

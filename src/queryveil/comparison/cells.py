@@ -111,7 +111,7 @@ class Job:
     def do(self, cell: Cell, log: LocalLog) -> Cell:
         """Make a cell, and store it."""
         made, rows = self._made(cell, log)
-        write_whole(self.file(cell), as_json(asdict(Stored(made, tuple(rows)))))
+        write_whole(self.file(cell), as_json(asdict(Stored(made, tuple(rows)))), overwrite=True, private=True)
         return made
 
     def _made(self, cell: Cell, log: LocalLog) -> tuple[Cell, list[Row]]:

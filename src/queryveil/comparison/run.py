@@ -151,7 +151,7 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
         raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
     place.mkdir(mode=0o700, exist_ok=True)  # what is found of a log is for those who may see it
     (place / _CELLS).mkdir(exist_ok=True)
-    write_whole(known, as_json(settings))
+    write_whole(known, as_json(settings), overwrite=True, private=True)
 
 
 def _run(
@@ -246,9 +246,9 @@ def _write_tables(place: Path, comparison: Comparison) -> None:
     table = comparison.table()
     sink = io.BytesIO()
     pq.write_table(table, sink)
-    write_whole(place / _TABLES[0], sink.getvalue())
+    write_whole(place / _TABLES[0], sink.getvalue(), overwrite=True, private=True)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.column_names)
     writer.writerows([row.values() for row in table.to_pylist()])
-    write_whole(place / _TABLES[1], text.getvalue().encode())
+    write_whole(place / _TABLES[1], text.getvalue().encode(), overwrite=True, private=True)

@@ -1,6 +1,6 @@
 """The seam: where the table steps of logs, methods and measures run."""
 
-from queryveil.engines.base import Batches, Engine, InFiles
-from queryveil.engines.duckdb import DuckDB
+from queryveil.engines.base import Batches, Engine, InFiles, identifier
+from queryveil.engines.duckdb import DuckDB, locked
 
-__all__ = ["Batches", "DuckDB", "Engine", "InFiles"]
+__all__ = ["Batches", "DuckDB", "Engine", "InFiles", "identifier", "locked"]

@@ -11,8 +11,20 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from queryveil.errors import QueryveilError
+
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 """Gives a table from its beginning, batch after batch."""
+
+
+def identifier(name: str) -> str:
+    """A name of a table or column as all SQL has it: in double quotes, those in it doubled, so that it stays a name.
+
+    Names come from headers of logs, from options and from manifests, so that they may hold anything.
+    """
+    if "\0" in name:
+        raise QueryveilError("The name of a column holds a NUL character; rename it.")
+    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True)

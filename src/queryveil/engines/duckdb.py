@@ -1,21 +1,23 @@
 """Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory."""
 
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches
+from queryveil.engines.base import Batches, identifier
 from queryveil.errors import QueryveilError
+from queryveil.memory import described, for_tables
+from queryveil.scratch import Scratch
+
+MOST_THREADS = 64
+"""So many may be asked for on any machine, and four a core on one with many cores."""
 
 _BATCH = 250_000
 
@@ -23,34 +25,59 @@ stopping = threading.Event()
 """Set when the user wants to stop."""
 
 
+def locked(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A database in memory that reaches no file, no extension and no variable of Python, whatever SQL it is given.
+
+    Args:
+        config: Settings of DuckDB. They cannot be changed afterwards; a `temp_directory` is still used for spilling.
+    """
+    closed = ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions")
+    connection = duckdb.connect(config=config | dict.fromkeys(closed, False))
+    connection.execute("SET TimeZone = 'UTC'")
+    # Where a notebook cannot show the bar, DuckDB has it off and refuses to hear of it.
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0]:
+        connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET python_scan_all_frames = false")
+    # Only now: DuckDB takes no folder to spill to once it is closed.
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
 class DuckDB:
     """A private database in memory with named tables.
 
     Args:
-        memory_limit: What DuckDB itself may hold before it spills, such as `4GB`; by default 4 GB.
+        memory_limit: What DuckDB itself may hold before it spills, in bytes; by default its share of the memory limit,
+            and 4 GB where there is none.
         threads: How many threads; by default one a core.
+
+    Raises:
+        QueryveilError: If these are more threads than help anybody: each takes memory.
     """
 
-    def __init__(self, *, memory_limit: str = "4GB", threads: int | None = None) -> None:
-        self._memory_limit = memory_limit
-        self.threads = threads or os.cpu_count() or 1
-        # mkdtemp makes the folder readable by its owner alone.
-        self._spill = Path(tempfile.mkdtemp(prefix="queryveil-"))
-        self._connection = duckdb.connect(
-            config={
+    def __init__(self, *, memory_limit: int | None = None, threads: int | None = None) -> None:
+        self._memory_limit = for_tables() if memory_limit is None else memory_limit
+        cores = os.cpu_count() or 1
+        self.threads = cores if threads is None else threads
+        most = max(MOST_THREADS, 4 * cores)
+        if not 1 <= self.threads <= most:
+            raise QueryveilError(f"The number of threads must be between 1 and {most}. Got {threads} instead.")
+        # DuckDB makes its files as the umask says; the folder is what keeps others out.
+        self._scratch = Scratch()
+        self._spill = self._scratch.path
+        self._connection = locked(
+            {
                 "threads": self.threads,
-                "memory_limit": memory_limit,
+                "memory_limit": f"{self._memory_limit // 1024}KiB",
                 "temp_directory": str(self._spill),
                 "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
             }
         )
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET enable_progress_bar = false")
         self._lock = threading.RLock()
         self._arrow: dict[str, pa.Table] = {}
-        self._close = weakref.finalize(self, _let_go, self._connection, self._spill)
+        self._close = weakref.finalize(self, _let_go, self._connection, self._scratch)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
@@ -76,7 +103,7 @@ class DuckDB:
         with self._work():
             self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, told()))
             try:
-                self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM stream_in')
+                self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS SELECT * FROM stream_in")  # noqa: S608  # names are escaped
             except duckdb.Error:
                 if failure:  # DuckDB would wrap what the stream says in words of its own
                     raise failure[0] from None
@@ -87,7 +114,7 @@ class DuckDB:
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query as a table, which spills when it outgrows the memory."""
         with self._work():
-            self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS {query}')
+            self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
 
     def map(
         self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
@@ -105,7 +132,7 @@ class DuckDB:
         name: str,
     ) -> None:
         """Keep what a function makes of each group of rows, in memory."""
-        rows = self.table(f'SELECT * FROM ({query}) AS rows_ ORDER BY "{by}"').combine_chunks()
+        rows = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {identifier(by)}").combine_chunks()  # noqa: S608  # names are escaped
         keys = rows[by].to_numpy()
         ends = [*(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
         made, begin = [], 0
@@ -116,8 +143,8 @@ class DuckDB:
 
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
         """Keep the result of a query in order and numbered, in memory."""
-        order = ", ".join(f'"{key}"' for key in (*by, *then))
-        found = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")
+        order = ", ".join(map(identifier, (*by, *then)))
+        found = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
         fresh = np.zeros(len(found), np.bool_)
         fresh[:1] = True
         for key in by:
@@ -139,7 +166,7 @@ class DuckDB:
                 if self._arrow.pop(name, None) is not None:
                     self._connection.unregister(name)
                 else:
-                    self._connection.execute(f'DROP TABLE IF EXISTS "{name}"')
+                    self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
 
     def table(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""
@@ -165,8 +192,9 @@ class DuckDB:
                 yield
             except duckdb.OutOfMemoryException as error:
                 raise QueryveilError(
-                    f"The tables of this log do not fit into {self._memory_limit} of memory and the disk space at "
-                    f"{self._spill.parent}; free some space, or set TMPDIR to a larger disk."
+                    f"The tables of this log do not fit into {described(self._memory_limit)} of memory and the disk "
+                    f"space at {self._spill.parent}; free some space, set TMPDIR to a larger disk, or raise "
+                    "--memory-limit."
                 ) from error
             except duckdb.IOException as error:
                 raise QueryveilError(
@@ -183,6 +211,6 @@ class DuckDB:
         self._close()
 
 
-def _let_go(connection: duckdb.DuckDBPyConnection, spill: Path) -> None:
+def _let_go(connection: duckdb.DuckDBPyConnection, scratch: Scratch) -> None:
     connection.close()
-    shutil.rmtree(spill, ignore_errors=True)
+    scratch.remove()

@@ -1,4 +1,10 @@
-"""A folder on whatever file system a cluster reaches (HDFS, S3, ...), through the Hadoop client that Spark brings."""
+"""A folder on whatever file system a cluster reaches (HDFS, S3, ...), through the Hadoop client that Spark brings.
+
+Such file systems rename without replacing, HDFS in one step, object stores file by file. None exchanges two folders:
+while a release is replaced there is an instant when neither the old nor the new one is in its place. Nor do they have
+locks that go with a process, so what a killed run leaves there (`.queryveil-*`) cannot be told from work in progress,
+and stays.
+"""
 
 import uuid
 from contextlib import closing
@@ -7,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from queryveil.engines.base import InFiles
-from queryveil.engines.spark import Spark, working
-from queryveil.files import Folder, RemoteFolder
+from queryveil.engines.spark import Spark, sentence_of, working
+from queryveil.errors import QueryveilError
+from queryveil.files import Folder, RemoteFolder, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +48,12 @@ class HadoopFolder(RemoteFolder):
     def _path(self, name: str = "") -> Any:
         return self._java.Path(self.uri(name) if name else self._address)
 
-    def exists(self) -> bool:
-        """Whether there is anything at its place."""
+    def state(self) -> State | None:
+        """What stands at its place: the files in it by name, size and time."""
         with working(self._address):
-            return bool(self._files.exists(self._path()))
+            if not self._files.exists(self._path()):
+                return None
+            return tuple((name, about.getLen(), about.getModificationTime()) for name, about in self._listed())
 
     def parent(self) -> str | None:
         """The folder around it, if that exists."""
@@ -56,11 +65,26 @@ class HadoopFolder(RemoteFolder):
     def files(self) -> list[str]:
         """The files in it and below, by name."""
         with working(self._address):
-            root = self._files.makeQualified(self._path()).toString().rstrip("/") + "/"
-            found, names = self._files.listFiles(self._path(), True), []
-            while found.hasNext():
-                names.append(found.next().getPath().toString().removeprefix(root))
-        return sorted(names)
+            return [name for name, _ in self._listed()]
+
+    def _listed(self) -> list[tuple[str, Any]]:
+        root = self._files.makeQualified(self._path()).toString().rstrip("/") + "/"
+        found, files = self._files.listFiles(self._path(), True), {}
+        while found.hasNext():
+            about = found.next()
+            files[about.getPath().toString().removeprefix(root)] = about
+        return sorted(files.items())
+
+    def odd(self) -> str | None:
+        """Something in it that no release has: a link, or a folder without files."""
+        names = self.files()
+        with working(self._address):
+            for found in self._files.listStatus(self._path()):
+                name = found.getPath().getName()
+                empty = found.isDirectory() and not any(file.startswith(f"{name}/") for file in names)
+                if found.isSymlink() or empty:
+                    return str(name)
+        return None
 
     def read(self, name: str) -> bytes:
         """The content of a small file."""
@@ -84,7 +108,10 @@ class HadoopFolder(RemoteFolder):
         with working(self._address):
             frame = self._engine.session.read.format("binaryFile").load([self.uri(name) for name in names])
             found = frame.selectExpr("path", "sha2(content, 256) AS digest").toArrow().to_pylist()
-        ends = {name: row["digest"] for row in found for name in names if row["path"].endswith(f"/{name}")}
+        # The longest name that fits: a table in parts may have a part that is called as another file is.
+        ends = {
+            max((name for name in names if row["path"].endswith(f"/{name}")), key=len): row["digest"] for row in found
+        }
         return {name: ends[name] for name in names}
 
     def rename(self, name: str, new: str) -> None:
@@ -106,22 +133,63 @@ class HadoopFolder(RemoteFolder):
             self._files.mkdirs(made._path(), private)
         return made
 
-    def take(self, stage: Folder) -> None:
-        """Become what is staged, in place of what was here."""
+    def take(self, stage: Folder, replaces: State | None) -> None:
+        """Become what is staged; for an instant nothing is here where something is replaced."""
         assert isinstance(stage, HadoopFolder)  # noqa: S101
         with working(self._address):
             self._files.setPermission(stage._path(), self._java.permission.FsPermission("755"))
-            old = HadoopFolder(self._engine, f"{stage}-old") if self.exists() else None
-            # Renaming onto a folder that is still there would put the one inside the other.
-            moved = old is None or (self._files.rename(self._path(), old._path()) and not self.exists())
-            moved = moved and self._files.rename(stage._path(), self._path())
-            if old is not None and old.exists():
-                if moved:
-                    old.remove()
-                else:
-                    self._files.rename(old._path(), self._path())
-        if not moved:
-            raise OSError(None, f"the file system refuses to rename folders (look for {stage}-old)")
+        if self.state() != replaces:
+            raise self._changed()
+        if replaces is None:
+            if not self._moved(stage, self):
+                raise self._changed()
+            return
+        old = HadoopFolder(self._engine, f"{stage}-old")
+        # What comes here between the look and the rename is moved away as well, seen then, and put back.
+        try:
+            done = self._moved(self, old) and old.state() == replaces and self._moved(stage, self)
+            back = done or old.state() is None or self._moved(old, self)
+        except QueryveilError:
+            done = back = False
+        if not back:
+            raise QueryveilError(
+                f"{self} could not be replaced; what was there before is in {old}, if not in its place."
+            )
+        if not done:
+            raise self._changed()
+        old.remove()
+
+    def _changed(self) -> QueryveilError:
+        return QueryveilError(f"{self} was changed by somebody else meanwhile and stays as it is; look at it first.")
+
+    def _moved(self, source: "HadoopFolder", target: "HadoopFolder") -> bool:
+        """Rename a folder to a name that nothing has; False if there is something."""
+        context: Any = self._engine.session.sparkContext
+        settings, plain = context._jsc.hadoopConfiguration(), context._gateway.new_array(self._java.Options.Rename, 0)
+        try:
+            files = self._java.FileContext.getFileContext(self._path().toUri(), settings)
+            files.rename(source._path(), target._path(), plain)
+        except Exception as error:
+            if "FileAlreadyExistsException" in str(error):
+                return False
+            if "UnsupportedFileSystemException" in str(error):
+                return self._moved_after_a_look(source, target)
+            raise QueryveilError(sentence_of(error, self._address)) from None
+        return True
+
+    def _moved_after_a_look(self, source: "HadoopFolder", target: "HadoopFolder") -> bool:
+        """The same where only the older call is known, which puts a folder into one that is there."""
+        inside = target._path(str(source).rpartition("/")[2])
+        with working(self._address):
+            if self._files.exists(target._path()):
+                return False
+            done = self._files.rename(source._path(), target._path())
+            if done and self._files.exists(inside):
+                self._files.rename(inside, source._path())
+                return False
+        if not done:
+            raise QueryveilError(f"The file system of {self} refuses to rename folders; name another place.")
+        return True
 
     def remove(self) -> None:
         """Remove it and all in it."""

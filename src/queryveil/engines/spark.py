@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, InFiles
+from queryveil.engines.base import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files import is_address
+from queryveil.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,11 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
+    # SQL reaches the tables of the session, and no file by its path.
+    "spark.sql.runSQLOnFiles": "false",
 }
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
+"""A text or a name in SQL."""
 _PART, _WITHIN = "part of the rows", "place in the part"
 """Columns of a numbered table, called as nobody calls a column of a log."""
 
@@ -74,8 +78,9 @@ def start(
     chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
     if work_dir is None:
         # Spark makes a warehouse at once, used or not, by default in the folder where one happens to be.
-        work_dir = tempfile.mkdtemp(prefix="queryveil-")
-        atexit.register(shutil.rmtree, work_dir, ignore_errors=True)
+        scratch = Scratch()
+        work_dir = str(scratch.path)
+        atexit.register(scratch.remove)
     chosen["spark.sql.warehouse.dir"] = whole(work_dir)
     if master.startswith("local"):
         # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
@@ -161,7 +166,7 @@ class Spark:
         self.database = f"queryveil_{uuid.uuid4().hex[:16]}"
         place, folder = self._place(work_dir)
         with working():
-            self.session.sql(f"CREATE DATABASE {self.database} LOCATION '{place}'")
+            self.session.sql(f"CREATE DATABASE {self.database} LOCATION {_literal(place)}")
         self.progress: Callable[[str], None] = lambda name: None
         self._count = 0
         self._tables: dict[str, str] = {}
@@ -169,7 +174,7 @@ class Spark:
         self._close = weakref.finalize(self, _let_go, self.session, self.database, folder)
         self.expect(0)
 
-    def _place(self, work_dir: str | None) -> tuple[str, "tempfile.TemporaryDirectory[str] | None"]:
+    def _place(self, work_dir: str | None) -> tuple[str, Scratch | None]:
         if work_dir is not None:
             if "'" in work_dir or "`" in work_dir:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
@@ -186,9 +191,8 @@ class Spark:
         with working():
             warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
         if self._master().startswith("local"):
-            # Readable by its owner alone.
-            folder = tempfile.TemporaryDirectory(prefix="queryveil-", ignore_cleanup_errors=True)
-            return f"{folder.name}/{self.database}", folder
+            scratch = Scratch()  # readable by its owner alone
+            return f"{scratch.path}/{self.database}", scratch
         if warehouse.startswith("file:") or "://" not in warehouse:
             raise QueryveilError(
                 "On a cluster, tables between steps need a folder that the driver and all workers reach; name one with "
@@ -210,8 +214,7 @@ class Spark:
 
     def sql(self, query: str) -> "DataFrame":
         """The result of a query, not yet computed."""
-        # Spark quotes names in its own way; no SQL of ours holds a double quote for anything else.
-        return self.session.sql(query.replace('"', "`"))
+        return self.session.sql(_QUOTED.sub(_requoted, query))
 
     def keep(self, frame: "DataFrame", name: str) -> None:
         """Compute a frame, and keep it as a table."""
@@ -220,26 +223,26 @@ class Spark:
         stored = f"{self.database}.t{self._count}"
         with working():
             frame.write.format("parquet").saveAsTable(stored)
-            self.session.table(stored).createOrReplaceTempView(f"`{name}`")
+            self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make a small Arrow table known under a name."""
         with working():
-            self.session.createDataFrame(_plain(table)).createOrReplaceTempView(f"`{name}`")
+            self.session.createDataFrame(_plain(table)).createOrReplaceTempView(backquoted(name))
         self._forget(name)
 
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
         if isinstance(batches, SparkRows):
-            wanted = ", ".join(f'made."{column}" AS "{column}"' for column in schema.names)
-            self.materialize(f"SELECT {wanted} FROM ({batches.query}) AS made", name)
+            wanted = ", ".join(f"made.{identifier(column)} AS {identifier(column)}" for column in schema.names)
+            self.materialize(f"SELECT {wanted} FROM ({batches.query}) AS made", name)  # noqa: S608  # names are escaped
         elif isinstance(batches, InFiles):
             with working():
                 if batches.parse is None:
                     # As good as a table of our own, so it is not copied.
-                    self.session.read.parquet(*batches.files).createOrReplaceTempView(f"`{name}`")
+                    self.session.read.parquet(*batches.files).createOrReplaceTempView(backquoted(name))
                     self._forget(name)
                     return
                 lines = self.session.read.option("lineSep", "\n").text(list(batches.files))
@@ -272,7 +275,7 @@ class Spark:
     ) -> None:
         """Keep what a function makes of each group of rows; a group must fit into the memory of a worker."""
         with working():
-            frame = self.sql(query).groupBy(f"`{by}`").applyInArrow(of_group(function, schema), ddl(schema))
+            frame = self.sql(query).groupBy(backquoted(by)).applyInArrow(of_group(function, schema), ddl(schema))
         self.keep(frame, name)
 
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
@@ -282,33 +285,37 @@ class Spark:
         # Finding the ranges looks at all rows once, so they are written down first.
         self.materialize(query, f"{name} unsorted")
         with working():
-            frame = self.session.table(f"`{name} unsorted`")
-            keys = [F.col(f"`{key}`").asc() for key in by]
+            frame = self.session.table(backquoted(f"{name} unsorted"))
+            keys = [F.col(backquoted(key)).asc() for key in by]
             frame = frame.repartitionByRange(*keys).sortWithinPartitions(
-                *keys, *(F.col(f"`{key}`").asc_nulls_last() for key in then)
+                *keys, *(F.col(backquoted(key)).asc_nulls_last() for key in then)
             )
-            columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema.fields)
+            columns = ", ".join(
+                f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema.fields
+            )
             frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `{_PART}` int, `{_WITHIN}` bigint")
         self.keep(frame, f"{name} parts")
         self.drop(f"{name} unsorted")
         found = self.table(
-            f'SELECT "{_PART}" AS part, max("{_WITHIN}") AS n FROM "{name} parts" GROUP BY "{_PART}" ORDER BY part'
+            f'SELECT "{_PART}" AS part, max("{_WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
+            f' GROUP BY "{_PART}" ORDER BY part'
         )
         count = found["n"].to_numpy()
         offsets = {"part": found["part"], "before": np.cumsum(count) - count}
         self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
         with working():
             self.sql(
-                f'SELECT p.*, p."{_WITHIN}" + o.before AS "{column}" FROM "{name} parts" p'
-                f' JOIN "{name} offsets" o ON o.part = p."{_PART}"'
-            ).createOrReplaceTempView(f"`{name}`")
+                f'SELECT p.*, p."{_WITHIN}" + o.before AS {identifier(column)} FROM {identifier(f"{name} parts")} p'  # noqa: S608  # names are escaped
+                f' JOIN {identifier(f"{name} offsets")} o ON o.part = p."{_PART}"'
+            ).createOrReplaceTempView(backquoted(name))
         parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
         self._order[name] = (column, tuple(then), parts)
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
         hidden = (_PART, _WITHIN)
-        return self.rows(name, f'SELECT r.* FROM "{name}" r', [c for c in self.columns(name) if c not in hidden])
+        columns = [column for column in self.columns(name) if column not in hidden]
+        return self.rows(name, f"SELECT r.* FROM {identifier(name)} r", columns)  # noqa: S608  # names are escaped
 
     def rows(self, name: str, query: str, columns: Sequence[str]) -> "SparkRows":
         """What a query makes of a table that `number` kept, in the order of that table.
@@ -324,7 +331,7 @@ class Spark:
     def columns(self, name: str) -> list[str]:
         """The columns of a table."""
         with working():
-            return self.session.table(f"`{name}`").columns
+            return self.session.table(backquoted(name)).columns
 
     def table(self, query: str) -> pa.Table:
         """The result of a query."""
@@ -344,7 +351,7 @@ class Spark:
                 del self._order[name]
                 self.drop(f"{name} parts", f"{name} offsets")
             with working():
-                self.session.catalog.dropTempView(f"`{name}`")
+                self.session.catalog.dropTempView(backquoted(name))
             self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -372,11 +379,11 @@ class SparkRows:
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The rows, a part at a time."""
-        order = ", ".join(f'rows_."{key}" NULLS LAST' for key in self.order)
-        wanted = ", ".join(f'rows_."{name}" AS "{name}"' for name in self.columns)
+        order = ", ".join(f"rows_.{identifier(key)} NULLS LAST" for key in self.order)
+        wanted = ", ".join(f"rows_.{identifier(name)} AS {identifier(name)}" for name in self.columns)
         for part in range(self.parts):
             yield from self.engine.table(
-                f'SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_."{_PART}" = {part} ORDER BY {order}'
+                f'SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_."{_PART}" = {part} ORDER BY {order}'  # noqa: S608  # names are escaped
             ).to_batches()
 
     def frame(self) -> "DataFrame":
@@ -385,8 +392,22 @@ class SparkRows:
 
         with working():
             frame = self.engine.sql(self.query).repartitionById(self.parts, F.col(f"`{_PART}`"))
-            frame = frame.sortWithinPartitions(*(F.col(f"`{key}`").asc_nulls_last() for key in self.order))
-            return frame.select(*(F.col(f"`{name}`") for name in self.columns))
+            frame = frame.sortWithinPartitions(*(F.col(backquoted(key)).asc_nulls_last() for key in self.order))
+            return frame.select(*(F.col(backquoted(name)) for name in self.columns))
+
+
+def backquoted(name: str) -> str:
+    """A name as Spark quotes it: in backquotes, those in it doubled."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _requoted(found: re.Match[str]) -> str:
+    """A name in double quotes as Spark quotes it; a text stays as it is."""
+    return found[0] if found[1] is None else backquoted(found[1].replace('""', '"'))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def each(function: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[..., Iterator[pa.RecordBatch]]:
@@ -456,7 +477,7 @@ def ddl(schema: pa.Schema) -> str:
         pa.binary(): "binary",
         pa.timestamp("us"): "timestamp_ntz",
     }
-    return ", ".join(f"`{field.name}` {kinds[field.type]}" for field in schema)
+    return ", ".join(f"{backquoted(field.name)} {kinds[field.type]}" for field in schema)
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -465,11 +486,11 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([(field.name, wide.get(field.type, field.type)) for field in table.schema]))
 
 
-def _let_go(session: "SparkSession", database: str, folder: "tempfile.TemporaryDirectory[str] | None") -> None:
+def _let_go(session: "SparkSession", database: str, scratch: Scratch | None) -> None:
     with suppress(Exception):  # the application may have ended before
         session.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
-    if folder is not None:
-        folder.cleanup()
+    if scratch is not None:
+        scratch.remove()
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from queryveil.errors import QueryveilError
 from queryveil.formats.rows import BadRows, Rows
-from queryveil.formats.source import Block, Lines
+from queryveil.formats.source import BLOCK, Block, Lines
 from queryveil.text.arrays import from_offsets
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ def _rows(layout: Layout, block: Block) -> Rows:
     from queryveil.kernels.split import gather, split
 
     data = np.frombuffer(block.data, np.uint8)
+    # Good rows have no more fields than bytes: far more places than that are for rows that lack most of their fields.
+    if np.count_nonzero(data == ord("\n")) * len(layout.columns) > 4 * BLOCK:
+        raise QueryveilError(
+            f"Most rows of {block.file} have far fewer fields than its {len(layout.columns)} columns; mend its first "
+            "line, or name another --format."
+        )
     fields = split(data, ord(layout.delimiter), layout.quoted, len(layout.columns), block.first_line)
     bad = BadRows()
     bad.add("over-long line", int(block.overlong > 0), f"{block.file}:{block.overlong}")

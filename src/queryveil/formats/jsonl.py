@@ -1,7 +1,7 @@
 """JSON Lines: one object a line, with columns of any name; nested fields are named by dots (`client.id`)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.formats.rows import BadRows, ReadOptions, Rows, choose_columns
+from queryveil.engines import locked
+from queryveil.formats.rows import MOST_COLUMNS, BadRows, ReadOptions, Rows, check_width, choose_columns
 from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
 
@@ -28,7 +29,7 @@ def first_object(head: bytes) -> dict[str, object] | None:
         if line.strip():
             try:
                 value = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
             return value if isinstance(value, dict) else None
     return None
@@ -42,22 +43,25 @@ def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
 def _rows(options: ReadOptions, block: Block) -> Rows:
     # Writers leave out what is null, so every object of a block is asked for its keys.
     with _lines(block) as (connection, lines, bad):
-        nested = "json_type(json_extract(text, concat('$.\"', key, '\"'))) IN ('OBJECT', 'ARRAY')"
+        named = "SELECT text, unnest(json_keys(text)) AS key FROM good"
+        some = f"SELECT DISTINCT key FROM ({named}) LIMIT {MOST_COLUMNS + 1}"  # noqa: S608  # parts of this module
+        check_width(connection.execute(some).fetchall(), block.file)
+        pointer = "concat('/', replace(replace(key, '~', '~0'), '/', '~1'))"
         keys = connection.execute(
-            f"SELECT key, bool_or({nested}) FROM (SELECT text, unnest(json_keys(text)) AS key FROM good)"
-            " WHERE NOT contains(key, '\"') GROUP BY key ORDER BY key"
+            f"SELECT key, bool_or(json_type(text, {pointer}) IN ('OBJECT', 'ARRAY')) FROM ({named})"  # noqa: S608  # parts of this module
+            " GROUP BY key ORDER BY key"
         ).fetchall()
         plain = [key for key, is_nested in keys if not is_nested]
         dotted = [column for column in options.columns.values() if column not in plain and "." in column]
         if not plain and not dotted:
             return Rows(block.file, lines[:0], {name: pa.array([], pa.string()) for name in ("user", "query")}, bad)
-        chosen = choose_columns([*plain, *dotted], options, block.file, named=True)
-        paths = {name: _path(column) if column in dotted else "." + _quoted(column) for name, column in chosen.items()}
+        chosen = choose_columns([*plain, *dotted], options, block.file)
+        paths = {name: _pointer(column.split(".") if column in dotted else [column]) for name, column in chosen.items()}
         return Rows(block.file, lines, _extracted(connection, paths), bad)
 
 
 def json_rows(block: Block, paths: Mapping[str, str]) -> Rows:
-    """The fields at some JSON paths, of every line of a block."""
+    """The fields at some JSON pointers (RFC 6901), of every line of a block."""
     with _lines(block) as (connection, lines, bad):
         return Rows(block.file, lines, _extracted(connection, paths), bad)
 
@@ -78,7 +82,7 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
     keep = np.flatnonzero(fields.valid)
     lines = from_offsets(*gather(data, fields.first[keep, None], fields.last[keep, None], 0, False))
     numbers = fields.line[keep]
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with locked({"threads": 1}) as connection:
         connection.register("lines", pa.table({"text": lines, "line": numbers}))
         # Extraction is asked of valid lines alone: on another it would be an error that quotes the line.
         valid = connection.sql(
@@ -93,20 +97,12 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
 
 
 def _extracted(connection: duckdb.DuckDBPyConnection, paths: Mapping[str, str]) -> dict[str, pa.Array]:
-    wanted = ", ".join(
-        f"text ->> {_literal('$' + path)} AS {_quoted(f'c{i}')}" for i, path in enumerate(paths.values())
-    )
-    found = connection.sql(f"SELECT {wanted} FROM good ORDER BY line").to_arrow_table()
+    wanted = ", ".join(f"text ->> ${i + 1} AS c{i}" for i in range(len(paths)))
+    query = f"SELECT {wanted} FROM good ORDER BY line"  # noqa: S608  # parts of this module
+    found = connection.sql(query, params=list(paths.values())).to_arrow_table()
     return {name: found[f"c{i}"].combine_chunks() for i, name in enumerate(paths)}
 
 
-def _path(dotted: str) -> str:
-    return "".join("." + _quoted(part) for part in dotted.split("."))
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _pointer(keys: Sequence[str]) -> str:
+    # A pointer takes any key: also an empty one, and one with quotes, dots or blanks.
+    return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)

@@ -46,13 +46,13 @@ def columns_of(schema: pa.Schema, options: ReadOptions, where: str) -> dict[str,
     """Which column is which, checked to be of a fitting type."""
     if len(set(schema.names)) < len(schema.names):
         raise QueryveilError(f"{where} names two columns alike; give each column a name of its own.")
-    chosen = choose_columns(schema.names, options, where, named=True)
+    chosen = choose_columns(schema.names, options, where)
     # Extra columns of nested or binary type have no text to carry along.
     chosen = {
         name: column for name, column in chosen.items() if name in CANONICAL or _is_plain(schema.field(column).type)
     }
     for name, column in chosen.items():
-        _check(name, column, schema.field(column).type, where)
+        _check(name, schema.get_field_index(column) + 1, schema.field(column).type, where)
     return chosen
 
 
@@ -63,10 +63,11 @@ def rows_of(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: in
         try:
             columns[name] = _as_text(name, batch[column])
             columns[name].validate(full=True)
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise QueryveilError(
-                f"Column '{column}' of {where} holds something between rows {first:,} and {first + len(batch) - 1:,} "
-                f"that is no {name}: text that is not UTF-8, or a number out of range; mend it."
+                f"Column {batch.schema.get_field_index(column) + 1} of {where} holds something between rows {first:,} "
+                f"and {first + len(batch) - 1:,} that cannot be read: text that is not UTF-8, or a number out of range;"
+                " mend it."
             ) from None
     return Rows(where, np.arange(first, first + len(batch)), columns)
 
@@ -76,6 +77,7 @@ def _as_text(name: str, values: pa.Array) -> pa.Array:
     if name == "time" and pa.types.is_timestamp(kind):
         return values.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     if name == "rank" and pa.types.is_floating(kind):
+        values = values.cast(pa.float64())  # not every step knows half precision
         # A missing rank is NaN in many a data frame; a broken one stays text and is told as a bad row.
         values = pc.if_else(pc.is_nan(values), None, values)
         return pc.if_else(
@@ -92,7 +94,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def _check(name: str, column: str, kind: pa.DataType, where: str) -> None:
+def _check(name: str, column: int, kind: pa.DataType, where: str) -> None:
     types = pa.types
     value = kind.value_type if types.is_dictionary(kind) else kind
     text = types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
@@ -106,6 +108,6 @@ def _check(name: str, column: str, kind: pa.DataType, where: str) -> None:
     }.get(name, True)
     if not fits:
         raise QueryveilError(
-            f"Column '{column}' of {where} holds {kind}, which cannot be a {name}; map another with --columns "
+            f"Column {column} of {where} holds {kind}, which cannot be a {name}; map another with --columns "
             f"{name}=NAME."
         )

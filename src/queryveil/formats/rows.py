@@ -1,6 +1,6 @@
 """What every format hands on: rows, still text, with where they stood and what was wrong on the way."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,6 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.errors import QueryveilError
+from queryveil.text.show import printable
+
+MOST_COLUMNS = 100
+"""A log with more columns is no log: its columns are users or queries, or a table that was turned on its side."""
 
 CANONICAL = ("user", "query", "time", "rank", "url")
 
@@ -72,6 +76,11 @@ Task = Callable[[], Rows]
 """The part of reading that is work for a processor; tasks run on threads, results are taken in order."""
 
 
+def is_column_name(name: str) -> bool:
+    """Whether a column may be called so: with a letter or a sign at least, and none that is no text or a quote."""
+    return name != "" and name.isprintable() and '"' not in name
+
+
 def known_columns(names: Sequence[str]) -> dict[str, str]:
     """The canonical columns that are told by their usual names."""
     plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
@@ -83,30 +92,40 @@ def known_columns(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _listed(names: Sequence[str], options: ReadOptions, named: bool) -> str:
-    """The columns for an error message; without a header the first line is data, and data must not be shown."""
-    if named or known_columns(names) or set(options.columns.values()) & set(names):
-        return f"it has {', '.join(map(repr, names))}"
-    return f"its first line has {len(names)} fields and does not look like a header"
+def _listed(names: Sequence[str], options: ReadOptions) -> str:
+    """The columns for an error message, none by its name: what stands in their place may be a user or a query."""
+    found = [name for name in known_columns(names) if name not in options.columns]
+    if found:
+        return f"of its {len(names)} columns, these were found by name: {', '.join(found)}"
+    return f"it has {len(names)} columns, none with a usual name"
 
 
-def choose_columns(names: Sequence[str], options: ReadOptions, where: str, *, named: bool = False) -> dict[str, str]:
+def check_width(names: Collection[object], where: str) -> None:
+    """Refuse more columns than a log can have, before memory is taken for each."""
+    if len(names) > MOST_COLUMNS:
+        raise QueryveilError(
+            f"{where} has more than {MOST_COLUMNS} columns or keys; write a log with a row for each query, and only the"
+            " columns that are needed."
+        )
+
+
+def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
     """Which column of a file is which: the caller's word first, then the usual names.
 
     Args:
         names: The columns of the file, in order.
         options: What the caller says of them.
         where: The file, for messages.
-        named: Whether these are names for sure, and not perhaps the first row of a file without a header.
 
     Returns:
         Canonical name -> column, followed by the extra columns under their own names.
     """
-    has = _listed(names, options, named)
+    check_width(names, where)
+    has = _listed(names, options)
     chosen: dict[str, str] = {}
     for name, column in options.columns.items():
         if column not in names:
-            raise QueryveilError(f"There is no column '{column}' in {where}; {has}.")
+            raise QueryveilError(f"There is no column '{printable(column)}' in {where}; {has}.")
         chosen[name] = column
     taken = set(chosen.values())
     for canonical, column in known_columns([name for name in names if name not in taken]).items():
@@ -114,16 +133,23 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str, *, na
     for needed in ("user", "query"):
         if needed not in chosen:
             raise QueryveilError(
-                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME ({has})."
+                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME; {has}."
             )
     extras = [name for name in names if name not in chosen.values()]
-    odd = next((name for name in extras if '"' in name or not name.isprintable() or not name), None)
-    if odd is not None:
+    if not all(map(is_column_name, extras)):
         raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
+    if not all(map(is_column_name, options.columns)):
+        raise QueryveilError("--columns gives a column a name with a quote or no letters; choose another name.")
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):
         raise QueryveilError(f"Two columns of {where} have the same name but for case; give each a name of its own.")
     clash = next((name for name in extras if name in chosen), None)
     if clash is not None:
-        raise QueryveilError(f"{where} has a column '{clash}' that --columns gives to another one; rename one of them.")
+        raise QueryveilError(
+            f"{where} has a column '{printable(clash)}' that --columns gives to another one; rename one of them."
+        )
+    if len({name.casefold() for name in (*chosen, *extras)}) < len(chosen) + len(extras):
+        raise QueryveilError(
+            f"--columns gives two columns of {where} the same name but for case; give each a name of its own."
+        )
     return chosen | {name: name for name in extras}

@@ -23,14 +23,14 @@ NAME = "ubi"
 EXTRAS = ("device", "country", "language")
 _BATCH = 250_000
 _FIELDS = {
-    "id": ".query_id",
-    "user": ".client_id",
-    "query": ".user_query",
-    "time": ".timestamp",
-    "action": ".action_name",
-    "url": ".event_attributes.object.object_id",
-    "rank": ".event_attributes.position.ordinal",
-    **{name: f".query_attributes.{name}" for name in EXTRAS},
+    "id": "/query_id",
+    "user": "/client_id",
+    "query": "/user_query",
+    "time": "/timestamp",
+    "action": "/action_name",
+    "url": "/event_attributes/object/object_id",
+    "rank": "/event_attributes/position/ordinal",
+    **{name: f"/query_attributes/{name}" for name in EXTRAS},
 }
 
 
@@ -59,14 +59,14 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
         " QUALIFY row_number() OVER (PARTITION BY id ORDER BY file, line) = 1"
     )
     lost, file, line = engine.row(
-        f"SELECT count(*), arg_min(c.file, (c.file, c.line)), arg_min(c.line, (c.file, c.line)) FROM ({clicks}) c"
+        f"SELECT count(*), arg_min(c.file, (c.file, c.line)), arg_min(c.line, (c.file, c.line)) FROM ({clicks}) c"  # noqa: S608  # parts of this module
         f" LEFT JOIN ({queries}) q ON q.id = c.id WHERE q.id IS NULL"
     )
     if lost:
         bad.add("a click without its query", lost, f"{files[file]}:{line}")
-    extras = ", ".join(f'q."{name}" AS "{name}"' for name in EXTRAS)
+    extras = ", ".join(f"q.{name} AS {name}" for name in EXTRAS)
     rows = engine.stream(
-        'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'
+        'SELECT q.file AS file, q.line AS line, q."user" AS "user", q.query AS query, q.time AS time,'  # noqa: S608  # parts of this module
         f" c.rank AS rank, c.url AS url, {extras} FROM ({queries}) q LEFT JOIN ({clicks}) c ON q.id = c.id"
         " ORDER BY q.file, q.line",
         _BATCH,
@@ -91,8 +91,8 @@ def _same(rows: Rows) -> Rows:
 
 
 def _documents(files: Sequence[Path], options: ReadOptions, bad: BadRows) -> Iterator[pa.RecordBatch]:
-    paths = _FIELDS | {f"_{name}": f"._source{path}" for name, path in _FIELDS.items()}
-    paths |= {"index": ".index", "create": ".create"}
+    paths = _FIELDS | {f"_{name}": f"/_source{path}" for name, path in _FIELDS.items()}
+    paths |= {"index": "/index", "create": "/create"}
     for number, file in enumerate(files):
         for block in blocks(file, encoding=options.encoding or "utf-8"):
             found = json_rows(block, paths)

@@ -1,17 +1,24 @@
-"""Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes."""
+"""Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes.
+
+A spreadsheet takes a cell of CSV that begins with `=` or one of its kin for a formula, and runs it. So such a text gets
+an apostrophe in front, and one more if it had some already; reading a release takes it off again, and no text is lost.
+"""
 
 import csv
+import hashlib
+import io
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from queryveil.engines import InFiles
+from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError
 from queryveil.formats.aol import HEADER
 from queryveil.text.arrays import byte_spans
@@ -20,6 +27,10 @@ SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
 _TYPES = _AOL | dict.fromkeys(("session", "event", "users", "node", "count"), pa.int64())
 _ROW_GROUP = 1_000_000
+_FORMULA = r"'*[=+@\t\r\n\x{FF1D}\x{FF0B}\x{FF20}\x{FF0D}-]"
+"""How a text begins that a spreadsheet takes for a formula, the wide forms of Chinese and Japanese ones included."""
+
+T = TypeVar("T", pa.RecordBatch, pa.Table)
 
 
 def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
@@ -47,22 +58,71 @@ def is_typed(field: pa.Field) -> bool:
     return bool(field.type == type_of(field.name))
 
 
+def escaped(batch: T) -> T:
+    """The rows with an apostrophe before every text that a spreadsheet would take for a formula."""
+    return _replaced(batch, f"^({_FORMULA})", r"'\1")
+
+
+def unescaped(batch: T) -> T:
+    """The rows that `escaped` was given."""
+    return _replaced(batch, f"^'({_FORMULA})", r"\1")
+
+
+def _replaced(batch: T, pattern: str, by: str) -> T:
+    columns = [
+        pc.replace_substring_regex(column, pattern, by) if pa.types.is_string(column.type) else column
+        for column in batch.columns
+    ]
+    return type(batch).from_arrays(columns, schema=batch.schema)
+
+
 def write(path: Path, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     """Write a table."""
+    with path.open("wb") as file:
+        _write(file, format, schema, batches)
+
+
+def sha256(format: str, schema: pa.Schema, batches: Batches) -> str:
+    """The SHA-256 of the file that a table is written to, without writing it."""
+    found = _Digest()
+    _write(found, format, schema, (batch.cast(schema) for batch in batches()))
+    return found.hash.hexdigest()
+
+
+class _Digest(io.RawIOBase):
+    """A file that keeps nothing of what is written to it but its SHA-256."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self._at = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.hash.update(data)
+        self._at += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._at
+
+
+def _write(file: Any, format: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     if format == "parquet":
-        with pq.ParquetWriter(path, schema, compression="zstd") as parquet:
+        with pq.ParquetWriter(file, schema, compression="zstd") as parquet:
             for table in _regrouped(schema, batches):
-                parquet.write_table(table, _ROW_GROUP)
+                # In one piece, because pages are cut where batches end.
+                parquet.write_table(table.combine_chunks(), _ROW_GROUP)
     elif format == "csv":
         options = pacsv.WriteOptions(quoting_style="needed")
-        with pacsv.CSVWriter(path, schema, write_options=options) as writer:
+        with pacsv.CSVWriter(file, schema, write_options=options) as writer:
             for batch in batches:
-                writer.write_batch(batch)
+                writer.write_batch(escaped(batch))
     else:
-        with path.open("wb") as file:
-            file.write(("\t".join(HEADER) + "\n").encode())
-            for batch in batches:
-                file.write(_aol_lines(batch))
+        file.write(("\t".join(HEADER) + "\n").encode())
+        for batch in batches:
+            file.write(_aol_lines(batch))
 
 
 def open_table(path: Path) -> tuple[pa.Schema, InFiles]:
@@ -98,7 +158,7 @@ def _text_batches(
     parse = pacsv.ParseOptions(delimiter="\t", quote_char=False) if aol else pacsv.ParseOptions()
     read = pacsv.ReadOptions(column_names=list(types), skip_rows=int(titled))
     with pacsv.open_csv(source, read_options=read, parse_options=parse, convert_options=convert) as reader:
-        yield from reader
+        yield from reader if aol else map(unescaped, reader)
 
 
 def _parse_lines(lines: pa.RecordBatch, *, title: bytes, types: dict[str, pa.DataType], aol: bool) -> pa.RecordBatch:

@@ -21,11 +21,16 @@ from queryveil.formats.rows import Task
 from queryveil.ingest.build import Builder
 from queryveil.ingest.prepared import Prepared, prepare
 from queryveil.log import LocalLog, QueryLog
+from queryveil.memory import limit_to
+from queryveil.text.show import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from queryveil.engines.spark import Spark
+
+_ASCII = 'az AZ 09\t\r\n,;|"+-.:/[]{}'
+"""What an encoding must leave as it is, for files to be cut into lines and fields."""
 
 
 @overload
@@ -37,7 +42,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: None = None,
 ) -> LocalLog: ...
@@ -52,7 +57,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: "SparkSession | Spark",
 ) -> QueryLog: ...
@@ -66,7 +71,7 @@ def read_log(
     encoding: str | None = None,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
-    memory_limit: str = "4GB",
+    memory_limit: str | None = None,
     progress: Callable[[int], None] | None = None,
     engine: "SparkSession | Spark | None" = None,
 ) -> QueryLog:
@@ -80,7 +85,9 @@ def read_log(
         encoding: The encoding of text files; UTF-8 if absent (SogouQ: GB18030 unless it is UTF-8).
         max_bad_rows: The share of rows that may be bad before the read is refused.
         threads: How many threads; one a core if absent. The result does not depend on it.
-        memory_limit: What the table engine may hold before it spills to disk.
+        memory_limit: What this process may hold, such as `8GB`, from here on: tables spill to disk beyond half of it,
+            and arrays that do not fit into the rest are refused. If absent, tables spill beyond 4 GB, and arrays may
+            take what the machine has.
         progress: Called with the number of rows read so far.
         engine: A Spark session, to read and work on a cluster: paths are then those of Spark, and a Spark DataFrame is
             a source too. `threads`, `memory_limit` and `progress` are Spark's own affair.
@@ -93,6 +100,7 @@ def read_log(
         >>> read_log(pa.table({"user": ["a", "b", "b"], "query": ["Cats", "cats ", "dogs"]}))
         <QueryLog: 3 events, 2 users, 2 distinct queries>
     """
+    limit_to(memory_limit)
     if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
         encoding = None  # a byte order mark is passed over anyway
     if encoding is not None:
@@ -120,7 +128,7 @@ def read_log(
         where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")
     else:
         raise QueryveilError("read_log takes a path, a list of paths, or a table that speaks Arrow.")
-    tables = DuckDB(memory_limit=memory_limit, threads=threads)
+    tables = DuckDB(threads=threads)
     builder = Builder()
     with ThreadPoolExecutor(tables.threads) as pool:
         for prepared in _in_order(pool, todo, tables.threads):
@@ -147,7 +155,7 @@ def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> I
 
 
 def _run(task: Task) -> Prepared:
-    return prepare(task())
+    return prepare(task()).check()
 
 
 def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where: str) -> None:
@@ -168,8 +176,14 @@ def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where:
 
 def _check_encoding(encoding: str) -> None:
     try:
-        plain = "a\tb\n".encode(encoding) == b"a\tb\n"
-    except (LookupError, UnicodeError):
-        raise QueryveilError(f"There is no encoding called '{encoding}'; try utf-8, latin-1 or gb18030.") from None
+        plain = _ASCII.encode(encoding) == _ASCII.encode()
+    except (LookupError, ValueError):
+        raise QueryveilError(
+            f"There is no encoding called '{printable(encoding)}'; try utf-8, latin-1 or gb18030."
+        ) from None
+    try:  # some give up at the first byte they do not know, instead of passing it on
+        b"\xff\x81".decode(encoding, "surrogateescape")
+    except UnicodeError:
+        plain = False
     if not plain:
         raise QueryveilError(f"Files in {encoding} cannot be read line by line; convert them to UTF-8 first.")

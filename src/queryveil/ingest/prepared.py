@@ -1,7 +1,7 @@
 """Rows brought to the form in which they can be numbered: good ones only, in normal form, with digests."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,12 @@ from queryveil.text.columns import Digests
 MAX_TEXT_BYTES = 16_384
 """A longer query or address is a pasted document: a bad row."""
 
+_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Microseconds since 1970 where the calendar of Python, and of most readers of a release, begins and ends."""
+
+
+_SECRET = np.frombuffer(secrets.token_bytes(16), np.uint64)
+
 
 @dataclass
 class Prepared:
@@ -28,9 +34,23 @@ class Prepared:
     digests: dict[str, Digests]
     time: NDArray[np.int64]
     rank: NDArray[np.int32]
-    content: Digests
     bad: BadRows
     empty: int
+    checks: dict[str, NDArray[np.uint64]] = field(default_factory=dict)
+    """Digests of the texts with a key of this run, by which two texts show whose other digest was made the same."""
+
+    @property
+    def texts(self) -> dict[str, pa.Array]:
+        """The texts by kind."""
+        extras = {f"extra {name}": values for name, values in self.extras.items()}
+        return {"user": self.user, "query": self.query, "url": self.url, **extras}
+
+    def check(self) -> "Prepared":
+        """Have `checks`."""
+        from queryveil.kernels.digest import digests
+
+        self.checks = {name: digests(*byte_spans(values), *_SECRET)[0] for name, values in self.texts.items()}
+        return self
 
 
 def prepare(rows: Rows) -> Prepared:
@@ -75,45 +95,19 @@ def prepare(rows: Rows) -> Prepared:
         time, rank = time[keep], rank[keep]
     url = fold_blanks(pc.fill_null(url, ""))
     extras = {name: fold_blanks(pc.fill_null(values, "")) for name, values in extras.items()}
-    texts = {"user": user, "query": query, "url": url, **{f"extra {name}": v for name, v in extras.items()}}
-    found = {name: digests(*byte_spans(values)) for name, values in texts.items()}
-    content = _content(found, extras, time, rank)
-    return Prepared(user, query, url, extras, found, time, rank, content, rows.bad, empty)
+    made = Prepared(user, query, url, extras, {}, time, rank, rows.bad, empty)
+    made.digests = {name: digests(*byte_spans(values)) for name, values in made.texts.items()}
+    return made
 
 
 def _times(values: pa.Array | None, n: int) -> NDArray[np.int64]:
-    from queryveil.kernels.times import MISSING, parse_times
+    from queryveil.kernels.times import BAD, MISSING, parse_times
 
     if values is None:
         return np.full(n, MISSING, np.int64)
     if pa.types.is_timestamp(values.type):
         micros: NDArray[np.int64] = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
-        return micros
-    return parse_times(*byte_spans(values), 0)
-
-
-def _content(
-    found: dict[str, Digests], extras: dict[str, pa.Array], time: NDArray[np.int64], rank: NDArray[np.int32]
-) -> Digests:
-    """The digest of each row: of the digests of its texts, its time and its rank."""
-    from queryveil.kernels.digest import digests
-
-    n = len(time)
-    parts = [half for name in ("user", "query", "url") for half in found[name]]
-    parts += [time.view(np.uint64), rank.astype(np.int64).view(np.uint64)]
-    # Extra columns are added up, so that an absent column and an empty one are the same, in whatever order they come.
-    low = np.zeros(n, np.uint64)
-    for name, values in extras.items():
-        named = np.repeat(digests(*byte_spans(pa.array([name])))[0], n)
-        more = _digest_words([named, found[f"extra {name}"][0]])[0]
-        low += np.where(pc.not_equal(values, "").to_numpy(zero_copy_only=False), more, 0)
-    return _digest_words([*parts, low])
-
-
-def _digest_words(words_: Sequence[NDArray[np.uint64]]) -> Digests:
-    from queryveil.kernels.digest import digests
-
-    matrix = np.ascontiguousarray(np.stack(words_, axis=1))
-    width = matrix.shape[1] * 8
-    starts = np.arange(len(matrix), dtype=np.int64) * width
-    return digests(matrix.reshape(-1).view(np.uint8), starts, starts + width)
+    else:
+        micros = parse_times(*byte_spans(values), 0)
+    far = (micros != MISSING) & ((micros < _YEAR_1) | (micros >= _YEAR_10000))
+    return np.where(far, BAD, micros)

@@ -19,14 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.engines import Batches
+from queryveil.engines import Batches, identifier
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, SparkRows, ddl, telling, working
+from queryveil.engines.spark import Spark, SparkRows, backquoted, ddl, telling, working
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, is_address, local_folder
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.source import BLOCK, Block, Lines, recode
+from queryveil.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
 from queryveil.ingest.prepared import Prepared, prepare
 from queryveil.log import NOTHING_LEFT, Facts, QueryLog, Scrub
 from queryveil.text import words
@@ -54,13 +55,13 @@ class SparkLog(QueryLog):
     def texts(self, rows: str, schema: pa.Schema, queries: str = "queries") -> Batches:
         """Rows with their texts, joined where they are."""
         known = self.engine.columns(rows)
-        columns = {name: f'r."{name}"' for name in known} | {"query": "q.query"}
-        joins = f' JOIN "{queries}" q ON q.query_id = r.query_id'
+        columns = {name: f"r.{identifier(name)}" for name in known} | {"query": "q.query"}
+        joins = f" JOIN {identifier(queries)} q ON q.query_id = r.query_id"
         if "url" in schema.names:
             columns["url"] = "u.url"
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
-        wanted = ", ".join(f'{sql} AS "{name}"' for name, sql in columns.items())
-        return self.engine.rows(rows, f'SELECT {wanted} FROM "{rows}" r{joins}', schema.names)
+        wanted = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
+        return self.engine.rows(rows, f"SELECT {wanted} FROM {identifier(rows)} r{joins}", schema.names)  # noqa: S608  # names are escaped
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to files in a folder of their own, in order of their names."""
@@ -90,7 +91,7 @@ class SparkLog(QueryLog):
         old, new = self.engine, self.engine.beside()
         new.expect(self.facts.rows)
         known: dict[tuple[int, int], int] = {}
-        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"
+        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"  # noqa: S608  # parts are this package's own
         while True:
             old.map(wanted, partial(_renumbered, known=known), _REWRITTEN, "rewritten")
             new.keep(
@@ -100,28 +101,29 @@ class SparkLog(QueryLog):
             if not clashes:
                 break
             known.update(clashes)
-        names = "".join(f', e."{name} id" AS "{name} id"' for name in self.facts.extras)
+        extras = [identifier(f"{name} id") for name in self.facts.extras]
+        names = "".join(f", e.{name} AS {name}" for name in extras)
         moment = (
             f"CASE WHEN e.time IS NULL THEN CAST('{MISSING}' AS BIGINT) ELSE unix_micros(CAST(e.time AS TIMESTAMP)) END"
         )
         old.number(
-            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"
+            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"  # noqa: S608  # names are escaped
             f" {moment} AS moment, r.same AS same{names} FROM events e JOIN rewritten r ON r.query_id = e.query_id",
             ("user_id", "moment", "query_id", "old_id"),
             "renumbered",
             "n",
         )
-        names = "".join(f', "{name} id"' for name in self.facts.extras)
+        names = "".join(f", {name}" for name in extras)
         tables = {
-            "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",
-            "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"
+            "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM renumbered",  # noqa: S608  # names are escaped
+            "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
             " c.url_id AS url_id FROM clicks c JOIN renumbered r ON r.old_id = c.event_id"
             f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL",
             "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'
             " (SELECT user_id FROM renumbered GROUP BY user_id) AS r ON r.user_id = u.user_id",
-            "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"
+            "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"  # noqa: S608  # parts are this package's own
             " ON gone.url_id = u.url_id WHERE gone.url_id IS NULL",
-            **{f"extra {name}": f'SELECT id, value FROM "extra {name}"' for name in self.facts.extras},
+            **{f"extra {name}": f"SELECT id, value FROM {identifier(f'extra {name}')}" for name in self.facts.extras},  # noqa: S608  # names are escaped
         }
         for name, query in tables.items():
             new.keep(old.sql(query), name)
@@ -160,15 +162,7 @@ class _Found:
 
     rows: int = 0
     empty: int = 0
-    sum_low: int = 0
-    sum_high: int = 0
     bad: BadRows = field(default_factory=BadRows)
-
-    @property
-    def content(self) -> bytes:
-        """The digest of all rows, as on one machine."""
-        totals = (self.sum_low, self.sum_high, self.rows)
-        return b"".join((total % 2**64).to_bytes(8, "little") for total in totals)
 
 
 def read_spark(
@@ -193,18 +187,21 @@ def read_spark(
     rows = find_rows(source, engine, format, options)
     odd = next((name for name in rows.extras if "`" in name or "." in name), None)
     if odd is not None:
-        raise QueryveilError(f"A column of {rows.where} is called '{odd}', which Spark would misread; rename it.")
+        raise QueryveilError(
+            f"A column of {rows.where} has a name with a dot or a backquote, which Spark would misread; rename it."
+        )
     kinds = ["user", "query", "url", *(f"extra {name}" for name in rows.extras)]
     known: dict[str, dict[tuple[int, int], int]] = {kind: {} for kind in (*kinds, "word")}
     while True:
         found = read_rows(rows, engine, known, id_mask)
         refuse(found.rows, found.empty, found.bad, rows.where)
         engine.expect(found.rows)
-        clashes = {kind: _dictionary(engine, kind, id_mask) for kind in kinds}
+        clashes = {kind: dictionary(engine, kind, id_mask) for kind in kinds}
         if not any(clashes.values()):
             break
         for kind, more in clashes.items():
             known[kind].update(more)
+    digested = digest_rows(engine, rows.extras)
     _make_events(engine, rows.extras)
     engine.drop("raw")
     _make_words(engine, known["word"], id_mask)
@@ -219,7 +216,7 @@ def read_spark(
         extras=rows.extras,
         empty_rows=found.empty,
         bad_rows=found.bad,
-        content=found.content,
+        content=digested,
     )
     return SparkLog(engine, _facts(engine, known_facts))
 
@@ -241,8 +238,6 @@ def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask:
         told = json.loads(note)
         found.rows += told["rows"]
         found.empty += told["empty"]
-        found.sum_low += told["low"]
-        found.sum_high += told["high"]
         found.bad.merge(BadRows(told["bad"], told["first"]))
     return found
 
@@ -259,7 +254,7 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        wanted = frame.select(*(f"`{column}`" for column in dict.fromkeys(chosen.values())))
+        wanted = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
     return _Source(wanted, parse, tuple(name for name in chosen if name not in CANONICAL), where)
 
 
@@ -377,7 +372,7 @@ def _reading(
             strange = next((name for name in rows.columns if name not in (*CANONICAL, *extras)), None)
             if strange is not None:
                 raise QueryveilError(
-                    f"{rows.file} has a column '{strange}' that the first lines of the log lack; write the log as "
+                    f"{rows.file} has a column that the first lines of the log lack; write the log as "
                     "Parquet first, or read it without Spark."
                 )
             prepared = prepare(rows)
@@ -415,8 +410,6 @@ def _note(rows: Prepared, schema: pa.Schema) -> pa.RecordBatch:
     note = {
         "rows": len(rows.time),
         "empty": rows.empty,
-        "low": int(rows.content[0].sum(dtype=np.uint64)),
-        "high": int(rows.content[1].sum(dtype=np.uint64)),
         "bad": rows.bad.count,
         "first": rows.bad.first,
     }
@@ -428,23 +421,93 @@ def ids(found: Digests, known: Known, mask: int) -> NDArray[np.int64]:
     """The ids of texts with these digests: the first half, as a signed number in the same order."""
     low, high = found
     result = low & np.uint64(mask)
-    result[result == np.uint64(2**63 - 1)] -= np.uint64(1)  # as a signed number -1, which means that there is no text
     for (a, b), number in known.items():
         result[(low == np.uint64(a)) & (high == np.uint64(b))] = np.uint64(number)
-    return (result ^ np.uint64(2**63)).view(np.int64)
+    return signed(result)
 
 
-def _dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
-    """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
-    name, key, text = {
+_DIGESTED = pa.schema([("part", pa.int64()), ("block", pa.int64()), ("digest", pa.string())])
+_PARTS = 1 << 40
+"""More than there are blocks on either side of 0."""
+
+
+def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
+    """The digest of all rows, as on one machine: each block is digested where it is."""
+    kinds = ["user", "query", "url", *(f"extra {name}" for name in sorted(extras))]
+    counts = ", ".join(f"(SELECT count(*) FROM {identifier(_table(kind)[0])}) AS n{i}" for i, kind in enumerate(kinds))  # noqa: S608  # names are escaped
+    sizes = engine.row(f"SELECT count(*) AS n, {counts} FROM raw WHERE note IS NULL")  # noqa: S608  # names are escaped
+
+    def digest_texts(batch: pa.RecordBatch) -> bytes:
+        ids = batch["id"].to_numpy()
+        order = np.argsort(ids)
+        return text_block(ids[order], batch["text"].take(pa.array(order)))
+
+    listed = (
+        f'SELECT CAST({i} AS BIGINT) AS part, shiftright("{key}", {shift(size)}) AS block, "{key}" AS id,'  # noqa: S608  # names are escaped
+        f' "{text}" AS text FROM {identifier(name)}'
+        for i, (size, (name, key, text)) in enumerate(zip(sizes[1:], map(_table, kinds), strict=True))
+    )
+    texts = _digested(engine, " UNION ALL ".join(listed), digest_texts, dict(zip(kinds, sizes[1:], strict=True)))
+    names = [f"{name} id" for name in sorted(extras) if sizes[1 + kinds.index(f"extra {name}")]]
+    columns = ["user_id", "time", "query_id", "rank", "url_id", *names]
+
+    def digest(batch: pa.RecordBatch) -> bytes:
+        found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
+        return row_block(ordered(found))
+
+    wanted = ", ".join(map(identifier, columns))
+    rows = (
+        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {wanted} FROM raw"  # noqa: S608  # names are escaped
+        " WHERE note IS NULL"
+    )
+    return content(_digested(engine, rows, digest, {"rows": sizes[0]})[0], texts)
+
+
+def _digested(
+    engine: Spark, rows: str, digest: Callable[[pa.RecordBatch], bytes], sizes: Mapping[str, int]
+) -> list[Section]:
+    """Digest lists block by block.
+
+    Args:
+        engine: The cluster.
+        rows: SQL of part, the number of the list, block, and what the function needs.
+        digest: The digest of a block.
+        sizes: What the lists are called, and how long they are.
+    """
+
+    def of_block(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [batch["part"][:1], batch["block"][:1], pa.array([digest(batch).hex()])]
+        return pa.RecordBatch.from_arrays(columns, schema=_DIGESTED)
+
+    keyed = f"SELECT *, part * {_PARTS} + block AS one FROM ({rows}) AS listed"  # noqa: S608  # names are escaped
+    engine.map_groups(keyed, "one", of_block, _DIGESTED, "digested")
+    found = engine.table("SELECT part, block, digest FROM digested ORDER BY part, block")
+    engine.drop("digested")
+    part, block, digests = found["part"].to_numpy(), found["block"].to_numpy(), found["digest"].to_pylist()
+    edges = np.searchsorted(part, np.arange(len(sizes) + 1))
+    return [
+        Section(name, size, block[start:end], [bytes.fromhex(text) for text in digests[start:end]])
+        for (name, size), (start, end) in zip(sizes.items(), pairwise(edges.tolist()), strict=True)
+    ]
+
+
+def _table(kind: str) -> tuple[str, str, str]:
+    """The table of the texts of a kind, and its columns: the id and the text."""
+    return {
         "user": ("users", "user_id", "user"),
         "query": ("queries", "query_id", "query"),
         "url": ("urls", "url_id", "url"),
     }.get(kind, (kind, "id", "value"))
+
+
+def dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
+    """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
+    name, key, text = _table(kind)
     column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
+    column, value = identifier(column), identifier(value)
     engine.materialize(
-        f'SELECT "{column}" AS "{key}", "{value}" AS "{text}" FROM raw WHERE "{value}" IS NOT NULL'
-        f' GROUP BY "{column}", "{value}"',
+        f'SELECT {column} AS "{key}", {value} AS "{text}" FROM raw WHERE {value} IS NOT NULL'  # noqa: S608  # names are escaped
+        f" GROUP BY {column}, {value}",
         name,
     )
     if kind == "user":
@@ -466,8 +529,9 @@ def _clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> dict[t
     """The ids of texts that share one, side by side in the order of their digests."""
     from queryveil.kernels.digest import digests
 
+    table = identifier(name)
     found = engine.table(
-        f'SELECT t."{key}" AS id, t."{text}" AS text FROM "{name}" t JOIN (SELECT "{key}" FROM "{name}"'
+        f'SELECT t."{key}" AS id, t."{text}" AS text FROM {table} t JOIN (SELECT "{key}" FROM {table}'  # noqa: S608  # names are escaped
         f' GROUP BY "{key}" HAVING count(*) > 1) AS twice ON twice."{key}" = t."{key}"'
     )
     if len(found) == 0:
@@ -478,6 +542,10 @@ def _clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> dict[t
         by_id.setdefault(number, []).append((a, b))
     result = {}
     for number, clash in by_id.items():
+        if len(set(clash)) < len(clash):
+            raise QueryveilError(
+                "Two texts of the log have the same digest, which does not happen unless it is forged."
+            )
         base = (number & 2**64 - 1) ^ 2**63
         for place, both in enumerate(sorted(clash)):
             result[both] = base + place
@@ -489,20 +557,20 @@ def _make_events(engine: Spark, extras: Sequence[str]) -> None:
     from queryveil.kernels.times import MISSING
 
     missing = f"CAST('{MISSING}' AS BIGINT)"
-    names = [f"{name} id" for name in extras]
-    more = "".join(f', "{name}"' for name in names)
+    names = [identifier(f"{name} id") for name in extras]
+    more = "".join(f", {name}" for name in names)
     # A row without a time is an event of its own; its place among its like does not depend on the order of rows.
-    order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f'nullif("{name}", -1)' for name in names)))
+    order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f"nullif({name}, -1)" for name in names)))
     place = f"row_number() OVER (PARTITION BY user_id, query_id ORDER BY {order})"
     columns = f"user_id, time, query_id, rank, url_id{more}"
-    rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"
+    rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
     untimed = f"FROM raw WHERE note IS NULL AND time = {missing}"
     if engine.row(f"SELECT count(*) AS n {untimed}")[0]:
         rows += f" UNION ALL SELECT {columns}, CAST({place} AS BIGINT) AS place {untimed}"
     engine.number(rows, ("user_id", "time", "query_id", "place"), "numbered", "n")
-    largest = "".join(f', coalesce(max(nullif("{name}", -1)), -1) AS "{name}"' for name in names)
+    largest = "".join(f", coalesce(max(nullif({name}, -1)), -1) AS {name}" for name in names)
     engine.materialize(
-        f"SELECT n - 1 AS event_id, user_id, query_id, CASE WHEN time = {missing} THEN NULL ELSE"
+        f"SELECT n - 1 AS event_id, user_id, query_id, CASE WHEN time = {missing} THEN NULL ELSE"  # noqa: S608  # names are escaped
         f" CAST(timestamp_micros(time) AS TIMESTAMP_NTZ) END AS time{largest} FROM numbered"
         " GROUP BY n, user_id, query_id, time",
         "events",
@@ -558,7 +626,7 @@ def _facts(engine: Spark, known: Facts) -> Facts:
     """What is known of a log, with what the tables hold counted."""
 
     def count(table: str, what: str = "*") -> int:
-        return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])
+        return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])  # noqa: S608  # parts are this package's own
 
     return replace(
         known,

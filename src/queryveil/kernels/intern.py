@@ -28,9 +28,11 @@ def _intern(
     slots: NDArray[np.int32],
     known_low: NDArray[np.uint64],
     known_high: NDArray[np.uint64],
+    known_check: NDArray[np.uint64],
     count: int,
     low: NDArray[np.uint64],
     high: NDArray[np.uint64],
+    check: NDArray[np.uint64],
     numbers: NDArray[np.int32],
     fresh: NDArray[np.int64],
 ) -> int:
@@ -44,12 +46,13 @@ def _intern(
                 slots[at] = count
                 known_low[count] = low[i]
                 known_high[count] = high[i]
+                known_check[count] = check[i]
                 fresh[count - first] = i
                 numbers[i] = count
                 count += 1
                 break
             if known_low[number] == low[i] and known_high[number] == high[i]:
-                numbers[i] = number
+                numbers[i] = number if known_check[number] == check[i] else -1
                 break
             at = np.int64(np.uint64(at + 1) & mask)
     return count
@@ -62,19 +65,30 @@ class Interner:
         self.count = 0
         self._low = np.empty(1 << 10, np.uint64)
         self._high = np.empty(1 << 10, np.uint64)
+        self._check = np.empty(1 << 10, np.uint64)
         self._slots = np.full(1 << 11, _EMPTY, np.int32)
 
-    def add(self, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def add(
+        self, low: NDArray[np.uint64], high: NDArray[np.uint64], check: NDArray[np.uint64] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Number these digests.
 
+        Args:
+            low: Their first halves.
+            high: Their second halves.
+            check: What must be the same wherever a digest is; nothing if it is None, then and always.
+
         Returns:
-            The number of each, and the positions among them of those never seen before.
+            The number of each, -1 where the check is another, and the positions among them of those never seen before.
         """
+        check = np.zeros(len(low), np.uint64) if check is None else check
         self._reserve(self.count + len(low))
         numbers = np.empty(len(low), np.int32)
         fresh = np.empty(len(low), np.int64)
         before = self.count
-        self.count = _intern(self._slots, self._low, self._high, self.count, low, high, numbers, fresh)
+        self.count = _intern(
+            self._slots, self._low, self._high, self._check, self.count, low, high, check, numbers, fresh
+        )
         return numbers, fresh[: self.count - before]
 
     def ranks(self) -> NDArray[np.int32]:
@@ -95,6 +109,7 @@ class Interner:
             room = max(entries, len(self._low) * 3 // 2)
             self._low = np.resize(self._low, room)
             self._high = np.resize(self._high, room)
+            self._check = np.resize(self._check, room)
         if entries * 3 > len(self._slots) * 2:
             size = len(self._slots)
             while entries * 3 > size * 2:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError
-from queryveil.files import LocalFolder
+from queryveil.files import LocalFolder, State
 from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner
@@ -58,7 +58,7 @@ def build_directory(
         What `about.json` says.
     """
     place = LocalFolder(target)
-    _check_target(place, overwrite)
+    replaces = _check_target(place, overwrite)
     dump = open_dump(paths)
     try:
         stage = place.stage()
@@ -66,8 +66,7 @@ def build_directory(
         raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
     try:
         about = _Build(dump, stage.path, leave_out).run(progress)
-        _check_target(place, overwrite)  # it took a while
-        place.take(stage)
+        place.take(stage, replaces)
     except OSError as error:
         raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
     finally:
@@ -75,14 +74,17 @@ def build_directory(
     return about
 
 
-def _check_target(place: LocalFolder, overwrite: bool) -> None:
-    if place.path.is_symlink() or place.exists():
-        if not (overwrite and _is_directory(place)):
+def _check_target(place: LocalFolder, overwrite: bool) -> State | None:
+    place.tidy()
+    found = place.state()
+    if found is not None:
+        if place.path.is_symlink() or not (overwrite and _is_directory(place)):
             raise QueryveilError(
                 f"{place} exists already; choose another name, or replace a directory of queryveil's with --overwrite."
             )
     elif place.parent() is None:
         raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")
+    return found
 
 
 def _is_directory(place: LocalFolder) -> bool:
@@ -108,7 +110,7 @@ class _Build:
 
     def run(self, progress: Callable[[int], None] | None) -> dict[str, Any]:
         paths = self._categories()
-        engine = DuckDB(memory_limit="1500MB")
+        engine = DuckDB(memory_limit=1_500_000_000)
         try:
             engine.load("postings", _POSTINGS, lambda: self._postings(paths, progress))
             self._hosts(engine)

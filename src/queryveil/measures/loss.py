@@ -18,6 +18,7 @@ from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.measures.random_groups import AboveRandom, activity, permuted, random_records
 from queryveil.measures.records import UserRecords, user_records
+from queryveil.memory import reserve
 from queryveil.methods.interests import Interests, distances, interests_of
 from queryveil.methods.microaggregation import Searches
 from queryveil.release import Release
@@ -237,6 +238,7 @@ def _distances(records: Searches, of: Longs, links: Links) -> Floats:
     """
     interests = interests_of(records, links)
     there = np.flatnonzero(np.diff(interests.start))
+    reserve(8 * (2 * (len(records.start) - 1) ** 2 + len(of) ** 2), "The distances between users")
     far = np.ones((len(records.start) - 1,) * 2)
     if len(there):
         far[np.ix_(there, there)] = _matrix(interests.take(there))

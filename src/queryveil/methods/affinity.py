@@ -97,7 +97,7 @@ class Affinity(LinkedMethod):
         words = term_users if self.vectors == "words" else None
         return shared(log, ("concepts", least, words), lambda: mine_concepts(log, least, word_min_users=words))
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release every query of anonymity degree at least k."""
         check_k(self, "k", self.k, log)
         (n_concepts, witnesses), concept_users = self._choose(log), self.concept_users(log)

@@ -1,15 +1,17 @@
 """The contract of all methods: frozen parameters and one operation, log in, release out."""
 
+import secrets
 import types
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from queryveil.claims.base import MOST
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
@@ -42,20 +44,40 @@ class Method(BaseModel):
     fits_aol: ClassVar[bool] = True
     """Whether its table has the columns of AOL's format."""
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """When the method releases the same again.
+
+        Always, but for pseudonyms and order; only with the same seed; or never, because it draws noise or keys.
+        """
+        return "always"
+
     def __init__(self, **parameters: Any) -> None:
         try:
             super().__init__(**parameters)
         except ValidationError as error:
             raise QueryveilError(_sentence(type(self), error)) from None
 
-    @abstractmethod
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        large = next((name for name, value in self if isinstance(value, int) and value > MOST), None)
+        if large is not None:
+            raise ValueError(f"The '{large}' parameter of {type(self).__name__} is larger than any log; lower it.")
+        return self
+
+    def anonymize(self, log: QueryLog, *, seed: int | None = None) -> Release:
         """Make a release of a log.
 
         Args:
             log: The original log.
-            seed: Decides all that is random: the same log, parameters and seed give the same bytes.
+            seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
+                it secret: whoever has the seed and most of the log can check a guess about the rest of it.
         """
+        return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
+
+    @abstractmethod
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Make a release of a log with a seed."""
 
     @abstractmethod
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:

@@ -14,6 +14,7 @@ from queryveil.kernels import lcg
 from queryveil.kernels.clump import greedy, seeds_first
 from queryveil.kernels.nearest_clusters import nearest
 from queryveil.log import QueryLog, local
+from queryveil.memory import reserve
 from queryveil.methods.generalization import (
     Bags,
     Generalization,
@@ -63,12 +64,17 @@ class Clump(Generalization):
             raise ValueError(f"The '{unused}' parameter of Clump is for the clustering greedy. Leave it out.")
         return self
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, if that decides the order of transactions."""
+        return "seed" if self.clustering == "greedy" and self.order == "random" else "always"
+
     def parameters(self) -> dict[str, Any]:
         """The parameters that count, as the manifest holds them."""
         unused = ("r", "order") if self.clustering == "nearest" else ()
         return {name: value for name, value in super().parameters().items() if name not in unused}
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Put users into clusters, and release the bag of each cluster."""
         here = local(log, "clump")
         base, links = self.opened(here)
@@ -101,6 +107,9 @@ class Clump(Generalization):
         """The cluster of every transaction, taken in the order that `ordered` gives."""
         tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
         items = (transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves)
+        # Every item is held with its path to the root: of the first of each cluster, or of all.
+        shared = self.k if self.clustering == "greedy" else 1
+        reserve(12 * int(tree.depth[transactions.node].sum(dtype=np.int64)) // shared, "The nouns of users")
         if self.clustering == "greedy":
             return greedy(*items, order, self.k, self.r, self.tight)
         return nearest(*items, order, self.k, self.tight, threads or os.cpu_count() or 1)

@@ -8,7 +8,7 @@ Gulhane, Janardhan Kulkarni, Judy Hanwen Shen, Milad Shokouhi, Sergey Yekhanin, 
 
 import math
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -81,9 +81,16 @@ class DpSet(Method):
     @property
     def claim(self) -> DifferentialPrivacy:
         """What a release promises."""
-        return DifferentialPrivacy(epsilon=self.epsilon, delta=self.delta, steps=self.steps)
+        return DifferentialPrivacy(
+            epsilon=self.epsilon, delta=self.delta, steps=self.steps, keep=self.keep, ngrams=self.ngrams
+        )
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """Never: noise is drawn anew."""
+        return "never"
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release queries round after round; the noise is not seeded."""
         opendp()
         refuse_rare_terms(log)

@@ -30,7 +30,7 @@ class Equality(LinkedMethod):
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query, and behind a released click")
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release the queries of at least k users."""
         check_k(self, "k", self.k, log)
         log.need("per_query")

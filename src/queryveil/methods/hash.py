@@ -10,7 +10,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -55,11 +55,16 @@ class Hash(LinkedMethod):
         None, description="file with a secret key of 16 to 4096 bytes; by default one is drawn, used and forgotten"
     )
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """Never: the key is no parameter."""
+        return "never"
+
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them, without the key and where it lies."""
         return super().parameters() | {"key_file": None}
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Hash every word, and release every event with the tokens of its words."""
         key = self._key()
         engine = log.engine

@@ -20,6 +20,7 @@ from queryveil.kernels.postings import postings
 from queryveil.knowledge import Links
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.memory import reserve
 from queryveil.methods.microaggregation import Profiles, Searches, by_main_interests
 
 Longs = NDArray[np.int64]
@@ -153,6 +154,9 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
     group = np.empty(len(order), np.int32)
     # Inside a block, ties are settled as they are without blocks.
     blocks = [np.sort(part) for part in np.array_split(order, parts)]
+    largest = len(blocks[0])
+    if largest <= MATRIX:
+        reserve(min(parts, threads or os.cpu_count() or 1) * largest**2 * 8, "The distances between users")
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         # A process of Spark's has one core, and is forked, so that threads are not for it.
         along: Spread = map if threads == 1 else pool.map

@@ -1,5 +1,7 @@
 """What methods that release events share: the choice of what ties them together."""
 
+from typing import Any
+
 from pydantic import Field
 
 from queryveil.methods.base import Method
@@ -18,6 +20,11 @@ class LinkedMethod(Method):
         30, ge=1, le=1_000_000, description="minutes without an event after which a new session begins"
     )
     session_events: int = Field(10, ge=1, description="most events of a session; a longer one is cut")
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that count, as the manifest holds them: what a session is, only where there are sessions."""
+        given = super().parameters()
+        return given if self.link == "session" else {n: v for n, v in given.items() if not n.startswith("session_")}
 
     @property
     def linking(self) -> Linking:

@@ -97,13 +97,18 @@ class Mdav(Method):
             )
         return self
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, which decides which queries a record has."""
+        return "seed"
+
     def parameters(self) -> dict[str, Any]:
         """The parameters that count, as the manifest holds them: without the folder of the knowledge base."""
         given = super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
         looked_up = ("knowledge", "linker") if self.distance != "semantic" else ()
         return {name: value for name, value in given.items() if name not in looked_up}
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by MDAV and release a record for each group."""
         self._check(log.n_users, "are in the log")
         if not isinstance(log, LocalLog):

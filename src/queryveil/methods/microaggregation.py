@@ -211,6 +211,11 @@ class Microaggregation(Method):
     compact: bool = Field(False, description="write each record once, with the number of its users")
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, which decides whose queries a record has."""
+        return "seed"
+
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
         given = super().parameters()

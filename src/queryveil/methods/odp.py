@@ -33,7 +33,7 @@ class Odp(Microaggregation):
         "terms", description="what is looked up for a query; terms in the paper"
     )
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by their terms and release the record of each group."""
         self.check(log)
         if not isinstance(log, LocalLog):

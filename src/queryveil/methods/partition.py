@@ -10,6 +10,7 @@ import numpy as np
 from queryveil.claims import BagUsers
 from queryveil.kernels.partitions import partition_transactions
 from queryveil.log import QueryLog, local
+from queryveil.memory import reserve
 from queryveil.methods.generalization import Bags, Generalization, Transactions, release_bags, told
 from queryveil.release import Release
 
@@ -23,7 +24,7 @@ class Partition(Generalization):
 
     name: ClassVar[str] = "partition"
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Split users into groups, and release the items of each group."""
         here = local(log, "partition")
         base, links = self.opened(here)
@@ -44,6 +45,7 @@ class Partition(Generalization):
     def bags(self, transactions: Transactions) -> Bags:
         """The groups, and what is published of each."""
         tree = transactions.tree
+        reserve(64 * len(transactions.node), "The nouns of users")
         group, start, node = partition_transactions(
             transactions.start, transactions.node, tree.parent, tree.depth, tree.end, tree.leaves, self.k
         )

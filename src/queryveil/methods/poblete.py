@@ -20,6 +20,7 @@ from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.memory import reserve
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import link_claims
@@ -68,7 +69,7 @@ class Poblete(LinkedMethod):
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Remove queries until no two of them share a clicked address."""
         here = local(log, "poblete")
         found = self.removal(here)
@@ -109,6 +110,7 @@ class Poblete(LinkedMethod):
             "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
             " ORDER BY query_id, url_id"
         )
+        reserve(100 * len(pairs), "The graph of queries and clicked addresses")
         query = pairs["query_id"].to_numpy().astype(np.int64)
         url = pairs["url_id"].to_numpy().astype(np.int64)
         n = log.n_queries

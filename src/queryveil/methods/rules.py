@@ -29,6 +29,7 @@ from queryveil.claims import (
     TermUsers,
     TimesRounded,
 )
+from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
@@ -116,7 +117,7 @@ class Rules(LinkedMethod):
             )
         return self
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release what passes every rule."""
         metadata = self._metadata(log)
         limits = ("min_query_users", "min_row_users", "min_term_users", *(["min_metadata_users"] if metadata else []))
@@ -290,13 +291,14 @@ class Rules(LinkedMethod):
                 "SELECT e.event_id AS event_id, CAST(NULL AS INTEGER) AS rank, CAST(NULL AS BIGINT) AS url_id"
                 " FROM events e JOIN released_queries r ON r.query_id = e.query_id"
             )
-        meta = "".join(f', e."{name} id" AS "{name} id"' for name in row_metadata)
+        ids = [identifier(f"{name} id") for name in row_metadata]
+        meta = "".join(f", e.{name} AS {name}" for name in ids)
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, c.rank AS rank,"
             f" c.url_id AS url_id, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN released_queries r"
             " ON r.query_id = e.query_id LEFT JOIN clicks c ON c.event_id = e.event_id"
         )
-        keys = ["query_id", "url_key", *(f'"{name} id"' for name in row_metadata)]
+        keys = ["query_id", "url_key", *ids]
         names = ", ".join(keys)
         shared = (
             f"SELECT {names} FROM (SELECT {names}, user_id FROM ({rows}) AS r GROUP BY {names}, user_id) AS pairs"
@@ -311,16 +313,18 @@ class Rules(LinkedMethod):
     def _events(self, carried: Sequence[str], metadata: Sequence[str]) -> str:
         """SQL of the released events with their carried columns."""
         wanted, joins = "", ""
-        for name in carried:
-            if name == "time":
+        for given in carried:
+            name, key, table, x = map(identifier, (given, f"{given} id", f"extra {given}", f"x {given}"))
+            if given == "time":
                 wanted += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
-            elif name in metadata:
-                wanted += f', m."{name}" AS "{name}"'
+            elif given in metadata:
+                wanted += f", m.{name} AS {name}"
             else:
-                wanted += f', "x {name}".value AS "{name}"'
-                joins += f' LEFT JOIN "extra {name}" AS "x {name}" ON "x {name}".id = e."{name} id"'
+                wanted += f", {x}.value AS {name}"
+                joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
         if metadata:
-            joins += " JOIN merged m ON " + " AND ".join(f'm."{name} id" = e."{name} id"' for name in metadata)
+            ids = [identifier(f"{name} id") for name in metadata]
+            joins += " JOIN merged m ON " + " AND ".join(f"m.{name} = e.{name}" for name in ids)
         return (
             f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{wanted} FROM events e"
             f" JOIN (SELECT event_id FROM kept_rows GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
@@ -331,8 +335,8 @@ class Rules(LinkedMethod):
         assert self.min_metadata_users is not None  # noqa: S101
         engine = log.engine
         ids = [f"{name} id" for name in metadata]
-        names = ", ".join(f'e."{name}" AS "{name}"' for name in ids)
-        keys = ", ".join(f'e."{name}"' for name in ids)
+        names = ", ".join(f"e.{name} AS {name}" for name in map(identifier, ids))
+        keys = ", ".join(f"e.{identifier(name)}" for name in ids)
         engine.materialize(
             f"SELECT e.user_id AS user_id, {names} FROM events e JOIN kept_rows k ON k.event_id = e.event_id"
             f" GROUP BY e.user_id, {keys}",
@@ -349,7 +353,7 @@ class Rules(LinkedMethod):
         combination = np.stack(
             [known.rank(found[name].to_numpy()) for known, name in zip(values, ids, strict=True)], axis=1
         )
-        same = " AND ".join(f'm."{name}" = p."{name}"' for name in ids)
+        same = " AND ".join(f"m.{name} = p.{name}" for name in map(identifier, ids))
 
         def users(group: NDArray[np.int64]) -> NDArray[np.int64]:
             engine.read("groups", found.append_column("g", pa.array(group)))
@@ -446,9 +450,10 @@ class _Values(NamedTuple):
 
 def _values(log: QueryLog, name: str) -> _Values:
     """The values that occur in `pairs`."""
+    key = identifier(f"{name} id")
     found = log.engine.table(
-        f'SELECT x.id AS id, x.value AS value FROM "extra {name}" x JOIN (SELECT "{name} id" FROM pairs'
-        f' GROUP BY "{name} id") AS used ON used."{name} id" = x.id ORDER BY x.id'
+        f"SELECT x.id AS id, x.value AS value FROM {identifier(f'extra {name}')} x JOIN (SELECT {key} FROM pairs"
+        f" GROUP BY {key}) AS used ON used.{key} = x.id ORDER BY x.id"
     )
     return _Values(found["id"].to_numpy(), found["value"].combine_chunks())
 

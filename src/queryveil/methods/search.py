@@ -36,7 +36,7 @@ class Search(Microaggregation):
     )
     cache: str | None = Field(None, description="the file that keeps its answers")
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by the sites of their queries and release the record of each group."""
         if self.knowledge is None:
             raise QueryveilError(

@@ -31,7 +31,7 @@ class Wngen(Generalization, LinkedMethod):
     name: ClassVar[str] = "wngen"
     limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event."""
         here = local(log, "wngen")
         self.check(here.n_users, "are in the log")

@@ -5,7 +5,7 @@ Privately, WWW 2009; and with two thresholds Michaela Götz, Ashwin Machanavajjh
 Johannes Gehrke, Publishing Search Logs: A Comparative Study of Privacy Guarantees, IEEE TKDE 24 (2012).
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -103,7 +103,12 @@ class Zealous(Method):
         threshold = laplace_threshold(self.d, scale, self.delta / parts, self.min_users)
         return Budget(scale, threshold, self.epsilon, self.delta)
 
-    def anonymize(self, log: QueryLog, *, seed: int = 0) -> Release:
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """Never: noise is drawn anew."""
+        return "never"
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
         opendp()
         refuse_rare_terms(log)
@@ -154,7 +159,7 @@ class Zealous(Method):
             NoisyStep.model_validate({"of": of, **step, "threshold": made.threshold})
             for of in ("queries", *(["clicks"] if self.clicks else []))
         ]
-        return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps))
+        return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps), keep=self.keep)
 
     def _accounting(self, made: Budget) -> str:
         crossed = laplace_delta(self.d, made.scale, made.threshold, self.min_users)

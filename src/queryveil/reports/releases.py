@@ -21,7 +21,7 @@ from queryveil.manifest import Manifest
 from queryveil.measures import retention
 from queryveil.methods import METHODS, parameters_of
 from queryveil.policy import Judgement, Policy, gather, judge, load_policy
-from queryveil.release import Release
+from queryveil.release import Release, check_log
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
 from queryveil.reports.page import render
@@ -77,8 +77,7 @@ def report(
     place = check_place(path, made, overwrite=overwrite)
     here = local(log, "report")
     told = tell or (lambda what: None)
-    if made.manifest.input_fingerprint != here.fingerprint:
-        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+    check_log(made, here)
     if knowledge is not None:
         open_knowledge(knowledge)
         known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
@@ -100,7 +99,7 @@ def report(
         known_users=made.fresh_users is not None,
         own_policy=rules != Policy(),
     )
-    write_whole(place, page.encode())
+    write_whole(place, page.encode(), overwrite=overwrite, private=True)
     return found
 
 
@@ -165,6 +164,7 @@ def release_page(
         verdicts=found.verification.verdicts,
         holds=found.verification.holds,
         manifest=manifest,
+        fingerprint=found.evaluation.fingerprint,
         manifest_json=json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False),
         kept_rows=kept_rows(manifest),
         scrub_rows=scrub_rows(manifest),
@@ -222,7 +222,7 @@ def commands(
     known = " --user-map map.csv" if known_users and linked else ""
     place = " --knowledge KNOWLEDGE" if knowledge else ""
     again = f"release --original LOG{known}{place} --seed {seed}"
-    made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest), f"--seed {manifest.seed}"]
+    made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest)]
     if manifest.scrub is not None:
         made.append(f"--scrub {manifest.scrub.how}")
         made += [f"--scrub-kinds {','.join(manifest.scrub.kinds)}"] if manifest.scrub.kinds else []

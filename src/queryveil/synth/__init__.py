@@ -71,4 +71,4 @@ def generate(
 
     from queryveil.synth.make import make  # loads numba, which takes a second
 
-    return make(path, ending, truth, users, seed, progress)
+    return make(path, ending, truth, users, seed, progress, overwrite=overwrite)

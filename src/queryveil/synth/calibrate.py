@@ -6,8 +6,9 @@ users is that of the readme that came with the log; the paper says about 650,000
 """
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
+
+from queryveil.scratch import Scratch
 
 if TYPE_CHECKING:
     import duckdb
@@ -135,9 +136,13 @@ def calibrate(path: str | Path) -> list[Figure]:
     """
     import duckdb
 
-    with TemporaryDirectory(prefix="queryveil-") as spill, duckdb.connect() as connection:
+    with Scratch() as spill, duckdb.connect() as connection:
         connection.execute("set memory_limit = $limit", {"limit": _MEMORY})
-        connection.execute("set temp_directory = $spill", {"spill": spill})
+        connection.execute("set temp_directory = $spill", {"spill": str(spill)})
         connection.execute("set preserve_insertion_order = false")
+        # It reads this file, and reaches nothing else.
+        connection.execute("set allowed_paths = $paths", {"paths": [str(path)]})
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
         _open(connection, Path(path))
         return _measure(connection)

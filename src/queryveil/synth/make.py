@@ -1,16 +1,14 @@
 """Make a log: cut the users into chunks, make them on all cores, write them in order, rename at the end."""
 
 import os
-import secrets
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
-from tempfile import mkdtemp
 
 from queryveil.errors import QueryveilError
+from queryveil.scratch import Scratch, move_new, share
 from queryveil.synth.chunk import Chunk, make_chunk
 from queryveil.synth.directory import save_directory
 from queryveil.synth.sinks import open_sink
@@ -65,30 +63,33 @@ def _publish(folder: Path, target: Path) -> None:
         for file in folder.iterdir():
             os.replace(file, target / file.name)
     else:
-        folder.chmod(0o777 & ~_umask())
-        folder.rename(target)
+        share(folder)
+        move_new(folder, target)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def make(path: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None) -> Summary:
+def make(
+    path: Path,
+    ending: str,
+    truth: Path | None,
+    users: int,
+    seed: int,
+    progress: Progress | None,
+    *,
+    overwrite: bool,
+) -> Summary:
     """Make a log and its truth; they appear whole, or not at all."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    folder = None
     try:
-        folder = Path(mkdtemp(prefix=f".{truth.name}.", dir=truth.parent)) if truth else None
-        done = _write(part, ending, folder, users, seed, progress)
-        if folder and truth:
-            _publish(folder, truth)
-        part.replace(path)
+        with Scratch(path.parent) as beside, Scratch(truth.parent) if truth else nullcontext() as around:
+            part, folder = beside / "log", around / "truth" if around else None
+            if folder:
+                folder.mkdir(0o700)
+            done = _write(part, ending, folder, users, seed, progress)
+            if folder and truth:
+                _publish(folder, truth)
+            if overwrite:
+                part.replace(path)
+            else:
+                move_new(part, path)
     except OSError as error:
         raise QueryveilError(f"The log could not be written to {path}: {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
     return done

@@ -55,6 +55,9 @@ class Truth:
         with duckdb.connect() as connection:
             connection.execute("set memory_limit = $limit", {"limit": _MEMORY})
             connection.execute("set temp_directory = $spill", {"spill": str(spill)})
+            connection.execute("set allowed_directories = $folders", {"folders": [str(self._folder)]})
+            connection.execute("set enable_external_access = false")
+            connection.execute("set lock_configuration = true")
             for name, values in (("topics", self._atlas.topics), ("kinds", KINDS), ("sensitive", SENSITIVE)):
                 codes = pa.table(
                     {"code": pa.array(range(len(values)), pa.int32()), "name": pa.array(list(values), pa.string())}

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.errors import QueryveilError
 from queryveil.text.spool import Spool
 
 Digests = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+Check = NDArray[np.uint64] | None
 
 
 @dataclass
@@ -25,24 +27,36 @@ class Column:
 
         self.interner = Interner()
 
-    def add(self, texts: pa.Array, found: Digests) -> NDArray[np.int32]:
-        """Give texts their numbers, and keep those that are new."""
-        numbers, fresh = self.interner.add(*found)
+    def add(self, texts: pa.Array, found: Digests, check: Check = None) -> NDArray[np.int32]:
+        """Give texts their numbers, and keep those that are new.
+
+        Args:
+            texts: The texts.
+            found: Their digests, by which they are told apart.
+            check: Other digests of them, in which texts agree that have one number.
+        """
+        numbers, fresh = self.interner.add(*found, check)
+        if check is not None and (numbers < 0).any():
+            raise QueryveilError(
+                "Two texts of the log differ and have the same digest, which does not happen by chance: somebody made"
+                " them so; leave out the rows of whoever did, or rename one of the texts."
+            )
         if len(fresh):
             self.spool.append(texts.take(pa.array(fresh)))
         return numbers
 
-    def append(self, texts: pa.Array, found: Digests) -> None:
+    def append(self, texts: pa.Array, found: Digests, check: Check = None) -> None:
         """Add rows."""
-        self.numbers.append(self.add(texts, found))
+        self.numbers.append(self.add(texts, found, check))
 
-    def append_given(self, texts: pa.Array, found: Digests) -> None:
+    def append_given(self, texts: pa.Array, found: Digests, check: Check = None) -> None:
         """As `append`, but the empty text is no value and gets -1."""
         given = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
         numbers = np.full(len(texts), -1, np.int32)
         if given.any():
             low, high = found
-            numbers[given] = self.add(texts.filter(pa.array(given)), (low[given], high[given]))
+            some = check if check is None else check[given]
+            numbers[given] = self.add(texts.filter(pa.array(given)), (low[given], high[given]), some)
         self.numbers.append(numbers)
 
     def finish(self) -> "Finished":
@@ -52,6 +66,12 @@ class Column:
         ids = [lookup[numbers] for numbers in self.numbers]
         self.numbers = []
         return Finished(ids, ranks)
+
+    def low(self, ranks: NDArray[np.int32]) -> NDArray[np.uint64]:
+        """The first half of the digest of each id."""
+        low = np.empty(len(ranks), np.uint64)
+        low[ranks] = self.interner.digests()[0]
+        return low
 
     def texts(self, ranks: NDArray[np.int32]) -> pa.Array:
         """The text of each id."""

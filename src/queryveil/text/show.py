@@ -1,4 +1,4 @@
-"""Text of a log for the eyes of a person."""
+"""Text of a log, and names of files, for the eyes of a person."""
 
 
 def printable(text: str) -> str:

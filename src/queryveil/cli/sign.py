@@ -1,0 +1,82 @@
+"""queryveil sign: a signed statement about a release."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from queryveil.cli import options
+
+
+def sign(
+    reader: options.Reader,
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.", show_default=False)
+    ],
+    original: options.MaybeOriginal = None,
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attacks",
+            metavar="FILE",
+            help="Findings to state, as 'attack --json' prints them; repeat for several files.",
+            show_default=False,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="FILE",
+            help="Sign only if this policy is met: a TOML file, or 'default'. Needs --original and --attacks.",
+            show_default=False,
+        ),
+    ] = None,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--list",
+            metavar="FILE",
+            help="An allow-list or block-list of the release, whose SHA-256 is stated; repeat for both.",
+            show_default=False,
+        ),
+    ] = None,
+    knowledge: options.KnowledgeOf = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier statement.")] = False,
+) -> None:
+    """Sign a release: write a statement with the SHA-256 of its files and what is known of it.
+
+    With --original the release is checked first; without, the statement says that nothing was checked. Exits with 1 and
+    signs nothing if a check fails, or if --policy is given and not met.
+    """
+    from queryveil.knowledge import known_as, open_knowledge
+    from queryveil.policy import load_policy
+    from queryveil.release import Release
+    from queryveil.signing import NotSignedError
+    from queryveil.signing import sign as write
+
+    rules = None if policy is None else load_policy(policy)
+    if knowledge is not None:
+        open_knowledge(knowledge)
+        known_as(str(Release.load(release).manifest.parameters.get("knowledge")), knowledge)
+    try:
+        place = write(
+            release,
+            key,
+            log=None if original is None else partial(reader, original),
+            attacks=attacks or (),
+            policy=rules,
+            lists=lists or (),
+            output=output,
+            overwrite=overwrite,
+        )
+    except NotSignedError as error:
+        typer.echo(options.printable(str(error)))
+        raise typer.Exit(1) from None
+    what = "what was checked" if original is not None else "that nothing was checked (give --original to check)"
+    typer.echo(f"Written to {options.printable(str(place))}; it states {what}. Publish it beside the release.")
