@@ -66,7 +66,7 @@ def save_certificate(certificate: Certificate, path: str | Path, *, overwrite: b
             with pa.ipc.new_file(written, table.schema) as writer:
                 writer.write_table(table)
             file.writestr(name + _TABLE, written.getvalue())
-    write_whole(place, content.getvalue(), private=True)
+    write_whole(place, content.getvalue(), overwrite=overwrite, private=True)
 
 
 def load_certificate(path: str | Path) -> Certificate:
@@ -76,6 +76,8 @@ def load_certificate(path: str | Path) -> Certificate:
         QueryveilError: If it cannot be read, or is not one.
     """
     damaged = QueryveilError(f"The certificate {path} is damaged; give the file that 'anonymize --certificate' wrote.")
+    if not Path(path).is_file():  # a pipe would be waited for
+        raise QueryveilError(f"The certificate {path} cannot be read: it is no file.")
     try:
         with zipfile.ZipFile(path) as file:
             parts = file.infolist()
@@ -87,7 +89,7 @@ def load_certificate(path: str | Path) -> Certificate:
             head = json.loads(file.read(_HEAD))
             tables = {name: _read_table(file.read(name)) for name in file.namelist() if name != _HEAD}
     except OSError as error:
-        raise QueryveilError(f"The certificate {path} cannot be read: {error.strerror or 'it is no file'}.") from None
+        raise QueryveilError(f"The certificate {path} cannot be read: {error.strerror}.") from None
     except (zipfile.BadZipFile, pa.ArrowException, ValueError, KeyError, NotImplementedError, RuntimeError, EOFError):
         raise damaged from None
     if not isinstance(head, dict) or set(head) != {"format_version", "seed"} or type(head["seed"]) is not int:
