@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "queryveil", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "queryveil", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("queryveil")
 

@@ -21,7 +21,7 @@ def affine(log: qv.QueryLog, concept_min_users: int, wanted: Wanted, vectors: st
     return set(found["query"].to_pylist())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 4), PROTECTION, st.sampled_from([4096, 3, 1]))
 def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
     expected = affinity_degrees(rows, theta, concept_min_users, **protection)

@@ -17,7 +17,7 @@ LOGS = st.lists(
 REST = {"k": 2, "concept_min_users": 2}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(LOGS, st.sampled_from([0.6, 0.8, 0.95]), st.integers(1, 30))
 def test_degrees_are_exact_in_a_whole_graph_and_lower_bounds_in_a_cut_one(rows, theta, most):
     log = qv.read_log(table(rows))

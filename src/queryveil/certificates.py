@@ -39,6 +39,8 @@ class Certificate:
         Raises:
             QueryveilError: If a column holds anything else.
         """
+        if self.seed < 0:
+            raise QueryveilError("The seed of a certificate must be a whole number of at least 0.")
         columns = [(table, name) for table in self.tables.values() for name in table.column_names]
         if not all(
             pa.types.is_signed_integer(table[name].type) and table[name].null_count == 0 for table, name in columns

@@ -330,6 +330,8 @@ class Release:
         try:
             text = place.read(MANIFEST).decode("utf-8", "replace")
             version = _version_of(text)
+            if version is None:
+                raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged; fetch the release again.")
             if version not in (1, FORMAT_VERSION):
                 raise QueryveilError(
                     f"The release {place} has format version {version}, this queryveil reads versions 1 and "
@@ -713,13 +715,13 @@ def _read_manifest(text: str) -> Manifest:
     return manifest
 
 
-def _version_of(text: str) -> object:
-    """The version that a manifest states; a text, if it is not a number, is a stranger's and is not repeated."""
+def _version_of(text: str) -> int | None:
+    """The version that a manifest states, None if it states none."""
     try:
         found = json.loads(text).get("format_version")
     except (ValueError, AttributeError, RecursionError):
-        return "unknown"
-    return found if isinstance(found, int) else "unknown"
+        return None
+    return found if isinstance(found, int) else None
 
 
 class _Rows(NamedTuple):

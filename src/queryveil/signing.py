@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from queryveil import __version__
 from queryveil.attacks import Finding, Findings
 from queryveil.attacks.run import Skipped
+from queryveil.certificates import Certificate
 from queryveil.claims import Verdict
 from queryveil.errors import QueryveilError
 from queryveil.files import check_file, local_folder, write_whole
@@ -267,6 +268,7 @@ def sign(
     key: str | Path,
     *,
     log: QueryLog | Callable[[], QueryLog] | None = None,
+    certificate: Certificate | None = None,
     attacks: Sequence[str | Path] = (),
     policy: Policy | None = None,
     lists: Sequence[str | Path] = (),
@@ -282,6 +284,7 @@ def sign(
         key: The file of the private key, as `new_key` writes it.
         log: The original log, or what reads it once all else is in order. The release is checked against it, and not
             signed if a check fails. Without it the statement says that nothing was checked.
+        certificate: What `load_certificate` read; with it the release is checked byte for byte.
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
         lists: The files of the allow-list and the block-list of `rules`, whose SHA-256 is stated.
@@ -305,7 +308,7 @@ def sign(
     stated_lists = _stated_lists(made, lists)
     method, parameters = _described(_folder(release))
     log = log() if callable(log) else log
-    found = None if log is None else verify(made, log)
+    found = None if log is None else verify(made, log, certificate=certificate, lists=lists)
     if found is not None and not found.holds:
         wrong = next(verdict.claim for verdict in found.verdicts if not verdict.holds)
         raise NotSignedError(f"The release was not signed, because a check refutes what it promises: {wrong}")

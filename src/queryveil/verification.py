@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +32,9 @@ from queryveil.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """On fewer people linkage is not compared without the seed: it depends too much on what is known of each."""
+_LISTS = ("allow_list", "block_list")
+_FILE_NAME = re.compile(r"[\w .,+@()-]{1,255}")
+"""A name that no terminal or path takes for anything else."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -39,6 +44,7 @@ def verify(
     log: QueryLog,
     *,
     certificate: Certificate | None = None,
+    lists: Sequence[str | Path] = (),
     rebuild: bool | None = None,
 ) -> Verification:
     """Check a release against the log it was made from, and make it again.
@@ -49,6 +55,7 @@ def verify(
         certificate: What the method handed over with its release, by `load_certificate`; by default that of a release
             which was made in this session. It makes checks quicker and is not believed; its seed brings the fingerprint
             to light.
+        lists: The allow-list and block-list of `rules`, which a release names and does not hold.
         rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
             byte; without, pseudonyms and the order of equal events may differ. By default it is done for a release that
             was loaded, of a log on this machine, where it is possible.
@@ -65,12 +72,12 @@ def verify(
     found = verifier.verify(loaded, log)
     if not found.holds or loaded.folder is None:  # what was just made is what would be made again
         return found
-    method = _method(loaded.manifest)
+    method = _method(loaded.manifest, {Path(path).name: Path(path) for path in lists})
     wrong = None if method is not None else f"this version of {loaded.manifest.method} takes others"
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
     if method is None or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
         return found
-    why = _cannot(loaded, method)
+    why = _cannot(loaded, method, {Path(path).name for path in lists})
     if why is None:
         return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))
     if rebuild:
@@ -78,9 +85,13 @@ def verify(
     return replace(found, unchecked=(*found.unchecked, f"The release was not made again, because {why}."))
 
 
-def _method(manifest: Manifest) -> Method | None:
+def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
     """The method of a release, if it takes the parameters exactly as the manifest has them."""
     given = dict(manifest.parameters)
+    for name in (given.get(kind) for kind in _LISTS):
+        if name is not None and not (isinstance(name, str) and _FILE_NAME.fullmatch(name)):
+            return None
+    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
     if isinstance(given.get("knowledge"), str) and given["knowledge"] != "wordnet":
         given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)
     try:
@@ -93,14 +104,17 @@ def _method(manifest: Manifest) -> Method | None:
     return method if same and chosen else None
 
 
-def _cannot(release: Release, method: Method) -> str | None:
+def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
     """Why a release cannot be made again."""
-    if any(release.manifest.parameters.get(name) is not None for name in ("allow_list", "block_list")):
-        return "its lists are not part of it"
+    if not {release.manifest.parameters.get(kind) for kind in _LISTS} <= {None, *lists}:
+        return "its lists are not part of it; name them with --list"
     if method.repeats == "never":
         return f"{method.name} draws noise or a key that nobody can draw again"
     if method.repeats == "seed" and release.seed is None:
-        return "that needs its seed, which only its certificate has"
+        return (
+            "that needs its seed, which only its certificate has; so a record may hold more of one of its users than of"
+            " the others, up to all that they searched for"
+        )
     return None
 
 

@@ -1,5 +1,6 @@
 """The independent checker: is a release what its manifest says, and does every claim hold against the original log?"""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from queryveil.bands import bands
@@ -39,7 +41,7 @@ from queryveil.claims import (
 )
 from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
-from queryveil.files import Folder
+from queryveil.files import Folder, LocalFolder
 from queryveil.formats import writers
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import recall_knowledge
@@ -90,6 +92,8 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
     if certificate is not None:
         release = replace(release, certificate=certificate)
     sound: tuple[Verdict, ...] = ()
+    in_parts = release.folder is not None and release.manifest.table not in release.manifest.files
+    unchecked = (_IN_PARTS,) if in_parts else ()
     checks: list[Callable[[], Verdict]] = [lambda: _same_log(release, log)]
     if release.folder is not None:
         folder = release.folder
@@ -100,13 +104,13 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
         if not sound[-1].holds:
             return Verification(sound)
     if release.manifest.scrub is None and log.facts.scrub is None:
-        return Verification((*sound, *_checked(release, log)))
+        return Verification((*sound, *_checked(release, log)), unchecked)
     scrubbed, verdict = _scrubbed(release, log)
     if scrubbed is None:
         return Verification((*sound, verdict))
     try:
         checked = _checked(release, scrubbed)
-        return Verification((*sound, verdict, _nothing_left(release, scrubbed), *checked))
+        return Verification((*sound, verdict, _nothing_left(release, scrubbed), *checked), unchecked)
     finally:
         if scrubbed is not log:
             scrubbed.close()
@@ -462,8 +466,11 @@ def _files_unchanged(release: Release, place: Folder) -> Verdict:
     listed = release.manifest.files
     if list(listed) != sorted(listed):
         return Verdict(claim, False, "the manifest names them in another order")
-    if {name.split("/")[0] for name in listed} != {release.manifest.table, REPORT}:
-        return Verdict(claim, False, f"a release has {release.manifest.table} and {REPORT} beside its manifest")
+    table = release.manifest.table
+    # A cluster writes a table in parts, and only as Parquet.
+    parts = [f"{table}/part-{number:05}.parquet" for number in range(len(listed) - 1)]
+    if set(listed) != {table, REPORT} and (table != "log.parquet" or set(listed) != {*parts, REPORT}):
+        return Verdict(claim, False, f"a release has {table}, whole or in parts, and {REPORT} beside its manifest")
     present = set(place.files()) - {MANIFEST}
     for name in sorted(present ^ set(listed)):
         return Verdict(claim, False, f"{name} is {'not in the manifest' if name in present else 'missing'}")
@@ -486,12 +493,44 @@ def _written_so(release: Release, place: Folder) -> Verdict:
     format = next((name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}"), None)
     if format is None:
         return Verdict(claim, False, f"the table is called {manifest.table}")
-    # A cluster writes a table in parts, in a way of its own.
-    if set(manifest.files) != {manifest.table, REPORT}:
-        return Verdict(claim, True)
+    if manifest.table not in manifest.files:
+        odd = _odd_part(release, place)
+        return Verdict(claim, odd is None, odd and f"{odd} is not written as Spark writes it")
     typed = pa.schema([(name, writers.type_of(name)) for name in release.schema.names])
     same = writers.sha256(format, typed, release.batches) == manifest.files[manifest.table]
     return Verdict(claim, same, None if same else f"{manifest.table} is written otherwise, or by another pyarrow")
+
+
+_SPARK = {
+    pa.int64(): "long",
+    pa.int32(): "integer",
+    pa.string(): "string",
+    pa.timestamp("us"): "timestamp_ntz",
+}
+_IN_PARTS = "Rows of the table were compared, and not its bytes, because a cluster wrote it in parts."
+
+
+def _odd_part(release: Release, place: Folder) -> str | None:
+    """A part of a table whose footer says anything but what Spark says of these columns."""
+    if not isinstance(place, LocalFolder):
+        return None
+    fields = [
+        {"name": name, "type": _SPARK[writers.type_of(name)], "nullable": True, "metadata": {}}
+        for name in release.schema.names
+    ]
+    row = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False).encode()
+    for name in release.manifest.files:
+        if name == REPORT:
+            continue
+        about = pq.read_metadata(place.path / name)
+        said = dict(about.metadata or {})
+        version = said.pop(b"org.apache.spark.version", b"")
+        made = re.fullmatch(r"parquet-mr version [\d.]+ \(build [0-9a-f]{40}\)", about.created_by)
+        if said != {b"org.apache.spark.sql.parquet.row.metadata": row} or not made:
+            return name
+        if not re.fullmatch(rb"\d+\.\d+\.\d+", version):
+            return name
+    return None
 
 
 def _same_log(release: Release, log: QueryLog) -> Verdict:

@@ -38,7 +38,7 @@ def named(queries, k):
     return [NAMES[node] for node in clustered(ANIMALS, plain, k)]
 
 
-@settings(max_examples=500)
+@settings(max_examples=60)
 @given(logs(), st.integers(1, 5))
 def test_clusters_are_the_literal_ones(drawn, k):
     tree, queries = drawn

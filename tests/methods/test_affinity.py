@@ -41,7 +41,7 @@ PROTECTION = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 5), PROTECTION, st.sampled_from([4096, 3, 1]))
 def test_releases_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
     if len({row.user for row in rows}) < k:
@@ -156,7 +156,7 @@ def same_but_for_order_stop_words_and_punctuation(rows, k, concept_min_users):
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(LOGS, st.integers(2, 4), st.integers(2, 4))
 def test_theta_one_is_equality_but_for_word_order_stop_words_and_punctuation(rows, k, concept_min_users):
     if len({row.user for row in rows}) < k:

@@ -105,7 +105,7 @@ METHODS = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(EVENTS, st.sampled_from(METHODS), st.integers(2, 3), st.integers(0, 3))
 def test_the_verifier_accepts_every_release(food, events, method, k, seed):
     log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))

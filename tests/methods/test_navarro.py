@@ -35,7 +35,7 @@ def read(rows):
     return qv.read_log(pa.Table.from_pylist(table, pa.schema([(name, pa.string()) for name in table[0]])))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(EVENT, min_size=2, max_size=14))
 def test_the_distance_is_the_literal_mean_of_its_parts(rows):
     log = read(rows)

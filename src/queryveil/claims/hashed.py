@@ -27,6 +27,9 @@ _TOKENS = pa.schema([("token", pa.string()), ("n", pa.int64())])
 _TEXTS = pa.schema([("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 _SEQUENCES = pa.schema([("query_id", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
 _PLACES = pa.schema([("text", pa.int64()), ("position", pa.int64()), ("word", pa.int64())])
+_DIGITS = 16
+_MANY, _RARE = 200, 1e-9
+"""Tokens from which on their digits are looked at, and how rarely an honest release is refused for them."""
 _ROUNDS = 8
 """Rounds of refinement, at most: words that so many steps do not tell apart are as good as the same."""
 _PART = 2_000_000
@@ -87,6 +90,8 @@ class HashedWords(Claim):
         wrong = first(log, f"SELECT t.token AS token FROM ({tokens}) AS t JOIN words w ON w.word = t.token LIMIT 1")  # noqa: S608  # parts of this module
         if wrong is not None:
             return f"the token '{wrong[0]}' is a word of the log"
+        if _patterned(log):
+            return "the digits of tokens are not equally frequent, as those of keyed digests are"
         long = "SELECT query_id, count(*) AS length FROM tok GROUP BY query_id"
         events = (
             f"SELECT e.query_id AS query_id, o.owner AS owner, count(*) AS n FROM events e JOIN ({owners}) AS o"  # noqa: S608  # parts of this module
@@ -135,6 +140,26 @@ class HashedWords(Claim):
             if row is not None:
                 return f"{row[1]} {what.format(row[0])} in the release, {row[2]} in the log"
         return None
+
+
+def _patterned(log: QueryLog) -> bool:
+    """Whether some digit of tokens is more frequent than chance has it, as where they spell words (chi-square test)."""
+    from scipy.stats import chi2
+
+    digits = " UNION ALL ".join(
+        f"SELECT {place} AS place, substr(token, {place}, 1) AS digit, count(*) AS n FROM"  # noqa: S608  # own numbers
+        f" (SELECT token FROM cut GROUP BY token) AS t GROUP BY substr(token, {place}, 1)"
+        for place in range(1, _DIGITS + 1)
+    )
+    found = log.engine.table(digits)
+    place, counts = found["place"].to_numpy(), found["n"].to_numpy().astype(np.float64)
+    tokens = float(counts[place == 1].sum())
+    if tokens < _MANY:
+        return False
+    expected = tokens / 16
+    squares = np.bincount(place, (counts - expected) ** 2 / expected, _DIGITS + 1)[1:]
+    missing = 16 - np.bincount(place, minlength=_DIGITS + 1)[1:]  # a digit that never occurs has no row
+    return bool((chi2.sf(squares + missing * expected, 15) < _RARE / _DIGITS).any())
 
 
 def _measured(batch: pa.RecordBatch) -> pa.RecordBatch:

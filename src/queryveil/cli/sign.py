@@ -15,6 +15,15 @@ def sign(
         str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.", show_default=False)
     ],
     original: options.MaybeOriginal = None,
+    certificate: Annotated[
+        str | None,
+        typer.Option(
+            "--certificate",
+            metavar="FILE",
+            help="What 'anonymize --certificate' wrote, to check the release byte for byte. Needs --original.",
+            show_default=False,
+        ),
+    ] = None,
     attacks: Annotated[
         list[str] | None,
         typer.Option(
@@ -54,6 +63,7 @@ def sign(
     With --original the release is checked first; without, the statement says that nothing was checked. Exits with 1 and
     signs nothing if a check fails, or if --policy is given and not met.
     """
+    from queryveil.certificates import load_certificate
     from queryveil.knowledge import known_as, open_knowledge
     from queryveil.policy import load_policy
     from queryveil.release import Release
@@ -69,6 +79,7 @@ def sign(
             release,
             key,
             log=None if original is None else partial(reader, original),
+            certificate=None if certificate is None else load_certificate(certificate),
             attacks=attacks or (),
             policy=rules,
             lists=lists or (),

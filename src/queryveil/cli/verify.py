@@ -22,7 +22,7 @@ def verify(
         typer.Option(
             "--certificate",
             metavar="FILE",
-            help="What 'anonymize --certificate' wrote; it makes checks quicker and is not believed.",
+            help="What 'anonymize --certificate' wrote: with its seed, the fingerprint and every byte are compared.",
             show_default=False,
         ),
     ] = None,
@@ -40,6 +40,10 @@ def verify(
         typer.Option("--statement", metavar="FILE", help="What was signed.", show_default="RELEASE.statement.json"),
     ] = None,
     knowledge: options.KnowledgeOf = None,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option("--list", metavar="FILE", help="A list that rules used, to make the release again."),
+    ] = None,
     rebuild: Annotated[
         bool | None,
         typer.Option(
@@ -75,7 +79,7 @@ def verify(
             known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
     log = reader(original or ())
     with options.working("Checking"):
-        found = check(release, log, certificate=given, rebuild=rebuild)
+        found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:
         found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
     _show(found, signed, "The release holds what it promises.", as_json)

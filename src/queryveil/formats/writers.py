@@ -130,6 +130,9 @@ def open_table(path: Path) -> tuple[pa.Schema, InFiles]:
     files = sorted(path.glob("part-*")) if path.is_dir() else [path]
     names = tuple(f"file://{file.absolute()}" for file in files)
     if path.suffix == ".parquet":
+        first = pq.read_schema(files[0])
+        if any(not pq.read_schema(file).equals(first, check_metadata=True) for file in files[1:]):
+            raise ValueError("the parts of a table have different columns")
         return pq.read_schema(files[0]).remove_metadata(), InFiles(names, lambda: _parquet_batches(files), None)
     with files[0].open("rb") as file:
         title = file.readline()

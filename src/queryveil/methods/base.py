@@ -73,6 +73,8 @@ class Method(BaseModel):
             seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
                 it secret: whoever has the seed and most of the log can check a guess about the rest of it.
         """
+        if seed is not None and seed < 0:
+            raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
 
     @abstractmethod
