@@ -80,10 +80,13 @@ class Release:
     measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
     """Measures how far background knowledge leads, where events are linked."""
     certificate: Certificate | None = field(default=None, repr=False)
-    seed: int | None = field(default=None, repr=False)
-    """The random seed, if the release was just made: a secret, because it lets guesses about the log be checked."""
     notes: tuple[str, ...] = ()
     """What the method did on this log; not published, because a reader could not check it."""
+
+    @property
+    def seed(self) -> int | None:
+        """The random seed, if its certificate is known: a secret, because it lets guesses about the log be checked."""
+        return None if self.certificate is None else self.certificate.seed
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
@@ -516,7 +519,7 @@ def _manifest(
 def _unpublished(said: Said) -> dict[str, Any]:
     """What a release knows of its making and does not publish."""
     certificate = Certificate(said["seed"], said.get("certified", {}))
-    return {"seed": said["seed"], "notes": tuple(said.get("notes", ())), "certificate": certificate}
+    return {"notes": tuple(said.get("notes", ())), "certificate": certificate}
 
 
 def made_from(release: Release, log: QueryLog) -> bool:

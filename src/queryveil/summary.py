@@ -182,12 +182,38 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *_bands(manifest),
+        *_accounting(manifest),
         "## Parameters",
         _table(("parameter", "value"), parameters),
         "## Columns",
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _accounting(manifest: Manifest) -> list[str]:
+    """How a privacy budget is spent: what is counted, and the noise on it."""
+    claim = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
+    if claim is None:
+        return []
+    head = ("counted", "noise", "things per user", "scale", "sums below it are dropped", "threshold")
+    rows = [
+        (
+            step.of,
+            f"discrete {step.noise.capitalize()}",
+            f"{step.d:,}" if step.weight is None else f"{step.d:,}, of weight {step.weight:,} together",
+            f"{step.scale:,.6g}",
+            f"{step.first:,}",
+            "-" if step.threshold is None else f"{step.threshold:,}",
+        )
+        for step in claim.steps
+    ]
+    return [
+        "## Accounting",
+        "Noise comes from a secure source and is drawn anew in each run. All steps together cost the stated epsilon and"
+        " delta.",
+        _table(head, rows),
+    ]
 
 
 def _made_from(manifest: Manifest) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,8 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
     """
     if not isinstance(release, Release):
         release = Release.load(log.folder(release))
-    certificate = certificate or release.certificate
+    if certificate is not None:
+        release = replace(release, certificate=certificate)
     sound: tuple[Verdict, ...] = ()
     checks: list[Callable[[], Verdict]] = [lambda: _same_log(release, log)]
     if release.folder is not None:
@@ -99,25 +100,25 @@ def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certifi
         if not sound[-1].holds:
             return Verification(sound)
     if release.manifest.scrub is None and log.facts.scrub is None:
-        return Verification((*sound, *_checked(release, log, certificate)))
+        return Verification((*sound, *_checked(release, log)))
     scrubbed, verdict = _scrubbed(release, log)
     if scrubbed is None:
         return Verification((*sound, verdict))
     try:
-        checked = _checked(release, scrubbed, certificate)
+        checked = _checked(release, scrubbed)
         return Verification((*sound, verdict, _nothing_left(release, scrubbed), *checked))
     finally:
         if scrubbed is not log:
             scrubbed.close()
 
 
-def _checked(release: Release, log: QueryLog, certificate: Certificate | None) -> tuple[Verdict, ...]:
+def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     # A claim that the method does not make must not run: its fields are a stranger's words.
     first = (_promises_kept(release, log), _limits_told(release), _columns_right(release, log))
     if not all(verdict.holds for verdict in first):
         return first
-    claims = check_claims(release, log, certificate)
+    claims = check_claims(release, log, release.certificate)
     found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
         # Otherwise whoever forges a release would call it one of 0.1, of which less can be checked.
@@ -499,7 +500,7 @@ def _same_log(release: Release, log: QueryLog) -> Verdict:
         claim = "The manifest says how much there is in this log, if anything."
         return Verdict(claim, same, None if same else "it counts the log otherwise than the log is")
     claim = "The release was made from this log."
-    return Verdict(claim, same, None if same else "the fingerprints of the two logs differ")
+    return Verdict(claim, same, None if same else "the fingerprints differ; is the certificate that of this release?")
 
 
 def _counts_right(release: Release, log: QueryLog) -> Verdict:

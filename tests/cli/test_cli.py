@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import queryveil as qv
 from queryveil import memory
 from queryveil.cli import options
 from queryveil.methods import METHODS
@@ -63,7 +64,7 @@ def test_anonymize_as_json_is_the_manifest(run, log, tmp_path):
     code, out, _ = run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--json")
     assert code == 0
     assert json.loads(out)["counts"]["queries"] == 2
-    assert json.loads(out)["parameters"] == {"k": 2, "link": "none", "session_gap": 30, "session_events": 10}
+    assert json.loads(out)["parameters"] == {"k": 2, "link": "none"}
 
 
 def test_concepts_are_listed_heaviest_first(run, tmp_path):
@@ -139,9 +140,21 @@ def test_a_recipe_and_options_that_override_it(run, log, tmp_path):
     recipe.write_text('method = "equality"\nseed = 4\n[parameters]\nk = 3\n')
     code, out, _ = run("anonymize", log, "--recipe", recipe, "-o", tmp_path / "a", "--json")
     assert code == 0
-    assert (json.loads(out)["seed"], json.loads(out)["parameters"]["k"]) == (4, 3)
-    code, out, _ = run("anonymize", log, f"--recipe={recipe}", "-k", 2, "--seed", 0, "-o", tmp_path / "b", "--json")
-    assert (json.loads(out)["seed"], json.loads(out)["parameters"]["k"]) == (0, 2)
+    made = qv.read_log(log)
+    assert json.loads(out)["parameters"]["k"] == 3
+    assert json.loads(out)["input_fingerprint"] == made.keyed_fingerprint(4)
+    code, out, err = run("anonymize", log, f"--recipe={recipe}", "-k", 2, "--seed", 0, "-o", tmp_path / "b", "--json")
+    assert json.loads(out)["parameters"]["k"] == 2
+    assert json.loads(out)["input_fingerprint"] == made.keyed_fingerprint(0)
+    assert "can be guessed" in err
+
+
+def test_without_a_seed_two_releases_do_not_line_up(run, log, tmp_path):
+    prints = [
+        json.loads(run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / name, "--json")[1])
+        for name in "ab"
+    ]
+    assert prints[0]["input_fingerprint"] != prints[1]["input_fingerprint"]
 
 
 def test_a_shipped_recipe_by_name(run, log, tmp_path):

@@ -3,12 +3,12 @@
 import random
 import re
 import shutil
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
 import queryveil as qv
+from queryveil.certificates import Certificate
 from queryveil.methods import METHODS
 from queryveil.verification import verify
 from tests.fuzz import budget
@@ -80,8 +80,7 @@ def world(tmp_path_factory):
 def accepted(folder, log, seed):
     """Whether the verifier accepts a release; one that cannot be read is not accepted."""
     try:
-        release = replace(qv.Release.load(folder), seed=seed)
-        return verify(release, log).holds
+        return verify(folder, log, certificate=None if seed is None else Certificate(seed)).holds
     except qv.QueryveilError:
         return False
 

@@ -120,6 +120,12 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         options.opened.callback(log.close)
     for warning in chosen.warnings(log):
         typer.echo(options.printable(warning), err=True)
+    if seed is not None and seed.bit_length() < _UNGUESSED:
+        typer.echo(
+            f"The seed {seed} can be guessed, and whoever does so can check guesses about rows that are not released;"
+            " leave --seed out for a release that others will see.",
+            err=True,
+        )
     with options.working("Anonymizing"):
         release = chosen.anonymize(log, seed=seed)
     if policy is not None:
@@ -288,6 +294,9 @@ def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
     return result
 
 
+_UNGUESSED = 64
+"""Bits of a seed that nobody finds by trying."""
+
 _SHARED = [
     options.keyword("log", options.Logs),
     options.keyword(
@@ -343,8 +352,8 @@ _SHARED = [
             typer.Option(
                 "--certificate",
                 metavar="FILE",
-                help="Also write what makes every check quick, for 'verify --certificate', to FILE.certificate. As"
-                " private as the log.",
+                help="Also write the seed and what makes every check quick, for 'verify --certificate'; ends with"
+                " .certificate. As private as the log.",
                 show_default=False,
             ),
         ],
