@@ -108,7 +108,7 @@ def test_an_engine_reaches_nothing_but_its_tables(attack, tmp_path, monkeypatch)
 
 def test_a_closed_engine_still_spills(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    engine = DuckDB(memory_limit="30MB", threads=1)
+    engine = DuckDB(memory_limit=30 * 2**20, threads=1)
     engine.materialize("SELECT range AS a, hash(range) AS b FROM range(4000000)", "big")
     (folder,) = tmp_path.iterdir()
     assert sum(file.stat().st_size for file in folder.iterdir()) > 1e6
