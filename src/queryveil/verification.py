@@ -122,7 +122,7 @@ def _made_again(release: Release, log: QueryLog, method: Method) -> Verdict:
     manifest = release.manifest
     scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.facts.scrub is None else log
     exact = release.seed is not None
-    claim = _CLAIM + (", byte for byte." if exact else ", whatever its pseudonyms are.")
+    claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     try:
         again = method.anonymize(scrubbed, seed=release.seed)
         wrong = _different(manifest, again, exact) or (None if _same_table(release, again, exact) else "its table")

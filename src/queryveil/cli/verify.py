@@ -48,7 +48,7 @@ def verify(
         bool | None,
         typer.Option(
             "--rebuild/--no-rebuild",
-            help="Make the release again and compare; without its seed, whatever the pseudonyms are.",
+            help="Make the release again and compare; without its certificate, all but the pseudonyms.",
             show_default="where possible",
         ),
     ] = None,
