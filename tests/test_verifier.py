@@ -12,7 +12,7 @@ from queryveil.formats import writers
 from queryveil.limits import LIMITS
 from queryveil.manifest import Manifest
 from queryveil.methods import METHODS
-from tests.fuzz.forging import mend, put_rows, read
+from tests.fuzz.forging import mend, put_rows, read, tidy
 
 EQUALITY = qv.Equality(k=3, link="user")
 LOG = pa.table(
@@ -49,7 +49,9 @@ def broken(tmp_path, log, method, change) -> list[str]:
     assert not verification.holds
     wrong = [verdict for verdict in verification.verdicts if not verdict.holds]
     # A changed table changes the numbers and the order of rows as well: not what these tests are about.
-    return [f"{v.claim} {v.counterexample}" for v in wrong if not v.claim.startswith(("The manifest counts", "Ids are"))]
+    return [
+        f"{v.claim} {v.counterexample}" for v in wrong if not v.claim.startswith(("The manifest counts", "Ids are"))
+    ]
 
 
 def edited(tmp_path, log, **fields) -> list[str]:
@@ -164,6 +166,22 @@ def test_a_damaged_table_is_one_sentence(tmp_path, log):
     pq.write_table(wrong, path)
     with pytest.raises(qv.QueryveilError, match=r"'query' of .* is of the wrong type"):
         qv.verify(tmp_path / "r", log)
+
+
+@pytest.mark.parametrize("key", [str, int], ids=["as texts", "as numbers"])
+def test_pseudonyms_in_the_order_of_the_users(tmp_path, key):
+    pairs = [(user, f"q{shared}") for user in range(95, 135) for shared in (user, user + 1)]
+    log = qv.read_log(pa.table({"user": [str(user) for user, _ in pairs], "query": [query for _, query in pairs]}))
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
+    release.save(tmp_path / "r")
+    assert qv.verify(tmp_path / "r", log).holds
+    owner = {row["released"]: row["original"] for batch in release.user_map() for row in batch.to_pylist()}
+    place = {name: i for i, name in enumerate(sorted(owner.values(), key=key))}
+    rows = pq.read_table(tmp_path / "r" / "log.parquet")
+    moved = [row | {"user": place[owner[row["user"]]]} for row in rows.to_pylist()]
+    put_rows(tmp_path / "r", log, tidy(moved, rows.column_names), rows.schema)
+    wrong = [verdict.counterexample for verdict in qv.verify(tmp_path / "r", log).verdicts if not verdict.holds]
+    assert wrong == ["the numbers of users follow users"]
 
 
 def test_a_click_of_too_few_users(tmp_path, log):

@@ -360,6 +360,8 @@ def test_a_certificate_stays_out_of_the_release_and_helps_to_verify_it(run, log,
     code, out, _ = run("verify", tmp_path / "r", "--original", log, "--certificate", tmp_path / "a.certificate")
     assert code == 0
     assert "the users behind all of them were counted" in out
+    assert run(*words, "--certificate", tmp_path / "a.certificate", "--overwrite")[0] == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"log.tsv", "r", "a.certificate"}
     (tmp_path / "a.certificate").write_text("damaged")
     code, _, err = run("verify", tmp_path / "r", "--original", log, "--certificate", tmp_path / "a.certificate")
     assert code == 2

@@ -250,7 +250,7 @@ def test_a_path_that_does_not_exist_and_a_schema_that_does_not_fit(engine, tmp_p
     with pytest.raises(qv.QueryveilError, match=r"Spark finds no file at .*nothing-here; check the path"):
         qv.read_log(tmp_path / "nothing-here", engine=engine)
     pq.write_table(pa.table({"user": ["u"], "query": [b"SECRET"]}), tmp_path / "log.parquet")
-    with pytest.raises(qv.QueryveilError, match=r"Column 'query' of .* holds binary, which cannot be a query"):
+    with pytest.raises(qv.QueryveilError, match=r"Column 2 of .* holds binary, which cannot be a query"):
         qv.read_log(tmp_path / "log.parquet", engine=engine)
 
 

@@ -37,7 +37,7 @@ RELEASES = {
 NO_SEED = {
     r"at input_fingerprint": "nobody can check a fingerprint without the seed that keys it",
     r"at parameters\.": "another value may release the same on this log, and then it is as true",
-    r"at linkage\.": "measured on people that the seed draws, so that it is compared within its error",
+    r"at linkage": "measured on people that the seed draws, so that it is compared within its error",
     r"pseudonyms permuted|cells of (user|session) swapped": "which number stands for whom follows from the seed",
     r"cells of (event|query|rank|url|time) swapped|cell of event": "equal queries are ordered by the seed",
 }

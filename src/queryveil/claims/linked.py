@@ -168,13 +168,18 @@ class LinkedEvents(Claim):
     def _telling(self, log: QueryLog) -> str | None:
         """Whether ids follow users or times, by the pseudonyms whose owner the log gives away."""
         known = log.engine.table(
-            "SELECT m.id AS id, t.user_id AS user_id, t.time AS time FROM (SELECT a, b, c, d, min(id) AS id"
+            'SELECT m.id AS id, t.user_id AS user_id, t.time AS time, u."user" AS name FROM (SELECT a, b, c, d,'
+            " min(id) AS id"
             " FROM claim_all_mine GROUP BY a, b, c, d HAVING count(*) = 1) AS m JOIN (SELECT a, b, c, d,"
             " min(user_id) AS user_id, min(time) AS time FROM claim_all_theirs GROUP BY a, b, c, d"
-            " HAVING count(*) = 1) AS t ON t.a = m.a AND t.b = m.b AND t.c = m.c AND t.d = m.d ORDER BY m.id"
+            " HAVING count(*) = 1) AS t ON t.a = m.a AND t.b = m.b AND t.c = m.c AND t.d = m.d"
+            " JOIN users u ON u.user_id = t.user_id ORDER BY m.id"
         )
         user = np.unique(known["user_id"].to_numpy(), return_inverse=True)[1]
-        if follows(user):
+        # Also in the order that somebody with a list of the users would sort it in: as texts, and as numbers.
+        text = pc.rank(known["name"], tiebreaker="dense").to_numpy().astype(np.int64)
+        length = pc.utf8_length(known["name"]).to_numpy().astype(np.int64)
+        if follows(user) or follows(text) or follows((length << 40) + text):
             return f"the numbers of {self._id}s follow users"
         if clustered(user):
             return f"{self._id}s of one user have neighbouring numbers"

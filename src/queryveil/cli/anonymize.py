@@ -101,8 +101,8 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         _check_private(secret, target, "user map")
     certificate = Path(given["certificate"]) if given["certificate"] is not None else None
     if certificate is not None:
-        _check_private(certificate, target, "certificate")
-        check_file(certificate, (SUFFIX,), overwrite=False)
+        _check_private(certificate, target, "certificate", overwrite=given["overwrite"])
+        check_file(certificate, (SUFFIX,), overwrite=given["overwrite"])
     scrubbing = _scrubbing(given)
     policy = load_policy(given["policy"]) if given["policy"] is not None else None
     if policy is not None and spark:
@@ -136,14 +136,18 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             release.save_user_map(secret)
             written.append(secret)
         if certificate is not None:
-            release.save_certificate(certificate)
-            written.append(certificate)
+            # Beside an earlier one, which stays if the release cannot be written.
+            new = certificate.with_name(f"{certificate.stem}.new{SUFFIX}") if certificate.exists() else certificate
+            release.save_certificate(new)
+            written.append(new)
         with options.working("Checking and writing"):
             release.save(place, format=given["output_format"], allow_empty=given["allow_empty"])
     except BaseException:
         for path in written:
             path.unlink()
         raise
+    if certificate is not None:
+        new.replace(certificate)
     _show(release, target, given["as_json"])
 
 
@@ -206,10 +210,10 @@ def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
     return {"how": how, "kinds": named, "rare_term_users": rare}
 
 
-def _check_private(secret: Path, target: str, what: str) -> None:
+def _check_private(secret: Path, target: str, what: str, *, overwrite: bool = False) -> None:
     if Path(target).resolve() in secret.resolve().parents:
         raise QueryveilError(f"The {what} is the secret of the release and must not lie in it; name another place.")
-    if secret.exists():
+    if secret.exists() and not overwrite:
         raise QueryveilError(f"{secret} exists already; name another file for the {what}.")
     if not secret.parent.is_dir():
         raise QueryveilError(f"The folder {secret.parent} for the {what} does not exist; make it first.")
@@ -353,7 +357,7 @@ _SHARED = [
                 "--certificate",
                 metavar="FILE",
                 help="Also write the seed and what makes every check quick, for 'verify --certificate'; ends with"
-                " .certificate. As private as the log.",
+                " .certificate. As private as the log. Without it the seed is lost.",
                 show_default=False,
             ),
         ],
