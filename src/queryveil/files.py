@@ -157,7 +157,8 @@ class LocalFolder(Folder):
         """What stands at its place: the folder, and the files in it by name, number, size and time."""
         try:
             about = self.path.lstat()
-            inside = self.files() if stat.S_ISDIR(about.st_mode) else []
+            # Only a release may be replaced; nobody needs to know what is in another folder, which may be large.
+            inside = self.files() if (self.path / "manifest.json").is_file() else []
             files = [(name, (self.path / name).lstat()) for name in inside]
         except FileNotFoundError:
             return None

@@ -61,7 +61,7 @@ def verify(
             was loaded, of a log on this machine, where it is possible.
 
     Returns:
-        The verdicts, as `queryveil.verifier.verify` gives them, and what was not checked.
+        The verdicts, as the verifier gives them, and what was not checked.
 
     Raises:
         QueryveilError: If there is no release to be checked, or it is to be made again and cannot be.
@@ -69,7 +69,7 @@ def verify(
     loaded = release if isinstance(release, Release) else Release.load(log.folder(release))
     if certificate is not None:
         loaded = replace(loaded, certificate=certificate)
-    found = verifier.verify(loaded, log)
+    found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # what was just made is what would be made again
         return found
     method = _method(loaded.manifest, {Path(path).name: Path(path) for path in lists})

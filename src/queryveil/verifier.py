@@ -40,6 +40,7 @@ from queryveil.claims import (
     Verdict,
 )
 from queryveil.claims.generalized import tree_digest
+from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
 from queryveil.files import Folder, LocalFolder
 from queryveil.formats import writers
@@ -68,7 +69,7 @@ class Verification:
         return all(verdict.holds for verdict in self.verdicts)
 
 
-def verify(release: str | Path | Release, log: QueryLog, *, certificate: Certificate | None = None) -> Verification:
+def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Certificate | None = None) -> Verification:
     """Check a release against the log it was made from.
 
     Args:
@@ -398,9 +399,11 @@ def _wrong_values(release: Release, log: QueryLog) -> str | None:
             return f"a row has no value in the column '{name}'"
     if "rank" in names and log.engine.row("SELECT count(rank) AS n FROM released WHERE url IS NULL")[0]:
         return "a row has a rank without an address"
-    if "time" in names and "time" not in expected_columns(release.manifest, log):
-        # AOL's format has a place for times in any case; it must be empty.
-        return "a row has a time" if log.engine.row("SELECT count(time) AS n FROM released")[0] else None
+    # AOL's format has a place for times and clicks in any case; it must be empty where none are released.
+    expected = expected_columns(release.manifest, log)
+    for name in (name for name in names if name not in expected):
+        if log.engine.row(f"SELECT count({identifier(name)}) AS n FROM released")[0]:  # noqa: S608  # escaped
+            return f"a row has a value in the column '{name}'"
     return None
 
 

@@ -59,7 +59,7 @@ def attack(
     from queryveil.knowledge import known_as, open_knowledge
     from queryveil.policy import gather, judge, load_policy
     from queryveil.release import MANIFEST, Release, with_user_map
-    from queryveil.verifier import verify
+    from queryveil.verification import verify
 
     rules = None if policy is None else load_policy(policy)
     numbers, way = _numbers(m), check_known(known)

@@ -19,7 +19,7 @@ from queryveil.log import LocalLog
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.policy import gather
-from queryveil.verifier import verify
+from queryveil.verifier import run_checks
 
 KS = (2, 5, 10, 20)
 EPSILONS = (1.0, 10.0)
@@ -125,7 +125,7 @@ class Job:
             return replace(cell, status="failed", why=str(error)), []
         if release.manifest.counts.rows == 0:
             return replace(cell, status="empty", why="Nothing is released."), []
-        checked = verify(release, log)
+        checked = run_checks(release, log)
         kept = evaluate(release, log, knowledge=self.knowledge, tests=self.tests, seed=self.seed)
         rows = [_kept(cell, measured) for measured in kept.measured]
         found = attack(

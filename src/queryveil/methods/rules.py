@@ -460,6 +460,8 @@ def _values(log: QueryLog, name: str) -> _Values:
 
 def _lines(path: Path) -> pa.Array:
     """The entries of a list file, in normal form."""
+    if path.exists() and not path.is_file():  # a pipe or a device may never end
+        raise QueryveilError(f"The list {path} is no plain file; give the file itself.")
     try:
         text = path.read_text("utf-8")
     except OSError as error:

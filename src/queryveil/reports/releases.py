@@ -26,7 +26,8 @@ from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
 from queryveil.reports.page import render
 from queryveil.summary import is_private, kept_rows, scrub_rows
-from queryveil.verifier import Verification, verify
+from queryveil.verification import verify
+from queryveil.verifier import Verification
 
 ENDINGS = (".html", ".htm")
 
