@@ -88,3 +88,17 @@ def test_a_full_memory_names_the_limit_that_was_given(monkeypatch):
         engine._work(),
     ):
         raise duckdb.OutOfMemoryException
+
+
+def test_what_is_dropped_in_the_middle_of_a_result_goes_at_its_end():
+    engine = DuckDB(threads=1)
+    engine.materialize("SELECT range AS a FROM range(10)", "one")
+    engine.read("other", pa.table({"a": [1]}))
+    rows = engine.stream("SELECT a FROM one", 4)
+    assert next(rows).num_rows == 4
+    engine.drop("one", "other")  # as the garbage collector does
+    assert sum(batch.num_rows for batch in rows) == 6
+    for name in ("one", "other"):
+        with pytest.raises(duckdb.CatalogException):
+            engine.table(f"SELECT * FROM {name}")
+    engine.close()

@@ -76,12 +76,15 @@ class DuckDB:
             }
         )
         self._lock = threading.RLock()
+        self._depth = 0
+        self._later: set[str] = set()
         self._arrow: dict[str, pa.Table] = {}
         self._close = weakref.finalize(self, _let_go, self._connection, self._scratch)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
         with self._work():
+            self._later.discard(name)
             self._connection.register(name, table)
         self._arrow[name] = table
 
@@ -101,6 +104,7 @@ class DuckDB:
                 raise
 
         with self._work():
+            self._later.discard(name)
             self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, told()))
             try:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS SELECT * FROM stream_in")  # noqa: S608  # names are escaped
@@ -114,6 +118,7 @@ class DuckDB:
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query as a table, which spills when it outgrows the memory."""
         with self._work():
+            self._later.discard(name)
             self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
 
     def map(
@@ -161,12 +166,17 @@ class DuckDB:
         """Let go of tables."""
         if not self._close.alive:
             return
-        with self._work():
-            for name in names:
-                if self._arrow.pop(name, None) is not None:
-                    self._connection.unregister(name)
-                else:
-                    self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
+        with self._lock:
+            if self._depth:
+                # The garbage collector may let go of a release while this thread is in the middle of a result.
+                self._later.update(names)
+                return
+            with self._work():
+                for name in names:
+                    if self._arrow.pop(name, None) is not None:
+                        self._connection.unregister(name)
+                    else:
+                        self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
 
     def table(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""
@@ -188,6 +198,7 @@ class DuckDB:
     def _work(self) -> Iterator[None]:
         # DuckDB's own messages may quote a value of the log, so they are not passed on.
         with self._lock:
+            self._depth += 1
             try:
                 yield
             except duckdb.OutOfMemoryException as error:
@@ -201,6 +212,11 @@ class DuckDB:
                     f"The table engine cannot write to {self._spill.parent}: is the disk full? Free some space, or set "
                     "TMPDIR to another disk."
                 ) from error
+            finally:
+                self._depth -= 1
+                if self._later and not self._depth:
+                    later, self._later = self._later, set()
+                    self.drop(*later)
 
     def beside(self) -> "DuckDB":
         """Another database with the same means, for another log."""
