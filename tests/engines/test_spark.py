@@ -491,9 +491,7 @@ def test_the_command_line_writes_the_same_release(tmp_path):
 
 
 @needs_spark
-@pytest.mark.parametrize(
-    ("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n"), (signal.SIGTERM, 143, "")]
-)
+@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
 def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
     (tmp_path / "log.tsv").write_text(aol() * 50)
     work = tmp_path / "work"

@@ -235,7 +235,7 @@ def refuted(log, release, rows):
         return claim.check(log, tuple(release.schema.names))
 
 
-@on_both_engines
+@pytest.mark.parametrize("read", ["duckdb"], indirect=True)
 def test_tokens_that_were_shuffled_between_queries_are_refuted(read, key_file):
     """All that is counted alone stays: lengths, how often tokens occur, events of users."""
     log = read(SHUFFLED)
