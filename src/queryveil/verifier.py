@@ -49,7 +49,7 @@ from queryveil.knowledge import recall_knowledge
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, Scrub
 from queryveil.manifest import FORMAT_VERSION, NOT_TOLD, SOFTWARE, Manifest, written
-from queryveil.release import MANIFEST, REPORT, Release, check_claims, counts_of, loaded, made_from
+from queryveil.release import MANIFEST, REPORT, Release, check_loaded, counts_of, loaded, made_from
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.summary import is_private, markdown
 from queryveil.text.arrays import byte_spans
@@ -126,8 +126,9 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         first = (*first, check(release, log))
         if not first[-1].holds:
             return first
-    claims = check_claims(release, log, release.certificate)
-    found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
+    with loaded(release, log):
+        claims = check_loaded(release, log, release.certificate)
+        found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
         # Otherwise whoever forges a release would call it one of 0.1, of which less can be checked.
         return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
@@ -373,8 +374,7 @@ def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
 
 def _order_right(release: Release, log: QueryLog) -> Verdict:
     claim = "Ids are numbered from 1, rows are in the order of pseudonyms and texts, and every rank has an address."
-    with loaded(release, log):
-        found = _wrong_values(release, log)
+    found = _wrong_values(release, log)
     if found is None and isinstance(log, LocalLog):
         row = _out_of_order(release)
         found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
@@ -383,28 +383,30 @@ def _order_right(release: Release, log: QueryLog) -> Verdict:
 
 def _wrong_values(release: Release, log: QueryLog) -> str | None:
     """A column whose values cannot be those of a release, whatever its rows."""
-    names = release.schema.names
-    for name in ("user", "session", "event"):
-        if name not in names:
-            continue
-        counted = f'count(*) AS n, count("{name}") AS there, count(DISTINCT "{name}") AS ids'
-        n, there, ids, low, high = log.engine.row(
-            f'SELECT {counted}, coalesce(min("{name}"), 1) AS low, coalesce(max("{name}"), 0) AS high FROM released'  # noqa: S608  # parts of this module
-        )
-        if n != there or (low, high) != (1, ids):
-            return f"the numbers of {name}s are not those from 1 to {ids}"
-    empty = [name for name in ("query", "item", "node", "users", "count") if name in names]
-    for name in empty:
-        if log.engine.row(f'SELECT count(*) - count("{name}") AS n FROM released')[0]:  # noqa: S608  # parts of this module
-            return f"a row has no value in the column '{name}'"
-    if "rank" in names and log.engine.row("SELECT count(rank) AS n FROM released WHERE url IS NULL")[0]:
-        return "a row has a rank without an address"
+    names, expected = release.schema.names, expected_columns(release.manifest, log)
+    ids = [name for name in ("user", "session", "event") if name in names]
+    filled = [name for name in ("query", "item", "node", "users", "count") if name in names]
     # AOL's format has a place for times and clicks in any case; it must be empty where none are released.
-    expected = expected_columns(release.manifest, log)
-    for name in (name for name in names if name not in expected):
-        if log.engine.row(f"SELECT count({identifier(name)}) AS n FROM released")[0]:  # noqa: S608  # escaped
+    empty = [name for name in names if name not in expected]
+    asked = ["count(*)"]
+    for name in map(identifier, ids):
+        asked += [f"count({name})", f"count(DISTINCT {name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
+    asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
+    asked.append("count(CASE WHEN url IS NULL THEN rank END)" if "rank" in names else "0")
+    counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
+    rows, *found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module, names are escaped
+    for name in ids:
+        there, distinct, low, high = found[:4]
+        found = found[4:]
+        if there != rows or (low, high) != (1, distinct):
+            return f"the numbers of {name}s are not those from 1 to {distinct}"
+    for name in filled:
+        if found.pop(0) != rows:
+            return f"a row has no value in the column '{name}'"
+    for name in empty:
+        if found.pop(0):
             return f"a row has a value in the column '{name}'"
-    return None
+    return "a row has a rank without an address" if found.pop(0) else None
 
 
 def _out_of_order(release: Release) -> int | None:
@@ -560,15 +562,14 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
         "clicks": "count(url)" if "url" in columns else None,
     }
     asked = {name: sql for name, sql in count.items() if sql is not None}
-    with loaded(release, log):
-        counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
-        found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module
-        kept = log.frequencies(
-            f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"  # noqa: S608  # parts of this module
-            " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
-            if "query" in columns
-            else None
-        )
+    counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
+    found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module
+    kept = log.frequencies(
+        f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"  # noqa: S608  # parts of this module
+        " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+        if "query" in columns
+        else None
+    )
     claim = "The manifest counts right."
     for name, number in zip(asked, found, strict=True):
         stated = getattr(release.manifest.counts, name)
