@@ -1,6 +1,5 @@
 """A scrubbed log is a log like any other, and a release of it is a release of the original."""
 
-import hashlib
 import json
 from collections import Counter
 
@@ -12,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.manifest import Manifest
 from queryveil.scrubbing import mask
 from queryveil.summary import band_rows, kept_rows, scrub_rows
 from queryveil.text import normal_form
 from tests.both import on_both_engines
+from tests.fuzz.forging import mend, put_rows
 from tests.oracles.text import words
 from tests.strategies import LOGS, table
 from tests.test_engines import rows_of, some_rows
@@ -306,21 +307,17 @@ def test_a_manifest_from_before_scrubbing_is_read(tmp_path):
     manifest = json.loads(path.read_text())
     del manifest["scrub"]
     path.write_text(json.dumps(manifest))
-    assert qv.verify(tmp_path / "r", log).holds
+    assert qv.Release.load(tmp_path / "r").manifest.scrub is None
 
 
 def forged(tmp_path, log, method, query) -> list[str]:
     """What the verifier refutes when a masked query is put back."""
     method.anonymize(qv.scrub(log, "mask"), seed=1).save(tmp_path / "r")
-    path, manifest_path = tmp_path / "r" / "log.parquet", tmp_path / "r" / "manifest.json"
-    rows = pq.read_table(path)
+    rows = pq.read_table(tmp_path / "r" / "log.parquet")
     at = rows["query"].to_pylist().index(mask(pa.array([query])).texts[0].as_py())
     changed = rows.to_pylist()
     changed[at]["query"] = query
-    pq.write_table(pa.Table.from_pylist(changed, rows.schema), path)
-    manifest = json.loads(manifest_path.read_text())
-    manifest["files"]["log.parquet"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest_path.write_text(json.dumps(manifest))
+    put_rows(tmp_path / "r", log, changed, rows.schema)
     return [f"{v.claim} {v.counterexample}" for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
 
 
@@ -337,10 +334,9 @@ def edited(tmp_path, **fields) -> list[str]:
     """What the verifier refutes when the manifest tells other things about scrubbing."""
     log = qv.read_log(TABLE)
     qv.Equality(k=2).anonymize(qv.scrub(log, "mask")).save(tmp_path / "r")
-    path = tmp_path / "r" / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     manifest["scrub"] = manifest["scrub"] | fields if fields else None
-    path.write_text(json.dumps(manifest))
+    mend(tmp_path / "r", Manifest.model_validate_json(json.dumps(manifest)))
     return [str(v.counterexample) for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
 
 
@@ -456,14 +452,10 @@ def test_only_the_kinds_asked_for_are_looked_for_in_addresses():
 def test_a_release_with_a_personal_address_is_refuted(tmp_path):
     log = qv.read_log(CLICKS)
     qv.Equality(k=2).anonymize(qv.scrub(log), seed=1).save(tmp_path / "r")
-    path, manifest_path = tmp_path / "r" / "log.parquet", tmp_path / "r" / "manifest.json"
-    rows = pq.read_table(path)
+    rows = pq.read_table(tmp_path / "r" / "log.parquet")
     changed = rows.to_pylist()
     next(row for row in changed if row["url"])["url"] = "http://example.com/find?q=jane+doe+springfield"
-    pq.write_table(pa.Table.from_pylist(changed, rows.schema), path)
-    manifest = json.loads(manifest_path.read_text())
-    manifest["files"]["log.parquet"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    manifest_path.write_text(json.dumps(manifest))
+    put_rows(tmp_path / "r", log, changed, rows.schema)
     found = {v.claim: v.counterexample for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds}
     claim = "No released query or address holds anything of the kinds that were scrubbed."
     assert found[claim] == "1 of its distinct addresses do"
