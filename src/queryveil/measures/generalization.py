@@ -52,7 +52,7 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
     columns = release.schema.names
     if "node" in columns:
         with loaded(release, here):
-            rows = here.engine.table("SELECT node, count(*) AS n FROM released GROUP BY node")
+            rows = here.engine.table("SELECT node, count(*) AS n FROM released GROUP BY node ORDER BY node")
         leaves = links.taxonomy.leaves[rows["node"].to_numpy()]
         kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.taxonomy.leaves[0]))).sum())
     elif "event" in columns and release.manifest.method in ("equality", "affinity", "rules"):
