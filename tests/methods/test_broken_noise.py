@@ -128,6 +128,11 @@ def wrong(release: qv.Release) -> str | None:
         return claim.check(release.log, tuple(release.schema.names))
 
 
+def refused(method, log):
+    """Whether a broken method is refused, in one of a few runs: a release may have too little in it by chance."""
+    return any(wrong(method.anonymize(log)) is not None for _ in range(4))
+
+
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("name", ["zealous", "zealous, clicks", "dp-set", "dp-set, counts"])
 def test_noise_that_is_not_as_stated_is_refused(name, how, request, monkeypatch):
@@ -136,7 +141,7 @@ def test_noise_that_is_not_as_stated_is_refused(name, how, request, monkeypatch)
         pytest.skip("weights are in millions, and no count is released")
     for kind, draw in broken(BROKEN[how], method).items():
         monkeypatch.setattr(noise, kind, draw)
-    assert wrong(method.anonymize(log)) is not None
+    assert refused(method, log)
 
 
 @pytest.mark.parametrize("how", ["none", "a half", "on half", "the same for all", "rounded", "positive"])
@@ -144,7 +149,7 @@ def test_noise_of_counts_that_is_not_as_stated_is_refused_behind_ngrams(how, spr
     method = METHODS["dp-set, n-grams, counts"][0]
     for kind, draw in broken(BROKEN[how], method).items():
         monkeypatch.setattr(noise, kind, draw)
-    assert wrong(method.anonymize(spread)) is not None
+    assert refused(method, spread)
 
 
 @pytest.mark.parametrize("name", ["zealous", "zealous, clicks", "dp-set", "dp-set, counts"])
