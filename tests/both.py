@@ -17,6 +17,8 @@ needs_spark = pytest.mark.skipif(
     reason="needs PySpark (pip install 'queryveil[spark]') and Java 17",
 )
 on_both_engines = pytest.mark.parametrize("read", ["duckdb", "spark"], indirect=True)
+on_one_machine = pytest.mark.parametrize("read", ["duckdb"], indirect=True)
+"""For what other tests compare between the engines: a few rows take Spark many seconds."""
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from queryveil.knowledge.directory import build_directory
 from queryveil.log import LocalLog
 from queryveil.methods import mdav, microaggregation
 from queryveil.release import check_claims
-from tests.both import on_both_engines
+from tests.both import on_both_engines, on_one_machine
 from tests.knowledge import rdf
 from tests.methods.test_rules import allowed
 from tests.oracles import log as oracle
@@ -109,7 +109,7 @@ def test_a_profile_counts_right(read):
         assert kept.events == sum(oracle.equality(ROWS, kept.k)[0].values())
 
 
-@on_both_engines
+@on_one_machine
 @pytest.mark.parametrize("link", ["none", "session", "user"])
 def test_equality_releases_what_k_users_issued(read, link):
     log = read(TABLE)
@@ -127,7 +127,7 @@ def test_equality_releases_what_k_users_issued(read, link):
     assert set(names) == {row.user for row in oracle.good(ROWS) if row.query in events}
 
 
-@on_both_engines
+@on_one_machine
 def test_rules_release_what_passes_them(read, tmp_path):
     block = tmp_path / "block"
     block.write_text("red\nthe case\n")
@@ -166,7 +166,7 @@ def test_affinity_releases_the_generalized_core(read):
     assert verification.holds, verification
 
 
-@on_both_engines
+@on_one_machine
 @pytest.mark.parametrize(
     "method",
     [

@@ -18,7 +18,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.methods import hash as module
 from queryveil.release import loaded
-from tests.both import on_both_engines
+from tests.both import on_both_engines, on_one_machine
 from tests.oracles import log as oracle
 from tests.oracles.text import words
 from tests.strategies import LOGS, table
@@ -235,7 +235,7 @@ def refuted(log, release, rows):
         return claim.check(log, tuple(release.schema.names))
 
 
-@pytest.mark.parametrize("read", ["duckdb"], indirect=True)
+@on_one_machine
 def test_tokens_that_were_shuffled_between_queries_are_refuted(read, key_file):
     """All that is counted alone stays: lengths, how often tokens occur, events of users."""
     log = read(SHUFFLED)

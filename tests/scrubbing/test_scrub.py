@@ -15,7 +15,7 @@ from queryveil.manifest import Manifest
 from queryveil.scrubbing import mask
 from queryveil.summary import band_rows, kept_rows, scrub_rows
 from queryveil.text import normal_form
-from tests.both import on_both_engines
+from tests.both import on_both_engines, on_one_machine
 from tests.fuzz.forging import mend, put_rows
 from tests.oracles.text import words
 from tests.strategies import LOGS, table
@@ -168,7 +168,7 @@ def rare_log(read=qv.read_log) -> qv.QueryLog:
     return read(pa.table({"user": [user for _, user in RARE], "query": [query for query, _ in RARE]}))
 
 
-@on_both_engines
+@on_one_machine
 def test_masks_are_no_words_and_queries_of_masks_alone_are_left_out(read):
     found = qv.scrub(rare_log(read), "mask", rare_term_users=2)
     texts = found.engine.table("SELECT query FROM queries")["query"].to_pylist()
@@ -188,7 +188,7 @@ def test_masks_are_no_words_and_queries_of_masks_alone_are_left_out(read):
     found.close()
 
 
-@pytest.mark.parametrize("read", ["duckdb"], indirect=True)
+@on_one_machine
 def test_what_is_masked_is_not_counted_as_kept(read, tmp_path):
     log = rare_log(read)
     release = qv.Equality(k=2).anonymize(qv.scrub(log, "mask", rare_term_users=2))
@@ -419,7 +419,7 @@ CLICKS = pa.table(
 )
 
 
-@on_both_engines
+@on_one_machine
 @pytest.mark.parametrize("how", ["remove", "mask"])
 def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, tmp_path, how):
     log = read(CLICKS)
