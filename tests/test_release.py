@@ -390,3 +390,15 @@ def test_no_user_map_for_a_release_without_users_or_of_another_log(tmp_path):
         with_user_map(qv.Equality(k=2, link="user").anonymize(log), make_log(39), tmp_path / "map.csv")
     with pytest.raises(qv.QueryveilError, match=r"none\.csv cannot be read"):
         with_user_map(qv.Equality(k=2, link="user").anonymize(log), log, tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../lists/block", "..", "a\x1b[31m", 7, "x" * 300])
+@pytest.mark.parametrize("parameter", ["block_list", "knowledge", "key_file"])
+def test_a_manifest_that_names_a_path_is_not_opened(tmp_path, parameter, name):
+    qv.Equality(k=2).anonymize(make_log(), seed=1).save(tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["parameters"][parameter] = name
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(qv.QueryveilError, match="is damaged at 'parameters'"):
+        qv.Release.load(tmp_path / "r")

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
-from queryveil.methods import METHODS, Reason, check_names
+from queryveil.methods import METHODS, Reason
 from queryveil.release import Release, check_log
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text import normal_form
@@ -57,5 +57,4 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     rows = 0
     if "query" in release.schema.names:
         rows = sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
-    check_names(manifest.parameters)
     return Explanation(text, rows, tuple(METHODS[manifest.method](**manifest.parameters).explain(log, query_id)))

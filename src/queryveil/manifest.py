@@ -1,8 +1,9 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
+import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from queryveil import __version__
 from queryveil.background import Linkage
@@ -32,6 +33,11 @@ NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
 """In the place of what a log holds, where exact numbers would break a promise of differential privacy."""
 
 
+_FILES = ("allow_list", "block_list", "key_file", "knowledge")
+_FILE_NAME = re.compile(r"[\w .,+@()-]{1,255}")
+"""A name that no terminal and no path takes for anything else."""
+
+
 class Manifest(BaseModel):
     """What a release is and promises."""
 
@@ -58,6 +64,15 @@ class Manifest(BaseModel):
     table: str = ""
     files: dict[str, str] = {}
     """The SHA-256 of every file of the release but the manifest."""
+
+    @field_validator("parameters")
+    @classmethod
+    def _names_no_path(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a path: a manifest is a stranger's word, and what it names may be opened."""
+        for value in (parameters.get(name) for name in _FILES):
+            if value is not None and (not isinstance(value, str) or not _FILE_NAME.fullmatch(value) or value == ".."):
+                raise ValueError("files are named without the folders around them")
+        return parameters
 
 
 def written(manifest: Manifest) -> bytes:

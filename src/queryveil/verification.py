@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,8 +32,6 @@ Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """On fewer people linkage is not compared without the seed: it depends too much on what is known of each."""
 _LISTS = ("allow_list", "block_list")
-_FILE_NAME = re.compile(r"[\w .,+@()-]{1,255}")
-"""A name that no terminal or path takes for anything else."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -88,9 +85,6 @@ def verify(
 def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
     """The method of a release, if it takes the parameters exactly as the manifest has them."""
     given = dict(manifest.parameters)
-    for name in (given.get(kind) for kind in _LISTS):
-        if name is not None and not (isinstance(name, str) and _FILE_NAME.fullmatch(name)):
-            return None
     given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
     if isinstance(given.get("knowledge"), str) and given["knowledge"] != "wordnet":
         given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)

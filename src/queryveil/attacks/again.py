@@ -10,7 +10,7 @@ from queryveil.attacks.finding import InapplicableError
 from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
-from queryveil.methods import METHODS, Method, check_names
+from queryveil.methods import METHODS, Method
 from queryveil.release import Release
 
 NO_READ = "needs a way to read a log from a table; in Python, give read=queryveil.read_log"
@@ -29,10 +29,6 @@ def method_again(release: Release, knowledge: str | None = None) -> Method:
     name, parameters = release.manifest.method, dict(release.manifest.parameters)
     if name not in METHODS:
         raise InapplicableError(f"the method '{name}' is not known here")
-    try:
-        check_names(parameters)
-    except QueryveilError as error:
-        raise cannot(error) from None
     base = parameters.get("knowledge")
     if base not in (None, "wordnet"):
         parameters["knowledge"] = knowledge or base

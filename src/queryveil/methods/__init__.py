@@ -1,7 +1,7 @@
 """The methods: one file each, opening with its citation."""
 
 from queryveil.methods.affinity import Affinity
-from queryveil.methods.base import Method, Parameter, Reason, check_names, parameters_of
+from queryveil.methods.base import Method, Parameter, Reason, parameters_of
 from queryveil.methods.clump import Clump
 from queryveil.methods.dp_set import DpSet
 from queryveil.methods.equality import Equality
@@ -38,6 +38,5 @@ __all__ = [
     "Search",
     "Wngen",
     "Zealous",
-    "check_names",
     "parameters_of",
 ]

@@ -3,7 +3,6 @@
 import secrets
 import types
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
@@ -26,18 +25,6 @@ class Reason:
     passed: bool | None
     """None where nothing is decided, and something is told that helps to understand."""
     found: str
-
-
-def check_names(parameters: Mapping[str, Any]) -> None:
-    """Refuse parameters of a manifest, which is a stranger's word, that name a file by its path.
-
-    Raises:
-        QueryveilError: If one does. Manifests name files without the folders around them.
-    """
-    for name in ("allow_list", "block_list", "key_file", "knowledge"):
-        value = parameters.get(name)
-        if value is not None and (not isinstance(value, str) or Path(value).name != value or value == ".."):
-            raise QueryveilError(f"The manifest names a file by its path in '{name}', which no manifest does.")
 
 
 class Method(BaseModel):
