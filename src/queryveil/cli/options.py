@@ -27,6 +27,24 @@ Original = Annotated[
     list[str],
     typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),
 ]
+Certificate = Annotated[
+    str | None,
+    typer.Option(
+        "--certificate",
+        metavar="FILE",
+        help="What 'anonymize --certificate' wrote: with its seed, the fingerprint and every byte are compared.",
+        show_default=False,
+    ),
+]
+Lists = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--list",
+        metavar="FILE",
+        help="An allow-list or block-list that rules used, to make the release again; repeat for both.",
+        show_default=False,
+    ),
+]
 MaybeOriginal = Annotated[
     list[str] | None,
     typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.", show_default=False),

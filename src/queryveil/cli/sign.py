@@ -15,15 +15,7 @@ def sign(
         str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.", show_default=False)
     ],
     original: options.MaybeOriginal = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(
-            "--certificate",
-            metavar="FILE",
-            help="What 'anonymize --certificate' wrote, to check the release byte for byte. Needs --original.",
-            show_default=False,
-        ),
-    ] = None,
+    certificate: options.Certificate = None,
     attacks: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,15 +34,7 @@ def sign(
             show_default=False,
         ),
     ] = None,
-    lists: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--list",
-            metavar="FILE",
-            help="An allow-list or block-list of the release, whose SHA-256 is stated; repeat for both.",
-            show_default=False,
-        ),
-    ] = None,
+    lists: options.Lists = None,
     knowledge: options.KnowledgeOf = None,
     output: Annotated[
         str | None,
@@ -60,8 +44,8 @@ def sign(
 ) -> None:
     """Sign a release: write a statement with the SHA-256 of its files and what is known of it.
 
-    With --original the release is checked first; without, the statement says that nothing was checked. Exits with 1 and
-    signs nothing if a check fails, or if --policy is given and not met.
+    With --original the release is checked first; without, the statement says that nothing was checked. The SHA-256 of
+    every --list is stated. Exits with 1 and signs nothing if a check fails, or if --policy is given and not met.
     """
     from queryveil.certificates import load_certificate
     from queryveil.knowledge import known_as, open_knowledge

@@ -17,15 +17,7 @@ def verify(
     reader: options.AnyReader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.MaybeOriginal = None,
-    certificate: Annotated[
-        str | None,
-        typer.Option(
-            "--certificate",
-            metavar="FILE",
-            help="What 'anonymize --certificate' wrote: with its seed, the fingerprint and every byte are compared.",
-            show_default=False,
-        ),
-    ] = None,
+    certificate: options.Certificate = None,
     signed_by: Annotated[
         str | None,
         typer.Option(
@@ -40,10 +32,7 @@ def verify(
         typer.Option("--statement", metavar="FILE", help="What was signed.", show_default="RELEASE.statement.json"),
     ] = None,
     knowledge: options.KnowledgeOf = None,
-    lists: Annotated[
-        list[str] | None,
-        typer.Option("--list", metavar="FILE", help="A list that rules used, to make the release again."),
-    ] = None,
+    lists: options.Lists = None,
     rebuild: Annotated[
         bool | None,
         typer.Option(
