@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.search import first_from
 
 
 class Bags(NamedTuple):
@@ -29,18 +30,6 @@ class Nouns(NamedTuple):
 
 
 @helper
-def _from(values: NDArray[np.int64], low: int, high: int, least: int) -> int:
-    # The first place from low up to high where ascending values reach this.
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@helper
 def _fits(bags: Bags, b: int, nouns: Nouns, u: int, end: NDArray[np.int64]) -> bool:
     low, high = nouns.start[u], nouns.start[u + 1]
     last = bags.start[b + 1]
@@ -51,8 +40,8 @@ def _fits(bags: Bags, b: int, nouns: Nouns, u: int, end: NDArray[np.int64]) -> b
         while y < last and bags.node[y] < below:
             wanted += bags.n[y]
             y += 1
-        first = _from(nouns.noun, low, high, bags.node[x])
-        if _from(nouns.noun, first, high, below) - first < wanted:
+        first = first_from(nouns.noun, low, high, bags.node[x])
+        if first_from(nouns.noun, first, high, below) - first < wanted:
             return False
     return True
 
@@ -110,8 +99,8 @@ def fitting(
         # Only users with a noun below the item that fewest have can fit.
         low, high = 0, len(noun)
         for x in range(bags.start[b], bags.start[b + 1]):
-            first = _from(noun, 0, len(noun), bags.node[x])
-            last = _from(noun, first, len(noun), end[bags.node[x]])
+            first = first_from(noun, 0, len(noun), bags.node[x])
+            last = first_from(noun, first, len(noun), end[bags.node[x]])
             if last - first < high - low:
                 low, high = first, last
         for at in range(low, high):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
+from queryveil.kernels.search import first_from
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -304,18 +305,6 @@ def _held_by(posting_start: NDArray[np.int64], e: int) -> int:
     return int(posting_start[e + 1] - posting_start[e])
 
 
-@helper
-def _first_from(values: NDArray[np.int32] | NDArray[np.int64], low: int, high: int, least: float) -> int:
-    # The first place from low up to high whose value is at least this; they ascend.
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @inlined
 def _common(sets: Sets, one: int, other: int, enough: float) -> np.int64:
     # What two sets have in common weighs so much; if that is not enough, any other number that is not enough. The
@@ -379,15 +368,15 @@ def pairs_of(
             rarest[spot] = element[at]
             n += 1
         least = theta2 * total[i] / _SLACK
-        lightest = _first_from(total, 0, len(total), least)
-        heaviest = _first_from(total, lightest, len(total), total[i] / theta2 * _SLACK + 1)
+        lightest = first_from(total, 0, len(total), least)
+        heaviest = first_from(total, lightest, len(total), total[i] / theta2 * _SLACK + 1)
         rest = total[i]
         candidates = 0
         for e in rarest[:n]:
             most = float(rest) * float(rest) / (theta2 * total[i]) * _SLACK
-            too_heavy = _first_from(total, lightest, heaviest, most + 1)
+            too_heavy = first_from(total, lightest, heaviest, most + 1)
             begin, end = posting_start[e], posting_start[e + 1]
-            for p in range(_first_from(posting, begin, end, lightest), end):
+            for p in range(first_from(posting, begin, end, lightest), end):
                 other = posting[p]
                 if other >= heaviest:
                     break

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
+from queryveil.kernels.search import first_from
 
 _HAIR = 1e-9
 """What is looked at reaches a hair further than the bounds, so that rounding loses nothing; `_alike` alone decides."""
@@ -125,18 +126,6 @@ def count_named(
     return found
 
 
-@helper
-def _reaching(values: NDArray[np.int64] | NDArray[np.int32], low: int, high: int, least: float) -> int:
-    # The first place from low up to high where ascending values reach this.
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @kernel
 def search(
     some: NDArray[np.int64],
@@ -176,13 +165,13 @@ def search(
         i = some[number]
         count, new = _count(sets, i, mark, i, 0, 0, k, most_new)
         tried[i] = i
-        lightest = _reaching(total, 0, len(total), theta2 * total[i] * (1 - _HAIR))
-        heaviest = _reaching(total, lightest, len(total), total[i] / theta2 * (1 + _HAIR) + 1)
+        lightest = first_from(total, 0, len(total), theta2 * total[i] * (1 - _HAIR))
+        heaviest = first_from(total, lightest, len(total), total[i] / theta2 * (1 + _HAIR) + 1)
         n = start[i + 1] - start[i]
         for x in range(n):
             e = element[start[i] + x]
-            begin[x] = _reaching(posting, posting_start[e], posting_start[e + 1], lightest)
-            end[x] = _reaching(posting, begin[x], posting_start[e + 1], heaviest)
+            begin[x] = first_from(posting, posting_start[e], posting_start[e + 1], lightest)
+            end[x] = first_from(posting, begin[x], posting_start[e + 1], heaviest)
             spot = x
             while spot > 0 and end[order[spot - 1]] - begin[order[spot - 1]] > end[x] - begin[x]:
                 order[spot] = order[spot - 1]
