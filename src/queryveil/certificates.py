@@ -2,7 +2,7 @@
 
 A certificate names witnesses, such as the queries that protect a released one. The verifier trusts none of it: it looks
 at exactly what is named, computes the rest anew, and searches by itself where a certificate is wrong or says nothing.
-It tells more than the release, so it is for an auditor who has the log as well, and never published.
+It says more than the release, so it is for an auditor who has the log as well, and never published.
 """
 
 import io
@@ -92,6 +92,7 @@ def load_certificate(path: str | Path) -> Certificate:
             tables = {name: _read_table(file.read(name)) for name in file.namelist() if name != _HEAD}
     except OSError as error:
         raise QueryveilError(f"The certificate {path} cannot be read: {error.strerror}.") from None
+    # What zip, Arrow and JSON raise for damage; a stranger wrote it.
     except (zipfile.BadZipFile, pa.ArrowException, ValueError, KeyError, NotImplementedError, RuntimeError, EOFError):
         raise damaged from None
     if not isinstance(head, dict) or set(head) != {"format_version", "seed"} or type(head["seed"]) is not int:

@@ -122,7 +122,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     # A claim that the method does not make must not run: its fields are a stranger's words.
     first: tuple[Verdict, ...] = ()
-    for check in (_promises_kept, _limits_told, _columns_right):  # each relies on those before
+    for check in (_promises_kept, _limits_right, _columns_right):  # each relies on those before
         first = (*first, check(release, log))
         if not first[-1].holds:
             return first
@@ -130,7 +130,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         claims = check_loaded(release, log, release.certificate)
         found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
-        # Otherwise whoever forges a release would call it one of 0.1, of which less can be checked.
+        # Otherwise a forger would call their release one of 0.1, of which less can be checked.
         return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
     if release.folder is None or not all(verdict.holds for verdict in found):
         return found
@@ -213,7 +213,7 @@ def _promises_kept(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, True)
 
 
-def _limits_told(release: Release, log: QueryLog) -> Verdict:
+def _limits_right(release: Release, log: QueryLog) -> Verdict:
     claim = "The manifest says what its method does not promise, and nothing else."
     required, stated = LIMITS.get(release.manifest.method, ()), release.manifest.limits
     missing = next((limit for limit in required if limit not in stated), None)

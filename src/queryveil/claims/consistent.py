@@ -35,7 +35,7 @@ REFUSED = 2e6
 DOUBT = 1e-8
 """What each other look may go wrong by."""
 _STRATA = 256
-"""So finely, by the scale, the sums of things are told apart that were not released."""
+"""Step, in scales, in which the sums of things that were not released are distinguished."""
 _ALONE = "1 AS may, 1 AS sure, 1 AS free"
 _TABLES = ("dp queries", "dp clicks", "dp things", "dp state", "dp next", "dp sums", "dp runs", "dp grams", "dp gifts")
 

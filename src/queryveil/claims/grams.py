@@ -19,7 +19,7 @@ class Grams:
         word: The ids of their words, one row a run, -1 behind the last.
         size: How many words each has.
         squared: The squared weight of each, in fixed point.
-        pair_key: Which two words each run of two has, ascending; words are told by their place among `words`.
+        pair_key: Which two words each run of two has, ascending; words are given by their place among `words`.
         triple_key: Which run of two and which word each run of three has, ascending.
         words: The ids of all words in them, ascending.
     """
@@ -62,7 +62,7 @@ def frequent_grams(log: QueryLog, min_users: int) -> Grams:
     x, y, two = x[by_pair], y[by_pair], share[1][by_pair]
     pair_key = _key(x, y)
     a, b, c = (_found(words, ids[2][:, i]) for i in (0, 1, 2))
-    # Whoever typed three words typed the first two and the last two, so that both are among the runs of two.
+    # A user who typed three words typed the first two and the last two, so that both are among the runs of two.
     first, last = _found(pair_key, _key(a, b)), _found(pair_key, _key(b, c))
     triple_key = _key(first, c)
     by_triple = np.argsort(triple_key)

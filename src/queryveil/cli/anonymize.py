@@ -122,7 +122,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         typer.echo(options.printable(warning), err=True)
     if seed is not None and seed.bit_length() < _UNGUESSED:
         typer.echo(
-            f"The seed {seed} can be guessed, and whoever does so can check guesses about rows that are not released;"
+            f"The seed {seed} can be guessed. Anyone who does can check guesses about rows that are not released;"
             " leave --seed out for a release that others will see.",
             err=True,
         )
