@@ -35,6 +35,30 @@ MUTATIONS = {
         'f" HAVING count(*) < {self.users - self.users} ORDER BY one LIMIT 1",',
         "tests/methods/test_microaggregation.py::test_the_verifier_finds_what_is_wrong[False-moved-record-users-Odp]",
     ),
+    "the release made again": (
+        "verification.py",
+        "return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))",
+        "return found",
+        "tests/fuzz/test_forging.py::test_what_the_other_checks_let_pass_is_seen_when_the_release_is_made_again",
+    ),
+    "claims that the method does not make": (
+        "verifier.py",
+        "    if tuple(required) != stated:",
+        "    if False:",
+        "tests/test_verifier.py::test_a_claim_that_the_method_does_not_make",
+    ),
+    "the one form of a manifest": (
+        "verifier.py",
+        "    if place.read(MANIFEST) != written(manifest):",
+        "    if False:",
+        "tests/test_verifier.py::test_a_manifest_that_is_written_otherwise",
+    ),
+    "the key of the fingerprint": (
+        "log.py",
+        'hmac.new(b"fingerprint|%d" % seed, self.facts.content, hashlib.sha256)',
+        'hmac.new(b"fingerprint", self.facts.content, hashlib.sha256)',
+        "tests/cli/test_cli.py::test_without_a_seed_two_releases_do_not_line_up",
+    ),
 }
 
 

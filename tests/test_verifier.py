@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
+from queryveil.claims import TermUsers
 from queryveil.formats import writers
 from queryveil.limits import LIMITS
 from queryveil.manifest import Manifest
@@ -94,6 +95,23 @@ def test_events_that_were_split_or_joined(tmp_path, log):
 
 def test_claims_that_were_struck_out_or_weakened(tmp_path, log):
     assert "it does not claim: No query" in edited(tmp_path, log, claims=[])[0]
+
+
+def test_a_claim_that_the_method_does_not_make(log):
+    release = EQUALITY.anonymize(log, seed=1)
+    more = (*release.manifest.claims, TermUsers(users=2))
+    forged = replace(release, manifest=release.manifest.model_copy(update={"claims": more}))
+    assert [v.counterexample for v in qv.verify(forged, log).verdicts if not v.holds] == [
+        f"it makes {len(more)} claims in an order of its own, not these {len(more) - 1}"
+    ]
+
+
+def test_a_manifest_that_is_written_otherwise(tmp_path, log):
+    EQUALITY.anonymize(log, seed=1).save(tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    path.write_text(path.read_text() + " ")
+    wrong = [v.counterexample for v in qv.verify(tmp_path / "r", log).verdicts if not v.holds]
+    assert wrong == ["manifest.json is written otherwise"]
 
 
 def test_parameters_that_the_claims_do_not_fit(tmp_path, log):

@@ -1,6 +1,5 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
-import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -34,8 +33,12 @@ NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
 
 
 _FILES = ("allow_list", "block_list", "key_file", "knowledge")
-_FILE_NAME = re.compile(r"[\w .,+@()-]{1,255}")
-"""A name that no terminal and no path takes for anything else."""
+
+
+def names_a_file(value: object) -> bool:
+    """Whether the value is the name of a file alone: no folder around it, and nothing that a terminal obeys."""
+    alone = isinstance(value, str) and value not in ("", ".", "..") and not set(value) & set("/\\")
+    return alone and str(value).isprintable()
 
 
 class Manifest(BaseModel):
@@ -70,7 +73,7 @@ class Manifest(BaseModel):
     def _names_no_path(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         """Refuse a path: a manifest is a stranger's word, and what it names may be opened."""
         for value in (parameters.get(name) for name in _FILES):
-            if value is not None and (not isinstance(value, str) or not _FILE_NAME.fullmatch(value) or value == ".."):
+            if value is not None and not names_a_file(value):
                 raise ValueError("files are named without the folders around them")
         return parameters
 

@@ -179,6 +179,12 @@ def test_a_block_list_is_what_a_search_for_runs_of_words_finds(tmp_path, queries
     assert kept == {q for q in map(normal_form, queries) if not any(holds(q, phrase) for phrase in blocked)}
 
 
+@pytest.mark.parametrize("name", ["back\\slash", "bell\a"])
+def test_a_list_whose_name_cannot_stand_in_a_manifest_is_refused(tmp_path, name):
+    with pytest.raises(qv.QueryveilError, match="no backslash and no control character"):
+        qv.Rules(block_list=tmp_path / name)
+
+
 def test_an_allow_list_releases_nothing_else(tmp_path):
     (tmp_path / "allow").write_text("  TEA \ncoffee\n")
     log = log_of("tea", "tea pot", "Coffee")

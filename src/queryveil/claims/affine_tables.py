@@ -101,7 +101,7 @@ def _badly_protected(claim: "AffineUsers", log: QueryLog) -> tuple[object, ...] 
 def _make_vectors(claim: "AffineUsers", log: QueryLog) -> None:
     """Make `claim_vectors`: what each released query with a concept is compared by, in the plainest way.
 
-    An element is told by its `concept` and whether it is a `key` concept, a frequent run of words, or a word by itself.
+    An element is a `concept` with whether it is a `key` concept, a frequent run of words, or a word by itself.
     """
     engine = log.engine
     engine.materialize(

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from queryveil.claims import (
     Claim,
@@ -33,6 +33,7 @@ from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
 from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
+from queryveil.manifest import names_a_file
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import check_k, click_claims, clicks_of, link_claims
@@ -105,6 +106,13 @@ class Rules(LinkedMethod):
         ("country", "device", "language"),
         description="the metadata columns of min_metadata_users, most important first: the last is merged first",
     )
+
+    @field_validator("allow_list", "block_list")
+    @classmethod
+    def _has_a_plain_name(cls, path: Path | None) -> Path | None:
+        if path is not None and not names_a_file(path.name):
+            raise ValueError("the manifest names the file, so its name may hold no backslash and no control character")
+        return path
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
