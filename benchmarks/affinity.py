@@ -21,7 +21,7 @@ USERS_OF_VECTORS = 26_000
 def make_vectors() -> None:
     """Distinct vectors of a synthetic log of 1.5 M rows, and their weights; words of two users are among them."""
     import queryveil as qv
-    from queryveil.methods.affinity import Candidates
+    from queryveil.methods.affinity.method import Candidates
 
     log = qv.read_log(log_file(USERS_OF_VECTORS))
     np.savez(DATA / "vectors.npz", **Candidates(qv.Affinity(k=K, min_term_users=2), log).vertices.sets._asdict())
@@ -89,8 +89,8 @@ def edges_queryveil(number: str, theta: str) -> None:
 
 
 def _queryveil(number: str, theta: float, written: bool) -> None:
-    from queryveil.graph import AffinityGraph, Vertices
     from queryveil.kernels.cores import Users
+    from queryveil.methods.affinity.graph import AffinityGraph, Vertices
 
     sets = _some_sets(number)
     somebody = Users(np.arange(len(sets.total) + 1), np.zeros(len(sets.total), np.int32))
@@ -192,8 +192,8 @@ def whole_queryveil(path: str, theta: str) -> None:
     import time
 
     import queryveil as qv
-    from queryveil.graph import AffinityGraph
-    from queryveil.methods.affinity import Candidates
+    from queryveil.methods.affinity.graph import AffinityGraph
+    from queryveil.methods.affinity.method import Candidates
 
     parts = {}
     start = time.perf_counter()

@@ -43,8 +43,8 @@ def prepared(users: str) -> None:
     """Read and link a log."""
     from queryveil import read_log
     from queryveil.knowledge import link
-    from queryveil.methods.mdav import interests_of
-    from queryveil.methods.microaggregation import Searches
+    from queryveil.methods.microaggregation.common import Searches
+    from queryveil.methods.microaggregation.mdav import interests_of
 
     log = read_log(log_file(int(users)))
     links = link(log, "wordnet", "terms")

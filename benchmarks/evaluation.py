@@ -67,7 +67,7 @@ def reading(users: str) -> None:
 
 def evaluated(users: str, name: str) -> None:
     """Evaluate a release that was just made."""
-    from queryveil.evaluation import evaluate
+    from queryveil.assess.evaluation import evaluate
 
     _measured(users, name, lambda release, log, tell: evaluate(release, log, tell=tell))
 
@@ -75,7 +75,7 @@ def evaluated(users: str, name: str) -> None:
 def attacked(users: str, name: str) -> None:
     """Attack a release that was just made, with five numbers of known queries."""
     from queryveil import read_log
-    from queryveil.attacks import attack
+    from queryveil.assess.attacks import attack
 
     _measured(users, name, lambda release, log, tell: attack(release, log, read=read_log, progress=tell))
 

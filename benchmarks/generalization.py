@@ -53,8 +53,8 @@ def prepare(users: str) -> None:
     from queryveil import read_log
     from queryveil.knowledge import link
     from queryveil.knowledge.index import offsets
-    from queryveil.methods.mdav import interests_of
-    from queryveil.methods.microaggregation import Searches
+    from queryveil.methods.microaggregation.common import Searches
+    from queryveil.methods.microaggregation.mdav import interests_of
 
     log = read_log(log_file(int(users)))
     links, searches = link(log, "wordnet", "terms"), Searches.of(log)

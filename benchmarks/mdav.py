@@ -28,7 +28,7 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
 def _drawn(users: int, categories: int) -> Any:
     """Users with so many nouns of WordNet each, some of them common to many."""
     from queryveil.knowledge import open_knowledge
-    from queryveil.methods.interests import Interests
+    from queryveil.methods.microaggregation.interests import Interests
 
     tree = open_knowledge("wordnet").taxonomy
     rng = np.random.default_rng(1)
@@ -113,7 +113,7 @@ def _mdav(far: Any) -> Any:
 def ours(users: str, categories: str, what: str) -> None:
     """The same by queryveil."""
     from queryveil.kernels.semantic import ONE
-    from queryveil.methods.interests import distances, group_users
+    from queryveil.methods.microaggregation.interests import distances, group_users
 
     interests = _drawn(int(users), int(categories))
     _groups(group_users, distances, _drawn(20, 5))
@@ -180,7 +180,7 @@ def anonypyx(n: str) -> None:
 
 def plain(n: str) -> None:
     """Ours, whose centroid is the medoid."""
-    from queryveil.methods.interests import partition
+    from queryveil.methods.microaggregation.interests import partition
 
     points = _points(n)
     with timed():
@@ -211,8 +211,8 @@ def released(users: str, distance: str, grouping: str) -> None:
     """Make a release, without reading the log and linking its queries."""
     from queryveil import Mdav, read_log
     from queryveil.knowledge import link
-    from queryveil.methods.interests import interests_of, strings_of
-    from queryveil.methods.microaggregation import Searches
+    from queryveil.methods.microaggregation.common import Searches
+    from queryveil.methods.microaggregation.interests import interests_of, strings_of
 
     log = read_log(log_file(int(users)))
     links = link(log, "wordnet", "phrases") if distance == "semantic" else None
@@ -230,9 +230,9 @@ def released(users: str, distance: str, grouping: str) -> None:
 
 def _loss() -> Iterator[str]:
     from queryveil import Mdav, read_log
+    from queryveil.assess.measures import information_loss, record_linkage, srp, user_clusters
     from queryveil.knowledge import link
-    from queryveil.measures import information_loss, record_linkage, srp, user_clusters
-    from queryveil.methods import mdav
+    from queryveil.methods.microaggregation import mdav
 
     log = read_log(log_file(10_000))
     yield "| 10,000 users, compared by | k | | SRP, levels 1 and 3 | L | RL |"

@@ -31,7 +31,7 @@ def _log(users: int) -> Any:
 
 def _profiles(log: Any, knowledge: str, linker: str) -> Any:
     from queryveil.knowledge import link
-    from queryveil.methods.microaggregation import Profiles, Searches
+    from queryveil.methods.microaggregation.common import Profiles, Searches
 
     searches = Searches.of(log)
     return searches, Profiles.of(searches, link(log, knowledge, linker), 5)
@@ -96,7 +96,7 @@ def _tell(group: Any) -> None:
 def grouped(users: str, grouping: str) -> None:
     """Our groups of the same users."""
     from queryveil.kernels.groups import SUMMED
-    from queryveil.methods.microaggregation import group_users
+    from queryveil.methods.microaggregation.common import group_users
 
     _, profiles = _profiles(_log(int(users)), "wordnet", "terms")
     group_users(profiles.take(np.arange(20)), K, SUMMED, "exact")
@@ -147,9 +147,9 @@ def _blocks(sizes: list[int]) -> Iterator[str]:
 
 def _loss() -> Iterator[str]:
     from queryveil import Odp
+    from queryveil.assess.measures import srp
     from queryveil.knowledge import link
-    from queryveil.measures import srp
-    from queryveil.methods import microaggregation
+    from queryveil.methods.microaggregation import common as microaggregation
 
     log = _log(20_000)
     levels = 2

@@ -84,7 +84,7 @@ def attacked(reference: str) -> None:
     import pyarrow as pa
 
     from queryveil import Hash, read_log
-    from queryveil.attacks import token_frequency_attack
+    from queryveil.assess.attacks import token_frequency_attack
 
     users, most = ATTACKED
     log = read_log(log_file(users))

@@ -21,7 +21,7 @@ import typer
 
 import queryveil
 from queryveil import cli
-from queryveil import policy as policies
+from queryveil.assess import policy as policies
 from queryveil.methods import METHODS, parameters_of
 from queryveil.methods.recipe import shipped
 

@@ -15,46 +15,46 @@ MUTATIONS = {
         "kernels/cores.py",
         "if not affine(groups.weight[g], total[v], total[other], theta2):",
         "if False:",
-        "tests/test_graph.py::test_sharing_a_heavy_subset_is_not_enough",
+        "tests/methods/affinity/test_graph.py::test_sharing_a_heavy_subset_is_not_enough",
     ),
     "the unique-word rule": (
-        "methods/affinity.py",
+        "methods/affinity/method.py",
         "self.chosen &= log.rarest_word >= fewest",
         "self.chosen &= log.rarest_word >= 0",
-        "tests/methods/test_affinity.py::test_private_data_joined_to_a_frequent_query_is_not_released",
+        "tests/methods/affinity/test_method.py::test_private_data_joined_to_a_frequent_query_is_not_released",
     ),
     "the distinct-user rule": (
         "kernels/cores.py",
         "if seen[i] == who:",
         "if False:",
-        "tests/test_graph.py::test_the_three_nested_cores_of_twelve_vertices_in_three_classes",
+        "tests/methods/affinity/test_graph.py::test_the_three_nested_cores_of_twelve_vertices_in_three_classes",
     ),
     "the check that k users share a record": (
         "claims/records.py",
         'f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1",',
         'f" HAVING count(*) < {self.users - self.users} ORDER BY one LIMIT 1",',
-        "tests/methods/test_microaggregation.py::test_the_verifier_finds_what_is_wrong[False-moved-record-users-Odp]",
+        "tests/methods/microaggregation/test_common.py::test_the_verifier_finds_what_is_wrong[False-moved-record-users-Odp]",
     ),
     "the release made again": (
-        "verification.py",
+        "verification/rebuild.py",
         "return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))",
         "return found",
         "tests/fuzz/test_forging.py::test_what_the_other_checks_let_pass_is_seen_when_the_release_is_made_again",
     ),
     "claims that the method does not make": (
-        "verifier.py",
+        "verification/verifier.py",
         "    if tuple(required) != stated:",
         "    if False:",
-        "tests/test_verifier.py::test_a_claim_that_the_method_does_not_make",
+        "tests/verification/test_verifier.py::test_a_claim_that_the_method_does_not_make",
     ),
     "the one form of a manifest": (
-        "verifier.py",
+        "verification/verifier.py",
         "    if place.read(MANIFEST) != written(manifest):",
         "    if False:",
-        "tests/test_verifier.py::test_a_manifest_that_is_written_otherwise",
+        "tests/verification/test_verifier.py::test_a_manifest_that_is_written_otherwise",
     ),
     "the key of the fingerprint": (
-        "log.py",
+        "log/log.py",
         'hmac.new(b"fingerprint|%d" % seed, self.facts.content, hashlib.sha256)',
         'hmac.new(b"fingerprint", self.facts.content, hashlib.sha256)',
         "tests/cli/test_cli.py::test_without_a_seed_two_releases_do_not_line_up",
@@ -65,7 +65,10 @@ MUTATIONS = {
 @pytest.mark.parametrize("rule", MUTATIONS)
 def test_a_rule_that_is_missing_is_noticed(rule, tmp_path):
     file, old, new, test = MUTATIONS[rule]
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "src",
+        tmp_path / "src",
+    )
     source = tmp_path / "src" / "queryveil" / file
     assert source.read_text("utf-8").count(old) == 1
     source.write_text(source.read_text("utf-8").replace(old, new), "utf-8")

@@ -16,7 +16,7 @@ from queryveil.claims import AnyClaim, CombinationUsers, RowUsers
 from queryveil.claims.base import log_rows
 from queryveil.engines import DuckDB, identifier
 from queryveil.errors import QueryveilError
-from queryveil.files import LocalFolder, RemoteFolder
+from queryveil.files.folders import LocalFolder, RemoteFolder
 from tests.both import on_both_engines
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)

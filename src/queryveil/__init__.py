@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from queryveil.attacks import attack
-    from queryveil.certificates import Certificate, load_certificate
-    from queryveil.comparison import compare
+    from queryveil.assess.attacks import attack
+    from queryveil.assess.comparison import compare
+    from queryveil.assess.evaluation import evaluate
+    from queryveil.assess.explanation import explain
+    from queryveil.assess.neighbourhoods import neighbourhood
+    from queryveil.assess.policy import Policy, judge_release, load_policy
+    from queryveil.assess.profiles import profile
+    from queryveil.assess.signing import new_key, sign, verify_signature
+    from queryveil.assess.sweeps import sweep
+    from queryveil.claims.certificates import Certificate, load_certificate
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
-    from queryveil.evaluation import evaluate
-    from queryveil.explanation import explain
-    from queryveil.ingest import read_log
     from queryveil.knowledge import link, open_knowledge
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
+    from queryveil.log.ingest import read_log
     from queryveil.methods import (
         Affinity,
         Clump,
@@ -40,14 +45,9 @@ if TYPE_CHECKING:
         Wngen,
         Zealous,
     )
-    from queryveil.neighbourhoods import neighbourhood
-    from queryveil.policy import Policy, judge_release, load_policy
-    from queryveil.profiles import profile
     from queryveil.release import Release
     from queryveil.reports import report
     from queryveil.scrubbing import scrub
-    from queryveil.signing import new_key, sign, verify_signature
-    from queryveil.sweeps import sweep
     from queryveil.synth import generate
     from queryveil.verification import verify
 
@@ -96,7 +96,7 @@ __all__ = [
 
 _HOMES = {
     "Affinity": "methods",
-    "Certificate": "certificates",
+    "Certificate": "claims.certificates",
     "Clump": "methods",
     "DpSet": "methods",
     "Equality": "methods",
@@ -105,7 +105,7 @@ _HOMES = {
     "Odp": "methods",
     "Partition": "methods",
     "Poblete": "methods",
-    "Policy": "policy",
+    "Policy": "assess.policy",
     "QueryLog": "log",
     "QueryveilError": "errors",
     "Release": "release",
@@ -114,27 +114,27 @@ _HOMES = {
     "Spark": "engines.spark",
     "Wngen": "methods",
     "Zealous": "methods",
-    "attack": "attacks",
+    "attack": "assess.attacks",
     "build_directory": "knowledge.directory",
-    "compare": "comparison",
-    "evaluate": "evaluation",
-    "explain": "explanation",
+    "compare": "assess.comparison",
+    "evaluate": "assess.evaluation",
+    "explain": "assess.explanation",
     "generate": "synth",
-    "judge_release": "policy",
+    "judge_release": "assess.policy",
     "link": "knowledge",
-    "load_certificate": "certificates",
-    "load_policy": "policy",
-    "neighbourhood": "neighbourhoods",
-    "new_key": "signing",
+    "load_certificate": "claims.certificates",
+    "load_policy": "assess.policy",
+    "neighbourhood": "assess.neighbourhoods",
+    "new_key": "assess.signing",
     "open_knowledge": "knowledge",
-    "profile": "profiles",
-    "read_log": "ingest",
+    "profile": "assess.profiles",
+    "read_log": "log.ingest",
     "report": "reports",
     "scrub": "scrubbing",
-    "sign": "signing",
-    "sweep": "sweeps",
+    "sign": "assess.signing",
+    "sweep": "assess.sweeps",
     "verify": "verification",
-    "verify_signature": "signing",
+    "verify_signature": "assess.signing",
 }
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import queryveil as qv
-from queryveil import memory
 from queryveil.cli import options
+from queryveil.engines import memory
 from queryveil.methods import METHODS
 
 VERBS = (
@@ -455,7 +455,7 @@ def test_a_fault_of_queryveil_does_not_quote_the_log(run, log, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("my secret")
 
-    monkeypatch.setattr("queryveil.profiles.profile", fail)
+    monkeypatch.setattr("queryveil.assess.profiles.profile", fail)
     code, _, err = run("profile", log)
     assert code == 3
     assert "secret" not in err

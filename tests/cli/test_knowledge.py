@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from queryveil import reproductions
+from queryveil.assess import reproductions
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
 from tests.knowledge.test_resolvers import engine, results

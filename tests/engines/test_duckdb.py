@@ -9,8 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from queryveil import memory
-from queryveil.engines import DuckDB, locked
+from queryveil.engines import DuckDB, locked, memory
 from queryveil.errors import QueryveilError
 
 

@@ -17,15 +17,15 @@ import pytest
 import queryveil as qv
 from queryveil.formats import ReadOptions
 from tests.both import needs_spark
+from tests.engines.test_engines import TABLE, some_rows
 from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines
 from tests.strategies import table
-from tests.test_engines import TABLE, some_rows
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
 
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark, sentence_of, start
-from queryveil.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
+from queryveil.log.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
 
 ALL = 2**64 - 1
 
@@ -101,7 +101,7 @@ def test_profiles_and_fingerprints_are_those_of_one_machine(logs):
 
 
 def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
-    monkeypatch.setattr("queryveil.ingest.content._BLOCK", 64)
+    monkeypatch.setattr("queryveil.log.ingest.content._BLOCK", 64)
     there = qv.read_log(spark.createDataFrame(TABLE), engine=spark)
     assert there.facts.content == qv.read_log(TABLE).facts.content
     there.close()
@@ -306,7 +306,7 @@ def test_the_temporary_folder_is_private_and_goes(spark, tmp_path, monkeypatch):
 def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_path, monkeypatch):
     # Hadoop's client for files of this machine stands in for HDFS: the same calls, another file system behind them.
     local, there = logs
-    monkeypatch.setattr("queryveil.ingest.spark.is_address", lambda path: str(path).startswith("file:"))
+    monkeypatch.setattr("queryveil.log.ingest.spark.is_address", lambda path: str(path).startswith("file:"))
     address = (tmp_path / "made" / "release").as_uri()
     release = qv.Equality(k=3).anonymize(there, seed=4)
     with pytest.raises(qv.QueryveilError, match="does not exist; make it first"):

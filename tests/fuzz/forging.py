@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queryveil.bands import bands
 from queryveil.claims import Verdict
 from queryveil.formats import writers
 from queryveil.kernels.digest import digests
 from queryveil.log import LocalLog
-from queryveil.manifest import Manifest, written
-from queryveil.summary import markdown
+from queryveil.release.bands import bands
+from queryveil.release.manifest import Manifest, written
+from queryveil.release.summary import markdown
 from queryveil.text.arrays import byte_spans
 
 Rows = list[dict[str, Any]]

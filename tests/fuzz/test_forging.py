@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import queryveil as qv
-from queryveil.certificates import Certificate
+from queryveil.claims.certificates import Certificate
 from queryveil.methods import METHODS
 from queryveil.verification import verify
 from tests.fuzz import budget

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryveil.attacks.view import Holders
+from queryveil.assess.attacks.view import Holders
 from queryveil.kernels.holders import gaps, overlaps, trigrams
 from queryveil.text.arrays import byte_spans
 

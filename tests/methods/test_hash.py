@@ -19,10 +19,10 @@ from queryveil.errors import QueryveilError
 from queryveil.methods import hash as module
 from queryveil.release import loaded
 from tests.both import on_both_engines, on_one_machine
+from tests.engines.test_engines import ROWS, TABLE
 from tests.oracles import log as oracle
 from tests.oracles.text import words
 from tests.strategies import LOGS, table
-from tests.test_engines import ROWS, TABLE
 
 KEY = bytes(range(32))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims.linked import clustered, follows
 from queryveil.errors import QueryveilWarning
-from queryveil.sessions import Linking, make_sessions
+from queryveil.log.sessions import Linking, make_sessions
 from tests.oracles.log import Row
 from tests.oracles.sessions import sessions
 from tests.strategies import table
@@ -232,7 +232,7 @@ def test_what_cannot_be_measured_is_warned_of_too(tmp_path):
 
 
 def test_a_robot_does_not_take_the_place_of_people(monkeypatch):
-    from queryveil import background
+    from queryveil.release import linkage as background
 
     monkeypatch.setattr(background, "HEAVY", 50)
     monkeypatch.setattr(background, "EVENTS", 200)

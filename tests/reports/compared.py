@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from queryveil.bands import Band
-from queryveil.comparison import Cell, Comparison, Row
-from queryveil.evaluation import PROFILES
-from queryveil.manifest import Counts
-from queryveil.policy import Evidence, Number
+from queryveil.assess.comparison import Cell, Comparison, Row
+from queryveil.assess.evaluation import PROFILES
+from queryveil.assess.policy import Evidence, Number
+from queryveil.release.bands import Band
+from queryveil.release.manifest import Counts
 
 SIZES = [(1, 1, 24_899), (2, 4, 812), (5, 9, 112), (10, 29, 51), (30, 99, 22), (100, None, 5)]
 BANDS = tuple(Band(least=least, most=most, queries=n, events=2 * n) for least, most, n in SIZES)

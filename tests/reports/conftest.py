@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from queryveil.attacks import Estimate, Finding, Findings, Skipped
+from queryveil.assess.attacks import Estimate, Finding, Findings, Skipped
+from queryveil.assess.evaluation import Evaluation, Measured
+from queryveil.assess.measures import retention
+from queryveil.assess.policy import Criterion, Judgement
 from queryveil.claims import Verdict
-from queryveil.evaluation import Evaluation, Measured
-from queryveil.measures import retention
-from queryveil.policy import Criterion, Judgement
 from queryveil.reports import Report, release_page
 from queryveil.reports.examples import Example
-from queryveil.verifier import Verification
+from queryveil.verification.verifier import Verification
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -2,8 +2,8 @@ import json
 import re
 from dataclasses import replace
 
-from queryveil.comparison import Cell, Row, recommend
-from queryveil.policy import Policy
+from queryveil.assess.comparison import Cell, Row, recommend
+from queryveil.assess.policy import Policy
 from queryveil.reports import comparison_page
 from tests.reports.compared import evidence, made_up
 from tests.reports.conftest import HOSTILE

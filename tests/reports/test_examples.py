@@ -2,9 +2,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.measures import retention
+from queryveil.assess.measures import retention
 from queryveil.reports.examples import SHOWN, examples, shape
-from tests.attacks.helpers import identity, read
+from tests.assess.attacks.helpers import identity, read
 from tests.reports.conftest import FEW, hostile_log
 
 WORDS = st.sampled_from(["cheap", "hotels", "zanzibar", "4711", "ü", "<email>", "<name>"])

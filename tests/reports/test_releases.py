@@ -4,16 +4,16 @@ from dataclasses import replace
 import pytest
 
 import queryveil as qv
-from queryveil.attacks import Findings
+from queryveil.assess.attacks import Findings
+from queryveil.assess.evaluation import Measured
+from queryveil.assess.measures import retention
+from queryveil.assess.policy import Criterion, Judgement, Policy
 from queryveil.claims import QueryUsers
-from queryveil.evaluation import Measured
-from queryveil.measures import retention
 from queryveil.methods import METHODS
-from queryveil.policy import Criterion, Judgement, Policy
 from queryveil.reports import release_page
 from queryveil.reports.releases import commands
 from queryveil.reports.words import PLAIN
-from tests.attacks.helpers import read
+from tests.assess.attacks.helpers import read
 from tests.reports.conftest import HOSTILE, made_up
 from tests.reports.html import Page
 

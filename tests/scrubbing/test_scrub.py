@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.manifest import Manifest
+from queryveil.release.manifest import Manifest
+from queryveil.release.summary import band_rows, kept_rows, scrub_rows
 from queryveil.scrubbing import mask
-from queryveil.summary import band_rows, kept_rows, scrub_rows
 from queryveil.text import normal_form
 from tests.both import on_both_engines, on_one_machine
+from tests.engines.test_engines import rows_of, some_rows
 from tests.fuzz.forging import mend, put_rows
 from tests.oracles.text import words
 from tests.strategies import LOGS, table
-from tests.test_engines import rows_of, some_rows
 
 PERSONAL = ["jane@example.com tea", "bob@example.com tea", "212-555-0123", "jane doe springfield"]
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.certificates import Certificate
 from queryveil.claims.affine_tables import check_by_tables
 from queryveil.claims.base import MOST, Checked, Columns, Count, WitnessedClaim
+from queryveil.claims.certificates import Certificate
 from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from queryveil.certificates import Certificate
+from queryveil.claims.certificates import Certificate
 from queryveil.engines import identifier
 from queryveil.formats.rows import is_column_name
 from queryveil.log import QueryLog

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.certificates import Certificate
 from queryveil.claims.base import Checked, Columns, Count, WitnessedClaim
+from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
 from queryveil.knowledge import Knowledge, link, recall_knowledge
 from queryveil.knowledge.index import ranges

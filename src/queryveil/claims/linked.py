@@ -263,7 +263,7 @@ class _Marks:
         self.keys = (one, other)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.draws import keyed
+        from queryveil.log.draws import keyed
 
         key = np.array(self.keys, np.uint64).tobytes()
         query = batch["query_id"].cast(pa.int64())

@@ -84,8 +84,8 @@ class _Marks:
         self.keys = (one, other)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.draws import keyed
         from queryveil.kernels.digest import digests
+        from queryveil.log.draws import keyed
         from queryveil.text.arrays import byte_spans
 
         key = np.array(self.keys, np.uint64).tobytes()

@@ -14,9 +14,9 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
+    from queryveil.assess.policy import Policy
     from queryveil.log import QueryLog
     from queryveil.methods import Method
-    from queryveil.policy import Policy
     from queryveil.release import Release
 
 
@@ -61,10 +61,10 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
 
     Nothing is written unless every claim of the release passes the verifier.
     """
-    from queryveil.certificates import SUFFIX
-    from queryveil.files import check_file, is_address, local_folder
+    from queryveil.assess.policy import load_policy
+    from queryveil.claims.certificates import SUFFIX
+    from queryveil.files.folders import check_file, is_address, local_folder
     from queryveil.methods.recipe import load_recipe
-    from queryveil.policy import load_policy
     from queryveil.release import check_target
 
     recipe = load_recipe(given["recipe"]) if given["recipe"] is not None else None
@@ -172,8 +172,8 @@ def _switched_off(method: "type[Method]", given: dict[str, Any], named: dict[str
 
 def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> None:
     """Stop before anything is written, unless the release meets the policy."""
-    from queryveil.ingest import read_log
-    from queryveil.policy import judge_release
+    from queryveil.assess.policy import judge_release
+    from queryveil.log.ingest import read_log
 
     knowledge = getattr(method, "knowledge", None)
     with options.steps("Judging") as step:
@@ -220,7 +220,7 @@ def _check_private(secret: Path, target: str, what: str, *, overwrite: bool = Fa
 
 
 def _show(release: "Release", target: str, as_json: bool) -> None:
-    from queryveil.summary import SCRUB_HEAD, band_rows, kept_rows, scrub_rows
+    from queryveil.release.summary import SCRUB_HEAD, band_rows, kept_rows, scrub_rows
 
     manifest = release.manifest
     if as_json:

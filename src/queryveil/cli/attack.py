@@ -9,7 +9,7 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.attacks import Finding, Findings
+    from queryveil.assess.attacks import Finding, Findings
 
 
 def attack(
@@ -52,12 +52,12 @@ def attack(
     only, but it is about the log, so it is for those who may see that. With --policy it also says whether the release
     meets the policy, and exits with 1 if not.
     """
-    from queryveil.attacks import attack as run
-    from queryveil.attacks.known import check_known
-    from queryveil.files import local_folder
-    from queryveil.ingest import read_log
+    from queryveil.assess.attacks import attack as run
+    from queryveil.assess.attacks.known import check_known
+    from queryveil.assess.policy import gather, judge, load_policy
+    from queryveil.files.folders import local_folder
     from queryveil.knowledge import known_as, open_knowledge
-    from queryveil.policy import gather, judge, load_policy
+    from queryveil.log.ingest import read_log
     from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verification import verify
 
@@ -108,8 +108,8 @@ def _numbers(given: str) -> list[int]:
 
 
 def _tables(found: "Findings") -> list[Any]:
-    from queryveil.attacks.finding import estimated, shown
-    from queryveil.attacks.run import QUESTIONS
+    from queryveil.assess.attacks.finding import estimated, shown
+    from queryveil.assess.attacks.run import QUESTIONS
 
     parts: list[Any] = []
     for question in QUESTIONS:

@@ -12,7 +12,7 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.comparison import Board, Comparison
+    from queryveil.assess.comparison import Board, Comparison
 
 _SIGNS = {"waiting": "·", "at work": "▸", "done": "✓", "empty": "∅", "failed": "✗"}
 _COLUMNS = ("release", "policy", "queries", "tail", "profiles", "terms", "risk")
@@ -62,12 +62,12 @@ def compare(
     stored when it is finished: a run that was stopped continues where it was. The folder describes the log, and is for
     those who may see that.
     """
-    from queryveil.comparison import REPORT, grid, recommend
-    from queryveil.comparison import compare as run
-    from queryveil.files import write_whole
-    from queryveil.ingest import read_log
+    from queryveil.assess.comparison import REPORT, grid, recommend
+    from queryveil.assess.comparison import compare as run
+    from queryveil.assess.policy import load_policy
+    from queryveil.files.folders import write_whole
     from queryveil.knowledge import open_knowledge
-    from queryveil.policy import load_policy
+    from queryveil.log.ingest import read_log
     from queryveil.reports import comparison_page
 
     rules = load_policy(policy)
@@ -158,7 +158,7 @@ def _board(board: "Board") -> Any:
 
 
 def _parts(found: "Comparison") -> list[Any]:
-    from queryveil.comparison import recommend
+    from queryveil.assess.comparison import recommend
 
     on = {name for frontier in found.frontiers for name in frontier.cells}
     rows = []
@@ -191,6 +191,6 @@ def _parts(found: "Comparison") -> list[Any]:
 
 
 def _share(value: float | None) -> str:
-    from queryveil.attacks.finding import shown
+    from queryveil.assess.attacks.finding import shown
 
     return "-" if value is None else shown(value, "share")

@@ -22,7 +22,7 @@ def concepts(
     One word weighs by how many events hold it, two and three by their mutual information, that is, by how much more
     often they stand together than chance would have it.
     """
-    from queryveil.concepts import default_concept_min_users, mine_concepts
+    from queryveil.methods.affinity.concepts import default_concept_min_users, mine_concepts
 
     read = reader(log)
     least = concept_min_users or default_concept_min_users(read)

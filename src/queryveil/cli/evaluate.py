@@ -9,7 +9,7 @@ import typer
 from queryveil.cli import options
 
 if TYPE_CHECKING:
-    from queryveil.evaluation import Measured
+    from queryveil.assess.evaluation import Measured
 
 
 def evaluate(
@@ -28,7 +28,7 @@ def evaluate(
     as_json: options.Json = False,
 ) -> None:
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
-    from queryveil.evaluation import evaluate as measure
+    from queryveil.assess.evaluation import evaluate as measure
     from queryveil.knowledge import open_knowledge
     from queryveil.release import Release, with_user_map
 

@@ -19,7 +19,7 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """Say why a query is in a release or not: every rule, and what was found for the query."""
-    from queryveil.explanation import explain as make
+    from queryveil.assess.explanation import explain as make
     from queryveil.knowledge import known_as
     from queryveil.release import Release
 

@@ -11,7 +11,7 @@ def keygen(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The file of the private key.", show_default=False)],
 ) -> None:
     """Make an Ed25519 key to sign releases with: KEY, which only its owner may read, and KEY.pub to hand on."""
-    from queryveil.signing import new_key
+    from queryveil.assess.signing import new_key
 
     public = options.printable(str(new_key(key)))
     typer.echo(f"Made {options.printable(key)}; keep it to yourself. Hand on {public} in a way that nobody can change.")

@@ -30,9 +30,9 @@ def neighbours(
     The graph grows from the query to its neighbours and theirs, until it is whole or large enough. It shows queries of
     the log as they were typed, released or not: it is for whoever may see the log.
     """
-    from queryveil.files import check_file
+    from queryveil.assess.neighbourhoods import neighbourhood
+    from queryveil.files.folders import check_file
     from queryveil.methods import Affinity
-    from queryveil.neighbourhoods import neighbourhood
 
     rest = {"vectors": vectors, "concept_min_users": concept_min_users, "min_term_users": min_term_users}
     Affinity(theta=theta, **rest)  # a wrong parameter must not wait for the log
@@ -62,6 +62,6 @@ def neighbours(
 
 
 def _degree(degree: int) -> str:
-    from queryveil.neighbourhoods import MOST_DEGREE
+    from queryveil.assess.neighbourhoods import MOST_DEGREE
 
     return f"{degree:,}" + (" or more" if degree == MOST_DEGREE else "")

@@ -265,7 +265,7 @@ def _read(
     work_dir: str | None = None,
 ) -> "QueryLog":
     """Read a log with a progress line, and tell of rows that were left out."""
-    from queryveil.ingest import read_log
+    from queryveil.log.ingest import read_log
 
     shared: dict[str, Any] = {
         "format": format,
@@ -308,7 +308,7 @@ def _read(
 
 def with_half_the_memory(reader: Reader) -> Reader:
     """For two processes, which have a limit on memory together: the same reader with half of it."""
-    from queryveil.memory import parsed
+    from queryveil.engines.memory import parsed
 
     limit = reader.keywords["memory_limit"]  # type: ignore[attr-defined]
     return reader if limit is None else partial(reader, memory_limit=str(parsed(limit) // 2))  # type: ignore[call-arg]
@@ -320,7 +320,7 @@ def reread(reader: Reader, paths: Sequence[str]) -> Callable[[], "LocalLog"]:
 
 
 def _reread(paths: Sequence[str], *, columns: str | None, **given: Any) -> "LocalLog":
-    from queryveil.ingest import read_log
+    from queryveil.log.ingest import read_log
 
     log: LocalLog = read_log(list(paths), columns=_mapped(columns), **given)
     return log

@@ -11,8 +11,8 @@ def profile(
     as_json: options.Json = False,
 ) -> None:
     """Show what a publisher wants to know first: size, users, lengths, and what each k would keep."""
-    from queryveil.profiles import profile as make
-    from queryveil.summary import share
+    from queryveil.assess.profiles import profile as make
+    from queryveil.release.summary import share
 
     found = make(reader(log))
     if as_json:

@@ -26,8 +26,8 @@ def report(
     that, and is never written into the release. Exits with 1 if the release is refuted, or if --policy is given and not
     met; the report is written all the same, and says so.
     """
-    from queryveil.ingest import read_log
-    from queryveil.policy import load_policy
+    from queryveil.assess.policy import load_policy
+    from queryveil.log.ingest import read_log
     from queryveil.release import Release, with_user_map
     from queryveil.reports import check_place
     from queryveil.reports import report as write

@@ -9,7 +9,7 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.reproductions import Figure
+    from queryveil.assess.reproductions import Figure
 
 
 def reproduce(
@@ -41,9 +41,9 @@ def reproduce(
     as_json: options.Json = False,
 ) -> None:
     """Run the experiments of a paper on a log: its figures as tables and charts."""
+    from queryveil.assess.reproductions import PAPERS
+    from queryveil.assess.reproductions import reproduce as run
     from queryveil.knowledge import Clicks, Sites, open_knowledge
-    from queryveil.reproductions import PAPERS
-    from queryveil.reproductions import reproduce as run
 
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
@@ -112,8 +112,8 @@ def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
     import csv
     from io import StringIO
 
-    from queryveil.drawings import save_chart
-    from queryveil.files import LocalFolder
+    from queryveil.assess.drawings import save_chart
+    from queryveil.files.folders import LocalFolder
 
     place = LocalFolder(folder)
     stage = place.stage()

@@ -47,12 +47,12 @@ def sign(
     With --original the release is checked first; without, the statement says that nothing was checked. The SHA-256 of
     every --list is stated. Exits with 1 and signs nothing if a check fails, or if --policy is given and not met.
     """
-    from queryveil.certificates import load_certificate
+    from queryveil.assess.policy import load_policy
+    from queryveil.assess.signing import NotSignedError
+    from queryveil.assess.signing import sign as write
+    from queryveil.claims.certificates import load_certificate
     from queryveil.knowledge import known_as, open_knowledge
-    from queryveil.policy import load_policy
     from queryveil.release import Release
-    from queryveil.signing import NotSignedError
-    from queryveil.signing import sign as write
 
     rules = None if policy is None else load_policy(policy)
     if knowledge is not None:

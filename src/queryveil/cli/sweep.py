@@ -42,10 +42,10 @@ def sweep(
 
     The share of distinct queries, and of events, as a table and as a chart.
     """
-    from queryveil.drawings import CHARTS
-    from queryveil.files import check_file
+    from queryveil.assess.drawings import CHARTS
+    from queryveil.assess.sweeps import sweep as make
+    from queryveil.files.folders import check_file
     from queryveil.methods import Affinity
-    from queryveil.sweeps import sweep as make
 
     ks = None if k is None else options.numbers("-k", k, int)
     thetas = options.numbers("--theta", theta, float)

@@ -9,8 +9,8 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.signing import SignedVerification
-    from queryveil.verifier import Verification
+    from queryveil.assess.signing import SignedVerification
+    from queryveil.verification.verifier import Verification
 
 
 def verify(
@@ -48,12 +48,12 @@ def verify(
     With --signed-by, check that it is the release that the owner of a key signed, with or without the log. Exits with 0
     if everything holds, with 1 and the first counter-example of each broken promise if not.
     """
-    from queryveil.certificates import load_certificate
-    from queryveil.files import is_address
+    from queryveil.claims.certificates import load_certificate
+    from queryveil.files.folders import is_address
     from queryveil.knowledge import known_as, open_knowledge
     from queryveil.release import Release
-    from queryveil.verification import verify as check
-    from queryveil.verifier import Verification
+    from queryveil.verification.rebuild import verify as check
+    from queryveil.verification.verifier import Verification
 
     given = load_certificate(certificate) if certificate is not None else None
     signed = None if signed_by is None else _signed(release, signed_by, statement)
@@ -75,7 +75,7 @@ def verify(
 
 
 def _signed(release: str, key: str, statement: str | None) -> "SignedVerification":
-    from queryveil.signing import verify_signature
+    from queryveil.assess.signing import verify_signature
 
     return verify_signature(release, key, statement=statement)
 

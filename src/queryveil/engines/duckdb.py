@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.engines.base import Batches, identifier
+from queryveil.engines.memory import described, for_tables
 from queryveil.errors import QueryveilError
-from queryveil.memory import described, for_tables
-from queryveil.scratch import Scratch
+from queryveil.files.scratch import Scratch
 
 MOST_THREADS = 64
 """So many may be asked for on any machine, and four a core on one with many cores."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from queryveil.engines.base import InFiles
 from queryveil.engines.spark import Spark, sentence_of, working
 from queryveil.errors import QueryveilError
-from queryveil.files import Folder, RemoteFolder, State
+from queryveil.files.folders import Folder, RemoteFolder, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

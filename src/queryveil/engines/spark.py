@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, InFiles, identifier
 from queryveil.errors import QueryveilError
-from queryveil.files import is_address
-from queryveil.scratch import Scratch
+from queryveil.files.folders import is_address
+from queryveil.files.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
-from queryveil.files import is_address
+from queryveil.files.folders import is_address
 from queryveil.formats.rows import Rows, Task
 
 BLOCK = 16 << 20

@@ -16,7 +16,7 @@ from queryveil.knowledge.links import Coverage, Links
 from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
 from queryveil.knowledge.taxonomy import Taxonomy
 from queryveil.log import QueryLog, local
-from queryveil.sharing import shared
+from queryveil.log.sharing import shared
 
 __all__ = [
     "Clicks",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError
-from queryveil.files import LocalFolder, State
+from queryveil.files.folders import LocalFolder, State
 from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner

@@ -1,19 +1,19 @@
 """The methods: one file each, opening with its citation."""
 
-from queryveil.methods.affinity import Affinity
+from queryveil.methods.affinity.method import Affinity
 from queryveil.methods.base import Method, Parameter, Reason, parameters_of
-from queryveil.methods.clump import Clump
-from queryveil.methods.dp_set import DpSet
 from queryveil.methods.equality import Equality
+from queryveil.methods.generalization.clump import Clump
+from queryveil.methods.generalization.partition import Partition
+from queryveil.methods.generalization.wngen import Wngen
 from queryveil.methods.hash import Hash
-from queryveil.methods.mdav import Mdav
-from queryveil.methods.odp import Odp
-from queryveil.methods.partition import Partition
+from queryveil.methods.microaggregation.mdav import Mdav
+from queryveil.methods.microaggregation.odp import Odp
+from queryveil.methods.microaggregation.search import Search
 from queryveil.methods.poblete import Poblete
+from queryveil.methods.private.dp_set import DpSet
+from queryveil.methods.private.zealous import Zealous
 from queryveil.methods.rules import Rules
-from queryveil.methods.search import Search
-from queryveil.methods.wngen import Wngen
-from queryveil.methods.zealous import Zealous
 
 METHODS: dict[str, type[Method]] = {
     method.name: method

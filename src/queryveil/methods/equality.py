@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
-from queryveil.limits import LIMITS
+from queryveil.claims.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod

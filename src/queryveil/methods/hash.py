@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.claims import HashedWords
+from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError
-from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
+from queryveil.log.sessions import Link, Linking
 from queryveil.methods.base import Method
-from queryveil.sessions import Link, Linking
 
 
 class LinkedMethod(Method):

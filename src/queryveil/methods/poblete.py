@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.claims import ClickedSites, DisjointClicks, PartOfLog
+from queryveil.claims.limits import LIMITS
+from queryveil.engines.memory import reserve
 from queryveil.errors import QueryveilError
 from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.memory import reserve
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import link_claims

@@ -7,10 +7,10 @@ import pyarrow as pa
 from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
+from queryveil.log.sessions import Linking
 from queryveil.methods.base import Method
 from queryveil.methods.linked import LinkedMethod
 from queryveil.release import Release
-from queryveil.sessions import Linking
 
 
 def release_queries(

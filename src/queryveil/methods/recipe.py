@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from queryveil.earlier import translated, unsaid
 from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.release.earlier import translated, unsaid
 
 
 class Recipe(BaseModel):

@@ -29,15 +29,15 @@ from queryveil.claims import (
     TermUsers,
     TimesRounded,
 )
+from queryveil.claims.limits import LIMITS
 from queryveil.engines import identifier
 from queryveil.errors import QueryveilError
-from queryveil.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.manifest import names_a_file
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import check_k, click_claims, clicks_of, link_claims
 from queryveil.release import Release
+from queryveil.release.manifest import names_a_file
 from queryveil.text import normal_form, words
 
 Least = Annotated[int, Field(ge=2)]

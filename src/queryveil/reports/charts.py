@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from queryveil.attacks import Finding, Findings
-from queryveil.attacks.finding import estimated, shown
-from queryveil.attacks.run import QUESTIONS
-from queryveil.bands import Band
-from queryveil.evaluation import Measured
+from queryveil.assess.attacks import Finding, Findings
+from queryveil.assess.attacks.finding import estimated, shown
+from queryveil.assess.attacks.run import QUESTIONS
+from queryveil.assess.evaluation import Measured
+from queryveil.release.bands import Band
+from queryveil.release.summary import share
 from queryveil.reports.page import Drawing, Figure
 from queryveil.reports.words import GROUPS
-from queryveil.summary import share
 
 INK, MUTED, MAIN, OTHER, ALARM = "currentColor", "var(--muted)", "var(--main)", "var(--other)", "var(--alarm)"
 _STEP, _LABEL, _MARK = 50, 10, 28

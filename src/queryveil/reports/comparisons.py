@@ -7,17 +7,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from queryveil import __version__
-from queryveil.attacks.run import QUESTIONS
-from queryveil.bands import Band
-from queryveil.comparison import recommend
-from queryveil.policy import Criterion, Policy
+from queryveil.assess.attacks.run import QUESTIONS
+from queryveil.assess.comparison import recommend
+from queryveil.assess.policy import Criterion, Policy
+from queryveil.release.bands import Band
 from queryveil.reports import words
 from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.frontiers import frontier_figure
 from queryveil.reports.page import Drawing, Figure, render
 
 if TYPE_CHECKING:
-    from queryveil.comparison import Cell, Comparison, Row
+    from queryveil.assess.comparison import Cell, Comparison, Row
 
 _LINE = 22
 """Pixels: the height of a line of a heat map."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from queryveil.bands import Band
+from queryveil.assess.measures.counts import released_counts
 from queryveil.log import LocalLog
-from queryveil.measures.counts import released_counts
 from queryveil.release import Release, loaded
+from queryveil.release.bands import Band
 from queryveil.scrubbing import KINDS, mask
 from queryveil.text.show import printable
 

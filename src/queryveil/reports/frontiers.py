@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from queryveil.comparison.results import UTILITIES
+from queryveil.assess.comparison.results import UTILITIES
 from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.page import Drawing, Figure
 
 if TYPE_CHECKING:
-    from queryveil.comparison import Cell, Comparison, Frontier
+    from queryveil.assess.comparison import Cell, Comparison, Frontier
 
 _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")

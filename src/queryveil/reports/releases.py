@@ -9,25 +9,25 @@ from pathlib import Path
 import pyarrow as pa
 
 from queryveil import __version__
-from queryveil.attacks import Findings, attack
-from queryveil.bands import Band
+from queryveil.assess.attacks import Findings, attack
+from queryveil.assess.evaluation import Evaluation, evaluate
+from queryveil.assess.measures import retention
+from queryveil.assess.policy import Judgement, Policy, gather, judge, load_policy
 from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
-from queryveil.evaluation import Evaluation, evaluate
-from queryveil.files import LocalFolder, check_file, write_whole
+from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.manifest import Manifest
-from queryveil.measures import retention
 from queryveil.methods import METHODS, parameters_of
-from queryveil.policy import Judgement, Policy, gather, judge, load_policy
 from queryveil.release import Release, check_log
+from queryveil.release.bands import Band
+from queryveil.release.manifest import Manifest
+from queryveil.release.summary import is_private, kept_rows, scrub_rows
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
 from queryveil.reports.page import render
-from queryveil.summary import is_private, kept_rows, scrub_rows
 from queryveil.verification import verify
-from queryveil.verifier import Verification
+from queryveil.verification.verifier import Verification
 
 ENDINGS = (".html", ".htm")
 

@@ -1,7 +1,7 @@
 """The words of reports: what a method does in plain language, and what the terms mean."""
 
 from queryveil.claims import DifferentialPrivacy, RecordUsers
-from queryveil.manifest import Manifest
+from queryveil.release.manifest import Manifest
 
 PLAIN = {
     "equality": "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out.",

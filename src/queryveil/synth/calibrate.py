@@ -8,7 +8,7 @@ users is that of the readme that came with the log; the paper says about 650,000
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from queryveil.scratch import Scratch
+from queryveil.files.scratch import Scratch
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,7 +8,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 from queryveil.errors import QueryveilError
-from queryveil.scratch import Scratch, move_new, share
+from queryveil.files.scratch import Scratch, move_new, share
 from queryveil.synth.chunk import Chunk, make_chunk
 from queryveil.synth.directory import save_directory
 from queryveil.synth.sinks import open_sink

@@ -1,0 +1,69 @@
+"""The method of a release, run again on some rows of its log."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.assess.attacks.finding import InapplicableError
+from queryveil.engines import identifier
+from queryveil.errors import QueryveilError
+from queryveil.log import LocalLog
+from queryveil.methods import METHODS, Method
+from queryveil.release import Release
+
+NO_READ = "needs a way to read a log from a table; in Python, give read=queryveil.read_log"
+
+
+def method_again(release: Release, knowledge: str | None = None) -> Method:
+    """The method that made a release, with its parameters.
+
+    Args:
+        release: The release.
+        knowledge: Where the taxonomy lies that it was made with, of which the release knows only the name.
+
+    Raises:
+        InapplicableError: If it cannot be run again, with what to do.
+    """
+    name, parameters = release.manifest.method, dict(release.manifest.parameters)
+    if name not in METHODS:
+        raise InapplicableError(f"the method '{name}' is not known here")
+    base = parameters.get("knowledge")
+    if base not in (None, "wordnet"):
+        parameters["knowledge"] = knowledge or base
+    if base not in (None, "wordnet") and not Path(parameters["knowledge"]).exists():
+        raise InapplicableError(
+            f"'{name}' cannot be run again without its taxonomy '{base}'; run again with --knowledge FOLDER"
+        )
+    try:
+        return METHODS[name](**parameters)
+    except QueryveilError as error:
+        raise cannot(error) from None
+
+
+def cannot(error: QueryveilError) -> InapplicableError:
+    """Why a method cannot be run again."""
+    return InapplicableError(f"the method cannot be run again: {error}")
+
+
+def rows_of(log: LocalLog, events: NDArray[np.integer]) -> pa.Table:
+    """Some events of a log as rows, as `queryveil.read_log` takes them."""
+    extras = "".join(f", x{i}.value AS {identifier(name)}" for i, name in enumerate(log.extras))
+    joins = "".join(
+        f" LEFT JOIN {identifier(f'extra {name}')} x{i} ON x{i}.id = e.{identifier(f'{name} id')}"
+        for i, name in enumerate(log.extras)
+    )
+    clicks = ", c.rank AS rank, urls.url AS url" if log.has_clicks else ""
+    if log.has_clicks:
+        joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
+    time = ", e.time AS time" if log.has_times else ""
+    log.engine.read("attacked events", pa.table({"event_id": events.astype(np.int32)}))
+    try:
+        return log.engine.table(
+            f'SELECT u."user" AS "user", q.query AS query{time}{clicks}{extras} FROM events e'
+            ' JOIN "attacked events" a ON a.event_id = e.event_id JOIN users u ON u.user_id = e.user_id'
+            f" JOIN queries q ON q.query_id = e.query_id{joins}"
+        )
+    finally:
+        log.engine.drop("attacked events")

@@ -1,0 +1,71 @@
+"""Differencing: whose presence decides whether something is released?"""
+
+import numpy as np
+
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, share
+from queryveil.assess.attacks.view import View, view
+from queryveil.claims import PartOfLog, QueryUsers
+from queryveil.log import QueryLog
+from queryveil.release import Release, loaded
+
+
+def differencing(release: Release, log: QueryLog, *, other: Release | None = None) -> Finding:
+    """The share of the log's users who issued a query that stands in one of two releases and not in the other.
+
+    Without another release: that of the same log with one user more asked for each query. A query with exactly as many
+    users as it needs would go if any one of them were not in the log, so that this is the share of users without whom a
+    released query would be missing. Words and clicks that have just enough users are not looked at.
+
+    Args:
+        release: A release of queries, made by a threshold on users unless `other` is given.
+        log: Its log.
+        other: Another release, of this log or of another one, such as that of the day before; of its queries, only
+            those of this log count.
+    """
+    seen = view(release, log)
+    if not seen.texts:
+        raise InapplicableError("differencing is for releases of queries")
+    if other is None:
+        k = _threshold(release)
+        flips = seen.queries[seen.log.users_per_query[seen.queries] == k]
+        number = "people without whom a released query would be missing"
+    else:
+        if "query" not in other.schema.names:
+            raise InapplicableError("the other release has no queries")
+        flips = np.setxor1d(seen.queries, _queries(seen, other))
+        number = "people who issued a query that only one of the two releases has"
+    there = np.isin(seen.searches.query, flips)
+    people = len(np.unique(seen.searches.user[there]))
+    return Finding(
+        attack="differencing",
+        question="inference",
+        setting="" if other is None else "two releases",
+        number=number,
+        unit="share",
+        estimate=share(people, seen.log.n_users),
+        baseline=0.0,
+        guessing="two equal releases tell nothing",
+        control=Estimate(0.0, 0.0, 0.0),
+        controlled="a user without a query in either release changes nothing, by definition",
+        trials=seen.log.n_users,
+        beside=f"{people:,} people, {len(flips):,} queries",
+        details={"queries": len(flips), "people": people},
+    )
+
+
+def _threshold(release: Release) -> int:
+    """How many users a query needs, if there is such a rule."""
+    claims = release.manifest.claims
+    k = next((claim.users for claim in claims if isinstance(claim, QueryUsers)), None)
+    if k is None or not any(isinstance(claim, PartOfLog) for claim in claims):
+        raise InapplicableError("no threshold on the users of a query decides; compare with another release by --other")
+    return k
+
+
+def _queries(seen: View, other: Release) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    with loaded(other, seen.log):
+        found = seen.log.engine.table(
+            "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
+            " ON r.query = q.query ORDER BY query_id"
+        )
+    return np.asarray(found["query_id"].to_numpy(), np.int32)

@@ -1,0 +1,57 @@
+"""The three classic risks of re-identification: prosecutor, journalist and marketer."""
+
+import numpy as np
+
+from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
+from queryveil.assess.attacks.view import view
+from queryveil.knowledge.index import offsets, ranges
+from queryveil.log import QueryLog
+from queryveil.release import Release
+
+
+def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """What an attacker gains who knows a person's record but for the name, by the number of people who share it.
+
+    The marketer wants as many right names as possible: the mean of 1 / |group|, the headline. The prosecutor looks for
+    one person who is known to be in the release: the largest 1 / |group|. The journalist looks for anybody, and cannot
+    know who is in it: the largest 1 / |group| where all users of the log count who issued every query of the record.
+    Nobody issued a text that is not in the log, such as a token or a masked query, so that of a record with such a text
+    only the group itself counts. Where a record is a session, groups are of sessions.
+
+    Args:
+        release: A release with pseudonyms.
+        log: Its log.
+        seed: Decides who is shuffled in the control.
+    """
+    seen = view(release, log)
+    if not seen.records:
+        raise InapplicableError("the classic risks are for releases with pseudonyms")
+    people, kinds = int(seen.people.sum()), len(seen.crowd)
+    kind = np.repeat(seen.kind, seen.people)
+    by_lot = np.random.default_rng(seed).permutation(kind)
+    details: dict[str, float | int | str] = {"prosecutor": 1 / int(seen.crowd.min())}
+    if seen.texts:
+        some = np.unique(seen.kind, return_index=True)[1]
+        size = np.diff(seen.start)[some]
+        fitting = seen.issued.count(offsets(size), seen.item[ranges(seen.start[some], size)])[0]
+        fitting[seen.rest[some] != 0] = 0
+        details["journalist"] = 1 / int(np.maximum(fitting, seen.crowd).min())
+    beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
+    control = share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people)
+    details |= {"groups": kinds, "alone": int((seen.crowd == 1).sum())}
+    return Finding(
+        attack="classic risks",
+        question="singling out",
+        setting="",
+        number="right names for records, if guessed inside groups of equal records",
+        unit="share",
+        estimate=share(kinds, people),
+        baseline=1 / people,
+        guessing="one session of the release at random" if seen.sessions else "one person of the release by lot",
+        control=control,
+        controlled="the same with records dealt to people by lot",
+        trials=people,
+        beside=f"{beside}, marketer {shown(kinds / people, 'share')}",
+        details=details,
+        loss=anonymity_loss(kinds / people, 1.0, max(1 / people, control.value)),
+    )

@@ -1,0 +1,113 @@
+"""Known queries: someone who saw a few queries of a person looks for the record that has them all."""
+
+from math import sqrt
+from typing import Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, mean, share
+from queryveil.assess.attacks.view import view
+from queryveil.errors import QueryveilError
+from queryveil.knowledge.index import offsets
+from queryveil.log import QueryLog
+from queryveil.release import Release
+
+PEOPLE = 10_000
+
+Known = Literal["random", "rarest", "half"]
+
+
+def check_known(known: str) -> Known:
+    """One of the ways to know queries.
+
+    Raises:
+        QueryveilError: If there is no such way.
+    """
+    for way in get_args(Known):
+        if known == way:
+            return cast(Known, way)
+    raise QueryveilError(
+        f"The 'known' parameter of an attack must be one of {', '.join(get_args(Known))}. Got '{known}' instead."
+    )
+
+
+def known_queries(
+    release: Release, log: QueryLog, *, m: int = 3, known: Known = "random", seed: int = 0, people: int = PEOPLE
+) -> Finding:
+    """How often the queries that an attacker saw lead to exactly one person, the right one.
+
+    A query that is nowhere in the release is passed over, because the attacker sees that too; if none is left,
+    everybody may be meant.
+
+    Args:
+        release: A release with users that knows who is who.
+        log: Its log.
+        m: How many distinct queries of a person the attacker saw.
+        known: Which: any, by lot; the ones that fewest users issued, of equals those of the lower id; or half of all
+            that the person issued, by lot, whatever m is.
+        seed: Decides what is drawn.
+        people: Most people that it is tried on; of more, some are drawn.
+    """
+    if m < 1:
+        raise QueryveilError(f"The 'm' parameter of known_queries must be an integer of at least 1. Got {m} instead.")
+    check_known(known)
+    seen = view(release, log)
+    owner = seen.owners("known queries")
+    searches, rng = seen.searches, np.random.default_rng(seed)
+    size = np.diff(searches.start)
+    user = np.flatnonzero((owner >= 0) & (size >= (2 if known == "half" else m)))
+    if len(user) == 0:
+        raise InapplicableError(f"nobody in the release has {2 if known == 'half' else m} distinct queries")
+    if len(user) > people:
+        user = np.sort(rng.choice(user, people, replace=False))
+    mine = searches.take(user)
+    draw = rng.permutation(len(mine.query))
+    if known == "rarest":
+        draw = np.lexsort((mine.query, seen.log.users_per_query[mine.query])).argsort()
+    order = np.lexsort((draw, mine.user))
+    wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), m)
+    place = np.arange(len(order)) - np.repeat(mine.start[:-1], size[user])
+    seen_query = (place < np.repeat(wanted, size[user])) & np.isin(mine.query[order], seen.queries)
+    start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
+    found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
+    right, wrong = (found == 1) & there, found - there == 1
+    baseline = 1 / int(seen.people.sum())
+    size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
+    told = {
+        "random": f"any {m} of their queries",
+        "rarest": f"their {m} rarest queries",
+        "half": "half of their queries",
+    }
+    return Finding(
+        attack="known queries",
+        question="singling out",
+        setting="half" if known == "half" else f"{m} {known}",
+        number=f"people singled out by {told[known]}",
+        unit="share",
+        estimate=share(int(right.sum()), len(user)),
+        baseline=baseline,
+        guessing="one person of the release by lot",
+        control=share(int(wrong.sum()), len(user)),
+        controlled="the same with the person taken out of the release: another is singled out, wrongly",
+        trials=len(user),
+        beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
+        details={
+            "known": known,
+            "m": "half" if known == "half" else m,
+            "candidates": size_of.value,
+            "candidates_low": size_of.low,
+            "candidates_high": size_of.high,
+            "no_candidate": float((found == 0).mean()),
+        },
+        # Who is singled out rightly is not singled out wrongly, so that chance drives the two apart.
+        correlation=_correlation(right, wrong),
+        loss=anonymity_loss(right.sum() / max((found == 1).sum(), 1), (found == 1).mean(), baseline),
+    )
+
+
+def _correlation(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+    """That of two columns, from whole numbers; 0 if one of them never changes."""
+    n, a, b, both = len(one), int(one.sum()), int(other.sum()), int((one & other).sum())
+    spread = a * (n - a) * b * (n - b)
+    return 0.0 if spread == 0 else (n * both - a * b) / sqrt(spread)

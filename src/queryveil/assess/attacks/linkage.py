@@ -1,0 +1,48 @@
+"""Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
+
+from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
+from queryveil.assess.attacks.hashing import linked_by_words
+from queryveil.assess.attacks.view import view
+from queryveil.assess.measures.linkage import linkage_chances
+from queryveil.claims import RecordUsers
+from queryveil.log import QueryLog
+from queryveil.release import Release
+
+
+def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """The mean probability that a released user is linked to his record (RL of Batet et al. 2013, as a share).
+
+    Of hashed words, the attacker first reads the tokens that he can, and then compares words instead of queries.
+
+    Args:
+        release: A release with users that knows who is who.
+        log: Its log.
+        seed: Decides who is shuffled in the control.
+    """
+    seen = view(release, log)
+    hashed = release.manifest.method == "hash"
+    if hashed and seen.records:
+        seen.need_owner()
+        chances, by_lot = linked_by_words(release, log, seed=seed)
+    else:
+        seen.owners("record linkage")
+        chances, by_lot = linkage_chances(release), linkage_chances(release, seed)
+    if not len(chances):
+        raise InapplicableError("the release is empty")
+    k = next((claim.users for claim in release.manifest.claims if isinstance(claim, RecordUsers)), None)
+    return Finding(
+        attack="record linkage",
+        question="linkability",
+        setting="",
+        number="records linked to their user, by one who has the log" + (" and reads tokens by it" if hashed else ""),
+        unit="share",
+        estimate=share(float(chances.sum()), len(chances)),
+        baseline=1 / seen.log.n_users,
+        guessing="one user of the log by lot",
+        control=share(float(by_lot.sum()), len(by_lot)),
+        controlled="the same with records dealt to the users by lot",
+        trials=len(chances),
+        beside="" if k is None else f"at most {shown(1 / k, 'share')}, because {k} users share every record",
+        details={} if k is None else {"bound": 1 / k},
+        loss=anonymity_loss(float(chances.mean()), 1.0, max(1 / seen.log.n_users, float(by_lot.mean()))),
+    )

@@ -1,0 +1,97 @@
+"""Vanity and PII: names, addresses and numbers of people that are left in released queries."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.assess.attacks.finding import Finding, InapplicableError, share, shown
+from queryveil.assess.attacks.view import NO_QUERY, view
+from queryveil.log import LocalLog, QueryLog
+from queryveil.log.sharing import shared
+from queryveil.release import Release, loaded
+from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
+from queryveil.scrubbing.texts import Masked, mask_rare
+
+WIDESPREAD = 3
+"""What so many users typed is hardly anybody's own."""
+EXAMPLES = 5
+
+
+def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+    """How many of the distinct released queries hold something personal that fewer than 3 users of the log typed.
+
+    What is looked for is what `queryveil.scrubbing` finds. A name without a place is counted apart, because most such
+    queries are about people whom everybody knows; so is what 3 or more users issued, because it is hardly anybody's
+    own. There is no control: what is published is published, and one such query is a success.
+
+    Args:
+        release: A release of queries.
+        log: Its log, for comparison.
+        seed: Decides which examples are drawn.
+    """
+    seen = view(release, log)
+    if not seen.texts:
+        raise InapplicableError("personal data is looked for in releases of queries")
+    if release.manifest.method == "hash":
+        raise InapplicableError(
+            "tokens stand for the words, so that there is nothing to recognize before they are read"
+        )
+    with loaded(release, seen.log):
+        told = seen.log.engine.table("SELECT query FROM released WHERE query IS NOT NULL GROUP BY query ORDER BY query")
+    if not len(told):
+        raise InapplicableError(NO_QUERY)
+    texts = told["query"].combine_chunks()
+    found = mask(texts, KINDS)
+    before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
+    # What is not in the log was typed by nobody, so that it is not widespread.
+    place = pc.index_in(texts, value_set=seen.log.query_text.cast(texts.type))
+    users = np.append(seen.log.users_per_query, 0)[pc.fill_null(place, seen.log.n_queries).to_numpy()]
+    few = users < WIDESPREAD
+    hit = few & (found.hits & _DEFAULT != 0)
+    widespread = 100_000 * float((~few & (found.hits & _DEFAULT != 0)).mean())
+    details: dict[str, float | int | str] = {}
+    for bit, kind in enumerate(KINDS):
+        count = int((found.hits[few] >> bit & 1).sum())
+        if count:
+            details[kind] = 100_000 * count / len(hit)
+            details[f"{kind}_queries"] = count
+    original = float(((before & _DEFAULT != 0) & (seen.log.users_per_query < WIDESPREAD)).mean())
+    listed = ", ".join(f"{kind} {details[kind]:,.0f}" for kind in KINDS if kind in details)
+    return Finding(
+        attack="vanity and PII",
+        question="inference",
+        setting="",
+        number=f"released queries that hold something personal and that fewer than {WIDESPREAD} people issued",
+        unit="rate",
+        estimate=share(int(hit.sum()), len(hit)),
+        baseline=0.0,
+        guessing="a release without anything personal has none",
+        control=None,
+        controlled="none: what is published is published",
+        trials=len(hit),
+        beside=f"in the log {shown(original, 'rate')}"
+        + (f"; by kind: {listed}" if listed else "")
+        + (f"; not counted, of {WIDESPREAD} or more users: {widespread:,.0f}" if widespread else ""),
+        examples=_examples(seen.log, found, hit, seed),
+        details=details | {"log": 100_000 * original, "widespread": widespread},
+    )
+
+
+_DEFAULT = sum(1 << KINDS.index(kind) for kind in DEFAULT_KINDS)
+
+
+def _examples(
+    log: LocalLog, found: Masked, hit: np.ndarray[tuple[int], np.dtype[np.bool_]], seed: int
+) -> tuple[str, ...]:
+    """A few of what was found, with all masked that is personal, and every word that few users typed."""
+    some = np.flatnonzero(hit)
+    if len(some) > EXAMPLES:
+        some = np.sort(np.random.default_rng(seed).choice(some, EXAMPLES, replace=False))
+    log.need("word_users")
+    common = log.engine.table(
+        f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"
+    )["word"]
+    shown = mask_rare(
+        Masked(found.texts.take(pa.array(some)), found.hits[some]), common.combine_chunks().cast(pa.string())
+    )
+    return tuple(sorted(set(shown.texts.to_pylist())))

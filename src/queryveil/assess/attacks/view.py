@@ -1,0 +1,286 @@
+"""What an attacker sees of a release, and what the log knows of it, as arrays."""
+
+import os
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.assess.attacks.finding import InapplicableError
+from queryveil.kernels import holders as kernel
+from queryveil.kernels.postings import postings
+from queryveil.knowledge.index import offsets, ranges
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log.draws import keyed
+from queryveil.methods.microaggregation.common import Searches
+from queryveil.release import Release, check_log, loaded
+from queryveil.release.linkage import Truth
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+NO_QUERY = "the release has no query of the log"
+NO_MAP = "needs the user map"
+_KEY = b"records compared"
+_CHUNK = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """From items to the records, or users, that have them."""
+
+    post: Longs
+    record: Ints
+    people: Longs
+
+    @classmethod
+    def of(cls, start: Longs, item: Ints, items: int, people: Longs | None = None) -> "Holders":
+        """Turn lists of items round.
+
+        Args:
+            start: The items of record r are item[start[r]:start[r + 1]].
+            item: Items.
+            items: How many there are.
+            people: How many people stand behind each record; one if not given.
+        """
+        n = len(start) - 1
+        found = postings(start, item, np.ones(len(item), np.int32), items, np.ones(n, np.bool_))
+        return cls(found[0], found[1], np.ones(n, np.int64) if people is None else people)
+
+    def count(self, start: Longs, item: Ints, own: Ints | None = None) -> tuple[Longs, NDArray[np.bool_]]:
+        """How many people hold all items of a list, and whether the list's owner does.
+
+        Args:
+            start: List t is item[start[t]:start[t + 1]].
+            item: Items.
+            own: The record of the owner of each list; -1 for nobody's.
+        """
+        n = len(start) - 1
+        whose = np.full(n, -1, np.int32) if own is None else own
+
+        def part(at: int) -> tuple[Longs, NDArray[np.bool_]]:
+            end = min(at + _CHUNK, n)
+            return kernel.holders(start[at : end + 1], item, self.post, self.record, self.people, whose[at:end])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = list(pool.map(part, range(0, n, _CHUNK)))
+        if not found:
+            return np.empty(0, np.int64), np.empty(0, np.bool_)
+        return np.concatenate([count for count, _ in found]), np.concatenate([there for _, there in found])
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A release as numbers, beside its log.
+
+    Attributes:
+        log: The log.
+        texts: Whether queries are released, rather than items that stand for them.
+        sessions: Whether a record is a session of a user, rather than all that is released of a user.
+        start: The distinct queries (or items) of record r are item[start[r]:start[r + 1]], ascending; no record where
+            events are not linked.
+        item: Queries of the log by their ids, or nodes. A released text that is no query of the log is left out.
+        times: How often the record has each.
+        rest: A digest of the texts of each record that are no queries of the log, 0 if there are none.
+        people: How many users stand behind each record.
+        truth: Who is behind which record; None if that is not known.
+        queries: The released queries of the log, each once, ascending.
+        nodes: The released nodes, each once, ascending.
+    """
+
+    log: LocalLog
+    texts: bool
+    sessions: bool
+    start: Longs
+    item: Ints
+    times: Longs
+    rest: NDArray[np.uint64]
+    people: Longs
+    truth: Truth | None
+    queries: Ints
+    nodes: Ints
+
+    @classmethod
+    def of(cls, release: Release, log: QueryLog) -> "View":
+        """Look at a release."""
+        here = local(log, "An attack")
+        check_log(release, here)
+        columns = set(release.schema.names)
+        texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
+        with loaded(release, here):
+            rows = here.engine.table(_entries(texts, column))
+            who = here.engine.table(_records(column, bool(release.manifest.parameters.get("compact"))))
+            queries = nodes = np.empty(0, np.int32)
+            other = here.engine.table(_other(column)) if texts and column else None
+            if texts:
+                queries = here.engine.table(
+                    "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
+                    " ON r.query = q.query ORDER BY query_id"
+                )["query_id"].to_numpy()
+            else:
+                found = here.engine.table("SELECT node FROM released GROUP BY node ORDER BY node")
+                nodes = found["node"].to_numpy().astype(np.int32)
+        ids = who["record"].to_numpy()
+        record = np.searchsorted(ids, rows["record"].to_numpy())
+        rest = np.zeros(len(ids), np.uint64)
+        if other is not None:
+            text = pc.dictionary_encode(other["query"].combine_chunks()).indices.to_numpy()
+            np.add.at(rest, np.searchsorted(ids, other["record"].to_numpy()), _mixed(text, other["n"].to_numpy()))
+        return cls(
+            log=here,
+            texts=texts,
+            sessions=column == "session",
+            start=np.searchsorted(record, np.arange(len(ids) + 1)),
+            item=rows["item"].to_numpy().astype(np.int32),
+            times=rows["n"].to_numpy(),
+            rest=rest,
+            people=who["people"].to_numpy().astype(np.int64),
+            truth=_truth(release, here, ids),
+            queries=queries,
+            nodes=nodes,
+        )
+
+    @property
+    def records(self) -> int:
+        """How many records there are."""
+        return len(self.people)
+
+    @cached_property
+    def owner(self) -> Ints | None:
+        """The record of every user of the log, -1 for one who is left out; None if a user has several, or not known."""
+        if self.truth is None or self.sessions:
+            return None
+        found = np.full(self.log.n_users, -1, np.int32)
+        found[self.truth.user] = self.truth.record
+        return found
+
+    @cached_property
+    def searches(self) -> Searches:
+        """Who issued what in the log."""
+        return Searches.of(self.log)
+
+    @cached_property
+    def issued(self) -> Holders:
+        """From queries to the users of the log who issued them."""
+        return Holders.of(self.searches.start, self.searches.query, self.log.n_queries)
+
+    @cached_property
+    def holding(self) -> Holders:
+        """From queries to the records that hold them."""
+        return Holders.of(self.start, self.item, self.log.n_queries, self.people)
+
+    @cached_property
+    def kind(self) -> Longs:
+        """Records that hold the same, as often, are of one kind; nobody can tell them apart."""
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(self.item, self.times), dtype=np.uint64)])
+        whole = (total[self.start[1:]] - total[self.start[:-1]]) ^ keyed(_KEY, self.rest)
+        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def crowd(self) -> Longs:
+        """How many people stand behind the records of each kind."""
+        found = np.zeros(int(self.kind.max(initial=-1)) + 1, np.int64)
+        np.add.at(found, self.kind, self.people)
+        return found
+
+    def need_records(self, attack: str) -> None:
+        """Refuse a release without pseudonyms, or of items.
+
+        Args:
+            attack: What needs them, for the message.
+        """
+        if not self.records or not self.texts:
+            raise InapplicableError(f"{attack} is for releases of queries with pseudonyms")
+        if not len(self.queries):
+            raise InapplicableError(NO_QUERY)
+
+    def owners(self, attack: str) -> Ints:
+        """The record of every user of the log.
+
+        Args:
+            attack: What needs them, for the message.
+        """
+        self.need_records(attack)
+        return self.need_owner()
+
+    def need_owner(self) -> Ints:
+        """The record of every user of the log, whatever the records hold."""
+        if self.sessions:
+            raise InapplicableError(
+                "needs one record per user, and here every session has its own; history linkage tries sessions"
+            )
+        if self.owner is None:
+            raise InapplicableError(NO_MAP)
+        return self.owner
+
+
+def view(release: Release, log: QueryLog) -> View:
+    """What there is to see of a release; looked at once, and let go of with the release."""
+    key = id(release), id(log)
+    if key not in _views:
+        _views[key] = View.of(release, log)
+        weakref.finalize(release, _views.pop, key, None)
+    return _views[key]
+
+
+_views: dict[tuple[int, int], View] = {}
+
+
+def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
+    """Lists of as many items each, from columns of items: where each starts, and the items."""
+    item = np.stack(columns, axis=1).astype(np.int32)
+    return offsets(np.full(len(item), item.shape[1])), item.reshape(-1)
+
+
+def events_of(log: LocalLog, people: Longs) -> tuple[Longs, Longs]:
+    """The events of some users, ascending, and the place of the user of each; events are ordered by user."""
+    user = log.events["user_id"].to_numpy()
+    begin, end = np.searchsorted(user, people), np.searchsorted(user, people, side="right")
+    return ranges(begin, end - begin), np.repeat(np.arange(len(people)), end - begin)
+
+
+def _mixed(item: NDArray[np.integer], times: Longs) -> NDArray[np.uint64]:
+    """A digest of each item and how often it is there."""
+    return keyed(_KEY, (item.astype(np.uint64) << np.uint64(32)) | times.astype(np.uint64))
+
+
+def _other(column: str) -> str:
+    """SQL of the released texts of each record that are no queries of the log."""
+    return (
+        f'SELECT r."{column}" AS record, r.query AS query, count(*) AS n FROM released r LEFT JOIN queries q'
+        f' ON q.query = r.query WHERE q.query_id IS NULL GROUP BY r."{column}", r.query'
+    )
+
+
+def _entries(texts: bool, column: str | None) -> str:
+    """SQL of the distinct items of each record."""
+    if column is None:
+        return "SELECT 0 AS record, 0 AS item, 0 AS n WHERE 1 = 0"
+    item = "q.query_id" if texts else "r.node"
+    joined = " JOIN queries q ON q.query = r.query" if texts else ""
+    return (
+        f'SELECT r."{column}" AS record, {item} AS item, count(*) AS n FROM released r{joined}'
+        f' GROUP BY r."{column}", {item} ORDER BY record, item'
+    )
+
+
+def _records(column: str | None, compact: bool) -> str:
+    """SQL of the records, and the people behind each."""
+    if column is None:
+        return "SELECT 0 AS record, 0 AS people WHERE 1 = 0"
+    people = "max(users)" if compact else "1"
+    return f'SELECT "{column}" AS record, {people} AS people FROM released GROUP BY "{column}" ORDER BY record'
+
+
+def _truth(release: Release, log: LocalLog, ids: Longs) -> Truth | None:
+    if release.fresh_users is None or release.log is not log:
+        return None
+    found: pa.Table = log.engine.table(
+        f'SELECT user_id, "user" AS record FROM "{release.fresh_users}" ORDER BY record, user_id'
+    )
+    return Truth(np.searchsorted(ids, found["record"].to_numpy()), found["user_id"].to_numpy().astype(np.int64))

@@ -1,0 +1,266 @@
+"""What a comparison found: releases, numbers, frontiers, and which releases meet the policy."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from queryveil.assess.evaluation import PROFILES
+from queryveil.assess.policy import Evidence, Judgement, Policy, judge
+from queryveil.release.bands import Band
+from queryveil.release.manifest import Counts
+
+TAIL = ("1 user", "2-4 users")
+
+Status = Literal["done", "empty", "failed"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration of the comparison: a method with its parameters, and the release that it made.
+
+    Attributes:
+        name: What it is called, such as `affinity, k = 5`.
+        method: The method.
+        k: The k, where it has one.
+        parameters: What differs from the method's defaults.
+        status: What became of it.
+        why: Why nothing was released.
+        promises: What the release promises.
+        holds: Whether the verifier found everything to hold.
+        linked: Whether released events are tied together, by a pseudonym or in a record.
+        known: What a policy asks for; None if nothing was released.
+    """
+
+    name: str
+    method: str
+    k: int | None
+    parameters: dict[str, Any]
+    status: Status = "done"
+    why: str = ""
+    promises: tuple[str, ...] = ()
+    holds: bool = False
+    linked: bool = False
+    known: Evidence | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of one cell.
+
+    Attributes:
+        cell: The cell.
+        kind: Whether it tells of what is kept, or of what is given away.
+        group: Such as `retention`, or `singling out`.
+        measure: The measure, or the attack.
+        setting: What the attacker knows.
+        value: What was found; None where the measure does not apply.
+        low: The lower end of its interval.
+        high: The upper end.
+        best: Of what is kept: what the log itself has.
+        baseline: Of an attack: what guessing finds.
+        control: Of an attack: what its control finds.
+        unit: What kind of number it is.
+        succeeds: Of an attack: whether it beats guessing and control by more than chance.
+        why: Why it does not apply, or what is to be known of it.
+        separates: Of what is kept: whether releases can be ranked by it.
+    """
+
+    cell: str
+    kind: Literal["utility", "risk"]
+    group: str
+    measure: str
+    setting: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    best: float | None = None
+    baseline: float | None = None
+    control: float | None = None
+    unit: str = "share"
+    succeeds: bool | None = None
+    why: str = ""
+    separates: bool = True
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The releases of linked events that no other exceeds in both what is kept and how little is linked.
+
+    Attributes:
+        utility: What is kept, in words.
+        points: The utility and the risk of every release of linked events that has both.
+        cells: Those on the frontier, from the least risk to the most.
+        apart: The utility of every release without linked events. They have no records to link, so that their risk is
+            not comparable, and they are neither points nor on the frontier.
+    """
+
+    utility: str
+    points: dict[str, tuple[float, float]]
+    cells: tuple[str, ...]
+    apart: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What every method keeps and gives away.
+
+    Attributes:
+        fingerprint: That of the log.
+        seed: Decided all that is random but the noise of differential privacy.
+        tests: On how many events of the log a task was tried.
+        counts: What the log holds.
+        bands: Its queries, by how many users issued them.
+        cells: The releases.
+        rows: Every number of them.
+        policy: What a release must meet to be recommended.
+    """
+
+    fingerprint: str
+    seed: int
+    tests: int
+    counts: Counts
+    bands: tuple[Band, ...]
+    cells: tuple[Cell, ...]
+    rows: tuple[Row, ...]
+    policy: Policy = field(default_factory=Policy)
+    _index: dict[tuple[str, str, str], Row] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = {(row.cell, row.group, row.measure): row for row in reversed(self.rows)}
+        object.__setattr__(self, "_index", found)
+
+    def value(self, cell: str, group: str, measure: str) -> float | None:
+        """A number of a cell; of an attack in several settings, the first."""
+        row = self._index.get((cell, group, measure))
+        return None if row is None else row.value
+
+    def judgement(self, cell: str) -> Judgement | None:
+        """Whether a release meets the policy; None if nothing was released."""
+        known = next((one.known for one in self.cells if one.name == cell and one.status == "done"), None)
+        return None if known is None else judge(self.policy, known)
+
+    def meets(self, cell: str) -> bool:
+        """Whether a release meets the policy. What cannot be said does not."""
+        judged = self.judgement(cell)
+        return judged is not None and judged.meets is True
+
+    @property
+    def meeting(self) -> tuple[str, ...]:
+        """The releases that meet the policy."""
+        return tuple(cell.name for cell in self.cells if self.meets(cell.name))
+
+    def ranked(self, cell: str, group: str, measure: str) -> float | None:
+        """A number of a cell that releases can be ranked by; None if it does not separate them."""
+        row = self._index.get((cell, group, measure))
+        return None if row is None or not row.separates else row.value
+
+    @property
+    def unranked(self) -> dict[str, str]:
+        """The measures that nothing is ranked by because they do not separate releases, and why."""
+        found: dict[str, str] = {}
+        for row in self.rows:
+            if not row.separates:  # the shortest says nothing of a single release
+                found[row.measure] = min(found.get(row.measure, row.why), row.why, key=len)
+        return found
+
+    def kept(self, cell: str) -> dict[str, float | None]:
+        """What a release keeps, in the numbers that decide.
+
+        Of `distinct queries`, of those of the `tail` of fewer than five users, of users' `profiles` (SRP above random
+        groups) and of the precision of `terms` (1 - NCP); each None where it does not apply or does not separate.
+        """
+        lost = self.ranked(cell, "interests", "normalized certainty penalty (NCP)")
+        return {
+            "distinct queries": self.ranked(cell, "retention", "distinct queries"),
+            "tail": self._tail(cell),
+            "profiles": self.ranked(cell, "interests", PROFILES),
+            "terms": None if lost is None else 1 - lost,
+        }
+
+    def _tail(self, cell: str) -> float | None:
+        few = [band for band in self.bands if band.queries and band.label in TAIL]
+        kept = [self.value(cell, "retention", f"distinct queries of {band.label}") for band in few]
+        if not few or None in kept:
+            return None
+        total = sum(band.queries for band in few)
+        return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
+
+    def risk(self, cell: str) -> float | None:
+        """The share of unknown query texts that an attacker with half of a person's history attributes to them.
+
+        It is the number that the policy limits (`max_linkage`), in the worst setting. Of hashed words, the share that
+        is read again if that is more. None if it was not measured, which is never a risk of 0.
+        """
+        judged = self.judgement(cell)
+        lines = () if judged is None else judged.criteria
+        found = [one.found for one in lines if one.id in ("linkage", "tokens") and one.found is not None]
+        return max(found, default=None)
+
+    @property
+    def frontiers(self) -> tuple[Frontier, ...]:
+        """Risk against three kinds of utility; each release is on those that apply to it."""
+        return tuple(self._frontier(name, utility) for name, utility in UTILITIES.items())
+
+    def _frontier(self, name: str, utility: str) -> Frontier:
+        points, apart = {}, {}
+        for cell in self.cells:
+            kept, risk = self.kept(cell.name)[name], self.risk(cell.name)
+            if kept is None or not cell.holds:
+                continue
+            if not cell.linked:
+                apart[cell.name] = kept
+            elif risk is not None:
+                points[cell.name] = (kept, risk)
+        best: list[str] = []
+        most = 0.0  # who keeps nothing has nothing to compare
+        for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
+            if kept > most:
+                best.append(found)
+                most = kept
+        return Frontier(utility, points, tuple(best), apart)
+
+    def table(self) -> pa.Table:
+        """Every number in a row of its own, with all that is needed to make it again."""
+        of = {cell.name: cell for cell in self.cells}
+        said = [
+            {
+                "method": of[row.cell].method,
+                "k": of[row.cell].k,
+                "parameters": json.dumps(of[row.cell].parameters),
+                "seed": self.seed,
+                "fingerprint": self.fingerprint,
+                **asdict(row),
+            }
+            for row in self.rows
+        ]
+        return pa.Table.from_pylist(said, schema=_SCHEMA)
+
+
+UTILITIES = {
+    "distinct queries": "distinct queries kept",
+    "profiles": PROFILES,
+    "terms": "term precision (1 - NCP)",
+}
+
+
+_SCHEMA = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("method", pa.string()),
+        ("k", pa.int64()),
+        ("parameters", pa.string()),
+        ("seed", pa.int64()),
+        ("fingerprint", pa.string()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("measure", pa.string()),
+        ("setting", pa.string()),
+        *((name, pa.float64()) for name in ("value", "low", "high", "best", "baseline", "control")),
+        ("unit", pa.string()),
+        ("succeeds", pa.bool_()),
+        ("why", pa.string()),
+        ("separates", pa.bool_()),
+    ]
+)

@@ -1,0 +1,39 @@
+"""Measures of what a release keeps and of what it gives away, one file each."""
+
+from queryveil.assess.measures.distribution import Distribution, distribution
+from queryveil.assess.measures.generalization import generalization_loss, ncp, transaction_density
+from queryveil.assess.measures.labelled import FBeta, f_beta
+from queryveil.assess.measures.linkage import record_linkage
+from queryveil.assess.measures.loss import UserClusters, cluster_retention, information_loss, user_clusters
+from queryveil.assess.measures.own import own_queries
+from queryveil.assess.measures.random_groups import AboveRandom
+from queryveil.assess.measures.retention import Kept, Retention, retention
+from queryveil.assess.measures.srp import ProfileRetention, Srp, profile_retention, separating_level, srp
+from queryveil.assess.measures.tasks import Task, tasks
+
+__all__ = [
+    "AboveRandom",
+    "Distribution",
+    "FBeta",
+    "Kept",
+    "ProfileRetention",
+    "Retention",
+    "Srp",
+    "Task",
+    "UserClusters",
+    "cluster_retention",
+    "distribution",
+    "f_beta",
+    "generalization_loss",
+    "information_loss",
+    "ncp",
+    "own_queries",
+    "profile_retention",
+    "record_linkage",
+    "retention",
+    "separating_level",
+    "srp",
+    "tasks",
+    "transaction_density",
+    "user_clusters",
+]

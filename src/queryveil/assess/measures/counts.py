@@ -1,0 +1,85 @@
+"""How often a release has every query of its log."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.claims import RecordUsers
+from queryveil.log import LocalLog
+from queryveil.log.draws import keyed
+from queryveil.release import Release, loaded
+
+Longs = NDArray[np.int64]
+
+_KEY = b"records, counted"
+
+
+def released_counts(release: Release, log: LocalLog) -> Longs:
+    """For every query of the log, for how many events it stands in the release.
+
+    An event counts once, however many clicks it has; a record that is written once counts for all of its users; a count
+    that was released counts as it is.
+    """
+    found = np.zeros(log.n_queries, np.int64)
+    columns = release.schema.names
+    if "query" not in columns:
+        return found
+    number = "count(*)"
+    if "count" in columns:
+        number = "sum(r.count)"
+    elif "users" in columns:
+        number = "sum(r.users)"
+    elif "event" in columns:
+        number = "count(DISTINCT r.event)"
+    with loaded(release, log):
+        rows = log.engine.table(
+            f"SELECT q.query_id AS query_id, CAST({number} AS BIGINT) AS n FROM released r"
+            " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+        )
+    found[rows["query_id"].to_numpy()] = rows["n"].to_numpy()
+    return found
+
+
+def pseudonym(release: Release) -> str | None:
+    """The column of the pseudonyms that link released rows: `user` or `session`; None where nothing links them."""
+    return next((name for name in ("user", "session") if name in release.schema.names), None)
+
+
+def shares_records(release: Release) -> bool:
+    """Whether several users have the same record, so that what one of them did stands there several times."""
+    return any(isinstance(claim, RecordUsers) for claim in release.manifest.claims)
+
+
+def records_once(release: Release, log: LocalLog) -> tuple[Longs, Longs, Longs]:
+    """Records of a release, the queries of the log in them, and how often; a record that users share is there once.
+
+    Args:
+        release: A release of queries with pseudonyms of users or of sessions; a session is a record of its own.
+        log: Its log.
+    """
+    record_id = f'r."{pseudonym(release)}"'
+    with loaded(release, log):
+        rows = log.engine.table(
+            f"SELECT {record_id} AS record, q.query_id AS query_id, count(*) AS n FROM released r"
+            f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY record, query_id"
+        )
+    record, query, n = (rows[name].to_numpy().astype(np.int64) for name in ("record", "query_id", "n"))
+    if not shares_records(release) or len(record) == 0:
+        return record, query, n
+    first = np.flatnonzero(np.diff(record, prepend=record[0] - 1))
+    once = np.zeros(len(first), np.bool_)
+    once[np.unique(record_digests(first, query, n), return_index=True)[1]] = True
+    here = np.repeat(once, np.diff(np.append(first, len(record))))
+    return record[here], query[here], n[here]
+
+
+def record_digests(first: Longs, query: NDArray[np.integer], n: Longs) -> NDArray[np.uint64]:
+    """A number for every record, the same for records with the same queries.
+
+    Args:
+        first: Where each record begins; none is empty.
+        query: The queries of the records.
+        n: How often each stands there.
+    """
+    if not len(first):
+        return np.empty(0, np.uint64)
+    return np.add.reduceat(keyed(_KEY, ((query.astype(np.int64) << 20) + n).view(np.uint64)), first)

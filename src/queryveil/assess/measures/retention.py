@@ -1,0 +1,89 @@
+"""What a release keeps of its log: shares of queries, events, users, clicks and terms, and the long tail apart."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.assess.measures.counts import released_counts
+from queryveil.log import QueryLog, local
+from queryveil.release import Release, loaded
+from queryveil.release.bands import Band, bands
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How many of how many."""
+
+    kept: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """The share that is kept; 0 of nothing."""
+        return self.kept / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What is kept.
+
+    Attributes:
+        queries: Distinct queries.
+        events: Events; of a query no more than the log has.
+        users: Users who appear, also in a record that is written once for several; None where no user ids are released.
+        clicks: Clicks.
+        terms: Distinct terms.
+        bands: Queries and events by how many users issued the query.
+        sessions: How many sessions are released under a pseudonym each; None where sessions are not.
+    """
+
+    queries: Kept
+    events: Kept
+    users: Kept | None
+    clicks: Kept
+    terms: Kept
+    bands: tuple[Band, ...]
+    sessions: int | None = None
+
+
+def retention(release: Release, log: QueryLog) -> Retention:
+    """What a release keeps of its log."""
+    here = local(log, "retention")
+    counts = np.minimum(released_counts(release, here), here.events_per_query)
+    kept = np.flatnonzero(counts)
+    tok = here.engine.table("SELECT query_id, word_id FROM tok")
+    word = tok["word_id"].to_numpy()
+    some = np.unique(word[np.isin(tok["query_id"].to_numpy(), kept)])
+    users = release.manifest.counts.users
+    if "users" in release.schema.names:
+        with loaded(release, here):
+            (users,) = here.engine.row(
+                'SELECT CAST(sum(n) AS BIGINT) AS n FROM (SELECT max(users) AS n FROM released GROUP BY "user") AS r'
+            )
+    frequency = here.users_per_query
+    order = np.unique(frequency)
+    place = np.searchsorted(order, frequency)
+
+    def by_users(values: NDArray[np.generic]) -> NDArray[np.int64]:
+        return np.bincount(place, weights=values, minlength=len(order)).astype(np.int64)
+
+    table = pa.table(
+        {
+            "users": order,
+            "queries": by_users(np.ones(len(place))),
+            "events": by_users(here.events_per_query),
+            "kept_queries": by_users(counts > 0),
+            "kept_events": by_users(counts),
+        }
+    )
+    return Retention(
+        Kept(len(kept), here.n_queries),
+        Kept(int(counts.sum()), here.facts.events),
+        None if "user" not in release.schema.names else Kept(int(users or 0), here.n_users),
+        Kept(release.manifest.counts.clicks, here.facts.clicks),
+        Kept(len(some), len(np.unique(word))),
+        bands(table),
+        release.manifest.counts.sessions,
+    )

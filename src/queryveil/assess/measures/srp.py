@@ -1,0 +1,185 @@
+"""SRP: the semantic remain percentage, per level of a tree of topics.
+
+Arnau Erola, Jordi Castellà-Roca, Guillermo Navarro-Arribas, Vicenç Torra, Semantic microaggregation for the
+anonymization of query logs using the open directory project, SORT 35 (2011), formula 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.assess.measures.random_groups import AboveRandom, group_records, random_records, sampled
+from queryveil.assess.measures.records import UserRecords, user_records
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Links
+from queryveil.log import QueryLog, local
+from queryveil.log.sharing import shared
+from queryveil.methods.microaggregation.common import Profiles, Searches
+from queryveil.release import Release
+
+BEST = 100
+DRAWS = 5
+"""How often groups are made at random."""
+GROUP = 5
+"""Users of the random groups that a level is judged by."""
+USERS = 10
+"""Least users with a category on a level that separates releases."""
+HALF = 0.5
+"""Most that such groups may keep on a level that separates releases."""
+
+
+@dataclass(frozen=True)
+class Srp:
+    """What is left of the users' interests on one level."""
+
+    level: int
+    users: int
+    """Users with a category on that level; the others have nothing to lose and are not counted."""
+    mean: float
+    """Not a number if there is no such user."""
+    best: float
+    """The mean of the 100 users with the highest share."""
+
+
+def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
+    """The share of each user's categories that their released record still has, mean over users, per level.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it. Sessions of a user are put
+            together.
+        links: Where the queries of its log sit in a tree of topics.
+        levels: The deepest level to measure.
+
+    Returns:
+        For each level: the sum over its categories c of min(n_original(c), n_released(c)), divided by that of
+        n_original(c). The log as it is has 1; groups made at random have 1/k if nobody shares an interest, else more.
+    """
+    return srp_of(user_records(release, "SRP"), links, levels)
+
+
+def srp_of(found: UserRecords, links: Links, levels: int) -> list[Srp]:
+    """SRP of records that are at hand."""
+    released = Profiles.of(found.released, links, levels)
+    shares = kept_shares(Profiles.of(found.issued, links, levels), released, links.taxonomy.depth, levels)
+    rows = []
+    for level, share in enumerate(shares, 1):
+        some = np.sort(share[~np.isnan(share)])[::-1]
+        rows.append(Srp(level, len(some), _mean(some), _mean(some[:BEST])))
+    return rows
+
+
+@dataclass(frozen=True)
+class ProfileRetention(AboveRandom):
+    """SRP on one level, corrected for groups of users made at random."""
+
+    level: int
+    """The first on which groups at random keep at most half."""
+
+
+def profile_retention(release: Release, links: Links, *, seed: int = 0) -> ProfileRetention:
+    """SRP corrected for groups at random, on the first level of the tree that separates releases.
+
+    Groups at random are those of `random_records`: of the same sizes as in the release, or its records of single users,
+    permuted. At most 2,000 users are looked at.
+
+    Args:
+        release: A release that was just made, because only that knows who is who in it. Sessions of a user are put
+            together.
+        links: Where the queries of its log sit in a tree of topics.
+        seed: Decides the groups, and which users are looked at.
+
+    Raises:
+        QueryveilError: If no level separates releases, see `separating_level`.
+    """
+    return profile_retention_of(user_records(release, "SRP"), links, seed)
+
+
+def profile_retention_of(found: UserRecords, links: Links, seed: int) -> ProfileRetention:
+    """Corrected SRP of records that are at hand."""
+    level = separating_level(found.log, links, seed=seed)
+    rng = np.random.default_rng(seed)
+    users = sampled(np.arange(found.log.n_users), rng)
+    issued = Profiles.of(found.issued.take(users), links, level)
+
+    def shares(records: Searches, of: NDArray[np.int64]) -> NDArray[np.float64]:
+        released = Profiles.of(records, links, level).take(of)
+        return kept_shares(issued, released, links.taxonomy.depth, level)[-1]
+
+    kept = shares(found.released.take(users), np.arange(len(users)))
+    random = [shares(*random_records(found, users, rng)) for _ in range(DRAWS)]
+    return ProfileRetention(float(np.nanmean(kept)), float(np.nanmean(random)), int((~np.isnan(kept)).sum()), level)
+
+
+def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
+    """The first level of a tree of topics that has enough categories to tell releases of a log from random groups.
+
+    It depends on the log alone, so that all of its releases are measured on the same level: the first on which groups
+    of five users made at random keep at most half of the users' categories. At least half of the users who have a
+    category, and at least ten, must have one there.
+
+    Args:
+        log: The log.
+        links: Where its queries sit in a tree of topics.
+        seed: Decides the groups, and the at most 2,000 users who are in them.
+
+    Raises:
+        QueryveilError: If there is no such level.
+    """
+    here = local(log, "SRP")
+    # What is kept holds on to the links, so that no others come to have the same id.
+    level, _ = shared(
+        here, ("separating level", id(links), seed), lambda: (_separating(Searches.of(here), links, seed), links)
+    )
+    if level is None:
+        raise QueryveilError(
+            f"No level of the taxonomy separates releases: on each, groups of {GROUP} users at random keep more than"
+            f" half of their profiles, or too few users have a category (fewer than half of them, or than {USERS})."
+        )
+    return level
+
+
+def _separating(issued: Searches, links: Links, seed: int) -> int | None:
+    rng = np.random.default_rng(seed)
+    some = issued.take(sampled(np.arange(len(issued.start) - 1), rng))
+    n, height = len(some.start) - 1, links.taxonomy.height
+    profiles = Profiles.of(some, links, height)
+    draws = []
+    for _ in range(DRAWS):
+        group = np.minimum(rng.permutation(n) // GROUP, max(n // GROUP - 1, 0))
+        records, of = group_records(some, group, np.arange(n), rng, by_repetition=False)
+        released = Profiles.of(records, links, height).take(of)
+        draws.append(kept_shares(profiles, released, links.taxonomy.depth, height))
+    linked = int(profiles.linked.sum())
+    for level, shares in enumerate(zip(*draws, strict=True), 1):
+        there = int((~np.isnan(shares[0])).sum())
+        if there >= max(USERS, linked / 2) and np.nanmean(shares) <= HALF:
+            return level
+    return None
+
+
+def kept_shares(
+    original: Profiles, released: Profiles, depth: NDArray[np.int32], levels: int
+) -> list[NDArray[np.float64]]:
+    """For every level, the share of each user's categories that is left; not a number for a user without any."""
+    users = len(original.start) - 1
+    mine, theirs = _keys(original), _keys(released)
+    place = np.searchsorted(theirs, mine)
+    there = np.append(theirs, -1)[place] == mine
+    left = np.minimum(original.count, np.append(released.count, 0)[place]) * there
+    user, level = mine >> 32, depth[original.feature]
+    shares = []
+    for wanted in range(1, levels + 1):
+        here = level == wanted
+        total = np.bincount(user[here], weights=original.count[here], minlength=users)
+        kept = np.bincount(user[here], weights=left[here], minlength=users)
+        shares.append(np.divide(kept, total, out=np.full(users, np.nan), where=total > 0))
+    return shares
+
+
+def _keys(profiles: Profiles) -> NDArray[np.int64]:
+    return profiles.user << 32 | profiles.feature
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if len(values) else float("nan")

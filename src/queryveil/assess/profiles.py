@@ -1,0 +1,123 @@
+"""What a publisher wants to know of a log first."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from queryveil.engines import identifier
+from queryveil.log import QueryLog
+from queryveil.release.bands import Band, bands
+
+KS = (2, 5, 10, 30, 100)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What releasing the queries of at least k users would keep."""
+
+    k: int
+    queries: int
+    events: int
+
+
+@dataclass(frozen=True)
+class Length:
+    """Queries of one length."""
+
+    words: str
+    queries: int
+    events: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A log in numbers."""
+
+    rows: int
+    empty_rows: int
+    bad_rows: dict[str, int]
+    events: int
+    users: int
+    queries: int
+    words: int
+    clicks: int
+    first: str | None
+    last: str | None
+    queries_per_user: dict[str, float]
+    extras: dict[str, int]
+    lengths: tuple[Length, ...]
+    bands: tuple[Band, ...]
+    kept: tuple[Kept, ...]
+    fingerprint: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The profile as plain values, for JSON."""
+        return asdict(self) | {"bands": [band.model_dump() for band in self.bands]}
+
+
+def profile(log: QueryLog) -> Profile:
+    """Rows, events, users, queries, their lengths and frequencies, and what each k would keep of them."""
+    facts, engine = log.facts, log.engine
+    first, last = engine.row("SELECT min(time) AS first_time, max(time) AS last_time FROM events")
+    frequencies = log.frequencies()
+    users = frequencies["users"].to_numpy()
+    words = log.lengths["words"].to_numpy()
+    lengths = []
+    for length in range(6):
+        inside = words == length if length < 5 else words >= 5
+        if length or inside.any():
+            label = str(length) if length < 5 else "5+"
+            lengths.append(Length(label, *_sums(log.lengths, inside)))
+    return Profile(
+        rows=facts.rows,
+        empty_rows=facts.empty_rows,
+        bad_rows=facts.bad_rows.count,
+        events=facts.events,
+        users=facts.users,
+        queries=facts.queries,
+        words=facts.words,
+        clicks=facts.clicks,
+        first=first and first.isoformat(" ", "seconds"),
+        last=last and last.isoformat(" ", "seconds"),
+        queries_per_user=_queries_per_user(log),
+        extras={
+            name: engine.row(f"SELECT count(*) AS n FROM {identifier(f'extra {name}')}")[0] for name in facts.extras
+        },
+        lengths=tuple(lengths),
+        bands=bands(frequencies),
+        kept=tuple(Kept(k, *_sums(frequencies, users >= k)) for k in KS),
+        fingerprint=log.fingerprint,
+    )
+
+
+def _sums(table: pa.Table, inside: NDArray[np.bool_]) -> tuple[int, int]:
+    queries, events = (int(table[name].to_numpy()[inside].sum()) for name in ("queries", "events"))
+    return queries, events
+
+
+def _queries_per_user(log: QueryLog) -> dict[str, float]:
+    """How many events users have: exact quantiles, from how many users have how many."""
+    found = log.engine.table(
+        "SELECT n, count(*) AS users FROM (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) AS per_user"
+        " GROUP BY n ORDER BY n"
+    )
+    events, users = found["n"].to_numpy(), found["users"].to_numpy()
+    behind = np.cumsum(users)
+
+    def quantile(share: float) -> float:
+        # Between the two users around the place, as NumPy does it.
+        place = share * (int(behind[-1]) - 1)
+        low, high = (int(events[np.searchsorted(behind, math.floor(place) + i, "right")]) for i in (0, place % 1 > 0))
+        return low + (high - low) * (place % 1)
+
+    return {
+        "mean": log.facts.events / log.facts.users,
+        "median": quantile(0.5),
+        "90 %": quantile(0.9),
+        "99 %": quantile(0.99),
+        "most": float(events[-1]),
+    }

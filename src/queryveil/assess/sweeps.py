@@ -1,0 +1,136 @@
+"""How much affinity releases, for many k and theta at once.
+
+Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
+and Management 51, 2015, figure 5a: the share of released queries against k, for equality and for affinity.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, product
+from pathlib import Path
+from typing import Any
+
+from queryveil.assess.drawings import CHARTS, save_chart
+from queryveil.errors import QueryveilError
+from queryveil.files.folders import check_file
+from queryveil.log import QueryLog, local
+from queryveil.methods.affinity.method import Affinity, Candidates
+from queryveil.methods.queries import check_k
+
+KS = (2, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one setting releases."""
+
+    theta: float | None
+    """None for equality."""
+    k: int
+    concept_min_users: int
+    """Least users of a concept."""
+    min_term_users: int
+    """Least users of each word of a released query with a concept."""
+    concepts: int
+    """Concepts of the log."""
+    queries: int
+    """Distinct queries released."""
+    events: int
+
+    @property
+    def method(self) -> str:
+        """The method as the paper writes it."""
+        return "EQ" if self.theta is None else f"AFF θ = {self.theta:g}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What equality and affinity release of a log, setting by setting."""
+
+    queries: int
+    """Distinct queries in the log."""
+    events: int
+    points: tuple[Point, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The sweep as plain values, for JSON."""
+        shares = [
+            asdict(p)
+            | {"method": p.method, "query_share": p.queries / self.queries, "event_share": p.events / self.events}
+            for p in self.points
+        ]
+        return asdict(self) | {"points": shares}
+
+    def save_chart(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Draw the released shares of distinct queries and of events against k, on a logarithmic axis.
+
+        Args:
+            path: Where to: .svg, .png, or .html, which needs no network.
+            overwrite: Whether a file at this place may be replaced.
+        """
+        check_file(path, CHARTS, overwrite)  # before the chart is drawn
+        save_chart(self._chart(), path, overwrite=overwrite)
+
+    def _chart(self) -> Any:
+        import altair as alt
+
+        order = list(dict.fromkeys(point.method for point in self.points))
+        parts = []
+        for name, title in (("query_share", "Distinct queries released"), ("event_share", "Events released")):
+            values = [{"method": p["method"], "k": p["k"], "share": p[name]} for p in self.as_dict()["points"]]
+            ks = sorted({point.k for point in self.points})
+            lines = alt.Chart({"values": values}, title=title, width=320, height=260).encode(
+                x=alt.X("k:Q", title="k, distinct users", scale=alt.Scale(type="log"), axis=alt.Axis(values=ks)),
+                y=alt.Y("share:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~%")),
+                color=alt.Color("method:N", title=None, sort=order),
+                shape=alt.Shape("method:N", sort=order, legend=None),
+                tooltip=["method:N", "k:Q", alt.Tooltip("share:Q", format=".2%")],
+            )
+            parts.append(lines.mark_line() + lines.mark_point(filled=True, size=60))
+        return alt.hconcat(*parts)
+
+
+def sweep(
+    log: QueryLog,
+    *,
+    ks: Sequence[int] | None = None,
+    thetas: Sequence[float] = (0.9, 0.8),
+    **parameters: Any,
+) -> Sweep:
+    """Count what equality and affinity release for every k and theta, in one run.
+
+    Concepts, vectors and the graph are made once, and serve every k and theta; where `min_term_users` is not given, it
+    is k itself, as in `anonymize`. Each number is what `anonymize` with the same parameters releases.
+
+    Args:
+        log: The log.
+        ks: Least distinct users, several values; by default 2, 5, 10, 20 and 50, as far as the log has so many users.
+        thetas: Least cosines, several values.
+        **parameters: Further parameters of `Affinity`.
+    """
+    log = local(log, "sweep")
+    if ks is None:
+        ks = [k for k in KS if k <= log.n_users]
+    if not ks or not thetas:
+        raise QueryveilError("A sweep needs at least one k and one theta.")
+    if {"k", "theta"} & set(parameters):
+        raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', in place of 'k' and 'theta'.")
+    for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
+        Affinity(k=one_k, theta=one_theta, **parameters)
+    ks, thetas = sorted(set(ks)), sorted(set(thetas))
+    methods = {k: Affinity(k=k, **parameters) for k in ks}
+    for k, method in methods.items():
+        check_k(method, "k", k, log)
+    users, events = log.users_per_query, log.events_per_query
+    candidates = Candidates(methods[ks[0]], log, ks)
+    concept_users, concepts = methods[ks[0]].concept_users(log), int(candidates.concepts.key.sum())
+    equality = ((None, k, users >= k) for k in ks)
+    affine = ((one.theta, one.k, one.queries) for one in candidates.released(ks, thetas))
+    found = {
+        (theta, k): Point(
+            theta, k, concept_users, methods[k].term_users, concepts, int(kept.sum()), int(events[kept].sum())
+        )
+        for theta, k, kept in chain(equality, affine)
+    }
+    lines = [None, *reversed(thetas)]
+    return Sweep(log.n_queries, len(log.events), tuple(found[theta, k] for theta in lines for k in ks))

@@ -1,0 +1,113 @@
+"""Certificates: what makes every check of a release linear, handed over by the method that made it.
+
+A certificate names witnesses, such as the queries that protect a released one. The verifier trusts none of it: it looks
+at exactly what is named, computes the rest anew, and searches by itself where a certificate is wrong or says nothing.
+It says more than the release, so it is for an auditor who has the log as well, and never published.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from queryveil.errors import QueryveilError
+from queryveil.files.folders import check_file, write_whole
+
+SUFFIX = ".certificate"
+_HEAD, _VERSION, _TABLE = "certificate.json", 1, ".arrow"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a method hands over to the verifier of its release.
+
+    Attributes:
+        seed: The random seed of the release.
+        tables: Witnesses by name, whole numbers alone; empty where every check is linear without.
+    """
+
+    seed: int
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no whole number.
+
+        Raises:
+            QueryveilError: If a column holds anything else.
+        """
+        if self.seed < 0:
+            raise QueryveilError("The seed of a certificate must be a whole number of at least 0.")
+        columns = [(table, name) for table in self.tables.values() for name in table.column_names]
+        if not all(
+            pa.types.is_signed_integer(table[name].type) and table[name].null_count == 0 for table, name in columns
+        ):
+            raise QueryveilError(
+                "The tables of a certificate must hold signed whole numbers alone; give them no others."
+            )
+
+    def table(self, name: str, *columns: str) -> pa.Table | None:
+        """A table with exactly these columns, as 64-bit numbers; None if there is none."""
+        found = self.tables.get(name)
+        if found is None or tuple(found.column_names) != columns:
+            return None
+        return found.cast(pa.schema([(column, pa.int64()) for column in columns])).combine_chunks()
+
+
+def save_certificate(certificate: Certificate, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a certificate as one file that only its owner may read."""
+    place = check_file(path, (SUFFIX,), overwrite)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        file.writestr(_HEAD, json.dumps({"format_version": _VERSION, "seed": certificate.seed}))
+        for name, table in certificate.tables.items():
+            written = pa.BufferOutputStream()
+            with pa.ipc.new_file(written, table.schema) as writer:
+                writer.write_table(table)
+            file.writestr(name + _TABLE, written.getvalue())
+    write_whole(place, content.getvalue(), overwrite=overwrite, private=True)
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """Read a certificate that `Release.save_certificate` wrote.
+
+    Raises:
+        QueryveilError: If it cannot be read, or is not one.
+    """
+    damaged = QueryveilError(f"The certificate {path} is damaged; give the file that 'anonymize --certificate' wrote.")
+    if not Path(path).is_file():  # a pipe would be waited for
+        raise QueryveilError(f"The certificate {path} cannot be read: it is no file.")
+    try:
+        with zipfile.ZipFile(path) as file:
+            parts = file.infolist()
+            # What is packed may unpack to any size, and a second part of a name would hide the first.
+            if any(part.compress_type != zipfile.ZIP_STORED for part in parts) or len(set(file.namelist())) < len(
+                parts
+            ):
+                raise damaged
+            head = json.loads(file.read(_HEAD))
+            tables = {name: _read_table(file.read(name)) for name in file.namelist() if name != _HEAD}
+    except OSError as error:
+        raise QueryveilError(f"The certificate {path} cannot be read: {error.strerror}.") from None
+    # What zip, Arrow and JSON raise for damage; a stranger wrote it.
+    except (zipfile.BadZipFile, pa.ArrowException, ValueError, KeyError, NotImplementedError, RuntimeError, EOFError):
+        raise damaged from None
+    if not isinstance(head, dict) or set(head) != {"format_version", "seed"} or type(head["seed"]) is not int:
+        raise damaged
+    if head["format_version"] != _VERSION:
+        raise QueryveilError(f"The certificate {path} is of another version of queryveil; use that version.")
+    if not all(name.endswith(_TABLE) for name in tables):
+        raise damaged
+    try:
+        return Certificate(head["seed"], {name.removesuffix(_TABLE): table for name, table in tables.items()})
+    except QueryveilError:
+        raise damaged from None
+
+
+def _read_table(content: bytes) -> pa.Table:
+    table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
+    table.validate(full=True)
+    return table

@@ -1,0 +1,100 @@
+"""What each method does not promise, in plain words: it stands in every manifest and report.
+
+It is stated here, apart from the methods, so that the verifier can see that nothing of it was struck out.
+"""
+
+RECORDS = (
+    "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
+    " part of the log.",
+    "Every query of a record was typed by one of its users, and is published as it is, also if it names somebody.",
+    "A record mixes the queries of its users; who splits it by topic may find what belonged to one of them.",
+    "Accounts controlled by one person count as several users.",
+)
+"""Of records that users share."""
+
+ITEMS = (
+    "k-anonymity is not differential privacy: it says nothing about what an attacker can learn who knows part of"
+    " the log.",
+    "Words that are not in the tree, the order of words, clicks and times are lost.",
+    "A noun is taken for its first sense, so that an item may stand for what nobody meant.",
+    "Accounts controlled by one person count as several users.",
+)
+"""Of items of a tree in the place of words."""
+
+_PRIVATE = (
+    "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
+    " and deltas add up.",
+    "A verifier checks the arithmetic, and refuses a table that the stated noise would make less than once in a million"
+    " times. Noise that is missing, scaled or left out for a part shows in some hundred queries near the threshold or"
+    " with counts. In a few queries, or where queries of a user are chosen at random, it hardly shows: that a table can"
+    " have been made as stated does not prove that it was. `queryveil.assess.audits` tests the method itself.",
+    "Accounts controlled by one person count as several users, and are protected apart.",
+)
+
+_LINKED = (
+    "Nothing is promised about what stands under one pseudonym, if there are any (`link`): one session, or all events"
+    " of one user, can be those of one person alone, and an attacker who knows part of their history finds the rest."
+)
+
+LIMITS: dict[str, tuple[str, ...]] = {
+    "equality": (
+        "k-anonymity of queries is not differential privacy: it says nothing about what an attacker can learn who knows"
+        " part of the log.",
+        _LINKED,
+        "Accounts controlled by one person count as several users.",
+    ),
+    "rules": (
+        "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None "
+        "of them is differential privacy.",
+        "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
+        " personal, and miss what does not look like it.",
+        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
+        _LINKED,
+        "Accounts controlled by one person count as several users.",
+    ),
+    "affinity": (
+        "k-theta-affinity is not differential privacy, and it is weaker than k-anonymity of queries: a released query "
+        "may have been issued by one user alone, protected by similar queries of others. A person who saw it typed "
+        "finds it again.",
+        "Each word of such a query has many users, but a combination of common words can still name one person.",
+        _LINKED,
+        "Accounts controlled by one person count as several users, and can be planted to protect a query.",
+        "In a large release the users behind a query are counted anew for a sample only, drawn at random each time.",
+    ),
+    "odp": RECORDS,
+    "search": RECORDS,
+    "mdav": (
+        "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
+        " part of the log.",
+        "Every query of a record was typed by somebody, and is published as it is, also if it names somebody.",
+        "With the distance semantic, the queries of a record may be those of users outside of the group, so counts of"
+        " queries are not true counts. With the others, a record mixes the queries of its users; who splits it by topic"
+        " may find what belonged to one of them.",
+        "Accounts controlled by one person count as several users.",
+    ),
+    "clump": ITEMS,
+    "partition": ITEMS,
+    "wngen": (
+        *ITEMS,
+        _LINKED,
+    ),
+    "zealous": _PRIVATE,
+    "dp-set": _PRIVATE,
+    "poblete": (
+        "It protects web sites, not users: a query that one person typed is released if that person clicked enough, and"
+        " users are counted nowhere.",
+        "What a query leads to is told by the clicks of the log alone. Who asks a search engine for the released"
+        " queries may find that two of them have an answer in common.",
+        "A site that a query describes without naming it is not noticed, nor are misspelt names.",
+        _LINKED,
+    ),
+    "hash": (
+        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"
+        " beside what tells which word it is to whoever has a log like this one.",
+        "Whoever knows some queries of a person finds his other queries, and learns the tokens of all their words.",
+        "Whoever gets the key, or can have words hashed with it, reads everything. Without the key nobody can check"
+        " that a token stands for one word; the check compares how often tokens and words occur, and beside what.",
+        "Rare queries stay: a token of one user is that of a word which one user typed.",
+    ),
+}
+"""By the name of the method."""

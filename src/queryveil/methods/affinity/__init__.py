@@ -1,0 +1,1 @@
+"""Affinity: queries that are similar enough vouch for each other."""

@@ -1,0 +1,375 @@
+"""The graph of affine queries, exact and never stored: its vertices, who is next to whom, its generalized cores.
+
+Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
+and Management 51, 2015, sections 3.2 to 3.4. Queries are compared by their vectors of concepts and words;
+`kernels/heavy.py` shows how affine ones meet without a comparison of pairs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queryveil.engines.memory import reserve
+from queryveil.log import LocalLog
+from queryveil.methods.affinity.concepts import Concepts
+
+if TYPE_CHECKING:
+    from queryveil.kernels.cores import Users
+    from queryveil.kernels.heavy import Groups, Sets
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+MOST_SUBSETS = 4096
+"""A vertex with more heavy subsets, a very long query, is compared with all that hold one of its rarest concepts.
+
+In a small graph, where fewer vertices hold them, comparing is cheaper, and so are fewer subsets enough: one for every
+`VERTICES_PER_SUBSET` vertices, and `ENOUGH_SUBSETS` at least."""
+
+VERTICES_PER_SUBSET = 2600
+ENOUGH_SUBSETS = 64
+
+_WHAT = "The graph of similar queries"
+
+NEW_ACCOUNT = 2
+"""A user whose whole history is so many distinct queries or fewer may be made up to protect a query."""
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """Distinct concept vectors, the lightest first; queries with equal vectors have the same neighbours: one vertex."""
+
+    of_query: NDArray[np.int32]
+    """The vertex of each query of the log, -1 for a query that is none."""
+    sets: "Sets"
+    users: "Users"
+    """The users behind each vertex; new accounts are negative."""
+
+    @cached_property
+    def postings(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the vertices that hold each concept start, and these vertices."""
+        from queryveil.kernels.heavy import turned
+
+        return turned(self.sets.start, self.sets.element, len(self.sets.weight))
+
+    def __len__(self) -> int:
+        return len(self.sets.total)
+
+
+def vertices_of(
+    log: LocalLog,
+    concepts: Concepts,
+    start: NDArray[np.int64],
+    concept: NDArray[np.int32],
+    chosen: NDArray[np.bool_],
+    level: NDArray[np.int64] | None = None,
+) -> Vertices:
+    """Merge the equal vectors of chosen queries, and gather the users behind each.
+
+    Args:
+        log: The log.
+        concepts: Its concepts.
+        start: Where the concepts of each query start, as `query_vectors` tells.
+        concept: The concepts of all queries.
+        chosen: Which queries are vertices; each holds a concept.
+        level: For each query a small number; equal vectors are merged only at the same one, and are neighbours else.
+    """
+    from queryveil.kernels.digest import digests
+    from queryveil.kernels.heavy import Sets
+    from queryveil.kernels.intern import Interner
+
+    queries = np.flatnonzero(chosen)
+    begin, end = start[:-1][queries], start[1:][queries]
+    low, high = digests(concept.view(np.uint8), begin * 4, end * 4)
+    if level is not None:
+        high += level[queries].astype(np.uint64)
+    number, fresh = Interner().add(low, high)
+    weight = concepts.squared
+    so_far = np.concatenate([[0], np.cumsum(weight[concept])])
+    total = (so_far[end] - so_far[begin])[fresh]
+    lightest = np.argsort(total, kind="stable")
+    rank = np.empty(len(lightest), np.int32)
+    rank[lightest] = np.arange(len(lightest), dtype=np.int32)
+    of_query = np.full(log.n_queries, -1, np.int32)
+    of_query[queries] = rank[number]
+    begin, size = begin[fresh][lightest], (end - begin)[fresh][lightest]
+    vertex_start = np.concatenate([[0], np.cumsum(size)])
+    at = np.repeat(begin - vertex_start[:-1], size) + np.arange(vertex_start[-1])
+    ids = np.arange(len(concepts), dtype=np.int64)
+    low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
+    sets = Sets(vertex_start, concept[at], total[lightest], weight, concepts.parts, low, high)
+    return Vertices(of_query, sets, _users(log, of_query, len(lightest)))
+
+
+def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
+    from queryveil.kernels.cores import Users
+
+    query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+    reserve(len(query) * 40, _WHAT)
+    new = new_accounts(log)
+    vertex = of_query[query].astype(np.int64)
+    packed = vertex[vertex >= 0] << 32 | user[vertex >= 0]
+    packed.sort()
+    packed = packed[np.diff(packed, prepend=-1) > 0]
+    found = (packed & 0xFFFFFFFF).astype(np.int32)
+    start = np.searchsorted(packed, np.arange(vertices + 1) << 32)
+    return Users(start, np.where(new[found], ~found, found))
+
+
+def new_accounts(log: LocalLog) -> NDArray[np.bool_]:
+    """Which users have a history of one or two distinct queries."""
+    return np.bincount(log.searchers["user_id"].to_numpy(), minlength=log.n_users) <= NEW_ACCOUNT
+
+
+@dataclass(frozen=True)
+class _Search:
+    """How far the search for witnesses has come for each vertex that has too few users of its own."""
+
+    vertices: NDArray[np.int32]
+    witness: NDArray[np.int32]
+    next_group: NDArray[np.int64]
+    next_member: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, vertices: NDArray[np.int32], k: int) -> Self:
+        """A search that has not begun."""
+        places = len(vertices)
+        reserve(places * (4 * k + 16), "The witnesses of similar queries")
+        anew = np.full(places, -1, np.int64)
+        # With new accounts that do not count, a vertex may have no user of its own, so there may be k witnesses.
+        return cls(vertices, np.full((places, k), -1, np.int32), anew, anew.copy())
+
+    def carried_on(self, vertices: NDArray[np.int32], k: int, alive: NDArray[np.bool_]) -> "_Search":
+        """The search for more users; where a witness fell, it begins anew."""
+        from queryveil.kernels.cores import lost_a_witness
+
+        search = _Search.of(vertices, k)
+        still = np.flatnonzero(alive[self.vertices])
+        place = np.searchsorted(vertices, self.vertices[still])
+        search.witness[place, : self.witness.shape[1]] = self.witness[still]
+        search.next_group[place] = self.next_group[still]
+        search.next_member[place] = self.next_member[still]
+        search.next_group[lost_a_witness(alive, search.witness)] = -1
+        return search
+
+
+class AffinityGraph:
+    """The graph of affine vertices, as groups of vertices that share a heavy subset.
+
+    Args:
+        vertices: The vertices.
+        theta: The least cosine of neighbours; the graph serves any theta from there up to 1.
+        threads: How many threads to use; the answer is the same.
+    """
+
+    def __init__(self, vertices: Vertices, theta: float, threads: int) -> None:
+        from queryveil.kernels.heavy import turned
+
+        self.vertices = vertices
+        self.theta = theta
+        self._threads = threads
+        self.groups = _groups(vertices, theta, threads)
+        reserve(4 * len(self.groups.member) + 16 * len(vertices), _WHAT)
+        self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
+        self.vouched = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+        """Vertices with too few users of their own, and for each the neighbours that vouch for it, -1 behind the last.
+
+        Those of the core that `cores` gave last; of vertices that fell, what was found of them."""
+
+    @cached_property
+    def _group_users(self) -> NDArray[np.int32]:
+        from queryveil.kernels.cores import users_of_groups
+
+        return users_of_groups(self.groups, self.vertices.users)
+
+    def cores(
+        self,
+        ks: Iterable[int],
+        *,
+        theta: float | None = None,
+        most_new: int | None = None,
+        within: Callable[[int], NDArray[np.bool_]] | None = None,
+    ) -> Iterator[NDArray[np.bool_]]:
+        """The generalized core of each k: peel vertices with fewer than k users behind them and their neighbours.
+
+        A vertex with k users of its own never falls. Any other is looked at until k users are found, and looked at
+        again only when one of the neighbours that vouched for it falls. From each k to the next, only what survived is
+        looked at, and the search goes on where it stopped.
+
+        Args:
+            ks: Ascending.
+            theta: The least cosine, at least that of the graph, which is the default.
+            most_new: How many new accounts count behind a vertex; by default all.
+            within: For a k, vertices that include its core, such as the core of a lower theta.
+
+        Yields:
+            Which vertices are in the core; do not change it. `vouched` has its witnesses until the next one.
+        """
+        from queryveil.kernels.cores import lost_a_witness, own_users
+
+        theta = self.theta if theta is None else theta
+        theta2 = theta * theta
+        users = self.vertices.users
+        most_new = len(users.user) if most_new is None else most_new
+        own = own_users(users, most_new)
+        alive = np.ones(len(own), np.bool_)
+        search = _Search.of(np.empty(0, np.int32), 0)
+        for k, wanted in _with_steps(ks):
+            if within is not None and wanted:
+                alive &= within(k)
+            search = search.carried_on(np.flatnonzero(alive & (own < k)).astype(np.int32), k, alive)
+            look = np.arange(len(search.vertices))
+            while len(look):
+                found = self._look(look, search, k, most_new, alive, theta2)
+                alive[search.vertices[look[~found]]] = False
+                lost = lost_a_witness(alive, search.witness) & alive[search.vertices]
+                search.next_group[lost] = -1
+                look = np.flatnonzero(lost)
+            if wanted:
+                self.vouched = search.vertices, search.witness
+                yield alive.copy()
+
+    def _look(
+        self,
+        places: NDArray[np.int64],
+        search: "_Search",
+        k: int,
+        most_new: int,
+        alive: NDArray[np.bool_],
+        theta2: float,
+    ) -> NDArray[np.bool_]:
+        """Look for witnesses; all see the same living vertices, so that the number of threads changes nothing."""
+        from queryveil.kernels.cores import find_witnesses
+
+        def look(part: NDArray[np.int64]) -> NDArray[np.bool_]:
+            return find_witnesses(
+                part, search.vertices, k, most_new, alive, self.vertices.users, self._group_start, self._group,
+                self.groups, self._group_users, self.vertices.sets.total, theta2, search.witness, search.next_group,
+                search.next_member,
+            )  # fmt: skip
+
+        parts = np.array_split(places, max(1, min(4 * self._threads, len(places) // 1000)))
+        return np.concatenate(_threaded(look, parts, self._threads))
+
+    def neighbours(self, vertex: int) -> NDArray[np.int32]:
+        """The vertices affine to one, ascending, without itself."""
+        from queryveil.kernels.heavy import affine
+
+        total, theta2 = self.vertices.sets.total, self.theta * self.theta
+        found = {
+            int(other)
+            for g in self._group[self._group_start[vertex] : self._group_start[vertex + 1]]
+            for other in self.groups.member[self.groups.start[g] : self.groups.start[g + 1]]
+            if affine(self.groups.weight[g], total[vertex], total[other], theta2)
+        }
+        return np.array(sorted(found - {vertex}), np.int32)
+
+
+def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
+    """Each k that is wanted, and before a large one some smaller, so that few vertices are left to need many users."""
+    done = 16
+    for k in ks:
+        while done * 2 <= k:
+            yield done, False
+            done *= 4
+        yield k, True
+        done = max(done, k)
+
+
+def affine_pairs(vertices: Vertices, some: NDArray[np.int64], theta: float, threads: int = 1) -> "Groups":
+    """Some vertices with each of their neighbours, by comparison with all that hold one of their rarest concepts."""
+    from queryveil.kernels.heavy import pairs_of
+
+    among = np.zeros(len(vertices), np.bool_)
+    among[some] = True
+    return _joined(
+        _threaded(
+            lambda part: pairs_of(part, among, vertices.sets, *vertices.postings, theta * theta),
+            np.array_split(some, max(1, min(4 * threads, len(some) // 100))),
+            threads,
+        )
+    )
+
+
+def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
+    """All groups of vertices that share a heavy subset."""
+    from queryveil.kernels.heavy import Subsets, group_subsets, walk_subsets
+
+    n, theta2 = len(vertices), theta * theta
+    most = min(MOST_SUBSETS, max(ENOUGH_SUBSETS, n // VERTICES_PER_SUBSET))
+    counts = np.zeros(n, np.int32)
+    # Heavy vertices have far more subsets than light ones; parts of about equal work, and more of them than threads.
+    work = np.cumsum(np.diff(vertices.sets.start) ** 3)
+    edges = np.searchsorted(work, np.linspace(0, work[-1], 8 * threads + 1))
+    edges[-1] = n
+    # 64 to 128 places a vertex: subsets outnumber them only at a low theta, where the filter lets more pass.
+    bits = n.bit_length() + 6
+    reserve(min(threads, 8) * (1 << bits) // 4, _WHAT)
+    filters = SimpleQueue[NDArray[np.uint64]]()
+    for _ in range(min(threads, 8)):
+        filters.put(np.zeros((1 << bits) // 32, np.uint64))
+
+    def walk(part: int, met: NDArray[np.uint64], listing: bool) -> Subsets:
+        first, last = edges[part], edges[part + 1]
+        return walk_subsets(vertices.sets, first, last, theta2, most, counts, bits, met, listing)
+
+    def mark(part: int) -> None:
+        met = filters.get()
+        try:
+            walk(part, met, False)
+        finally:
+            filters.put(met)
+
+    # The heaviest first, so that none is left to the end.
+    parts = range(8 * threads)[::-1]
+    _threaded(mark, parts, min(threads, 8))
+    met = filters.get()
+    while not filters.empty():
+        more = filters.get()
+        met[1::2] |= more[1::2]
+        met[1::2] |= met[::2] & more[::2]
+        met[::2] |= more[::2]
+    sizes = [0]
+
+    def list_subsets(part: int) -> Subsets:
+        # How many there are is known when they are listed; no part has much more than another.
+        reserve(2 * max(sizes), _WHAT)
+        found = walk(part, met, True)
+        sizes.append(sum(column.nbytes for column in found))
+        return found
+
+    listed = _threaded(list_subsets, parts, threads)
+    reserve(sum(sizes), _WHAT)
+    subsets = Subsets(*(np.concatenate(column) for column in zip(*listed[::-1], strict=True)))
+    del listed
+    reserve(40 * len(subsets.low), _WHAT)
+    found = [group_subsets(subsets, len(subsets.low).bit_length())]
+    del subsets
+    long = np.flatnonzero(counts > most)
+    if len(long):
+        found.append(affine_pairs(vertices, long, theta, threads))
+    return _joined(found)
+
+
+def _joined(parts: "list[Groups]") -> "Groups":
+    from queryveil.kernels.heavy import Groups
+
+    sizes = np.cumsum([0, *(len(part.member) for part in parts)])
+    starts = [part.start[1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+    return Groups(
+        np.concatenate([np.zeros(1, np.int64), *starts]),
+        np.concatenate([part.member for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )
+
+
+def _threaded(work: Callable[[A], B], parts: Iterable[A], threads: int) -> list[B]:
+    """Do some work on every part, side by side; the results in the order of the parts."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, parts))

@@ -1,0 +1,327 @@
+"""AFF: k-theta-affinity.
+
+Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
+and Management 51, 2015. Exact, on the whole log: the graph of affine queries is never stored, but walked through the
+heavy subsets that affine queries share (`kernels/heavy.py`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from queryveil.claims import AffineUsers
+from queryveil.claims.limits import LIMITS
+from queryveil.errors import QueryveilError
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log.sharing import shared
+from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
+from queryveil.methods.affinity.graph import AffinityGraph, Vertices, new_accounts, vertices_of
+from queryveil.methods.affinity.graph_tables import Wanted, find_affine
+from queryveil.methods.base import Reason
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.queries import check_k, release_queries
+from queryveil.release import Release
+
+MOST_SHOWN = 10
+"""How many affine queries or concepts `explain` names."""
+
+
+class Affinity(LinkedMethod):
+    """Release a query when k users stand behind it and the released queries affine to it (Carpineto and Romano 2015).
+
+    Queries are compared by the concepts they hold, runs of one to three words that many users type, and by their other
+    words, which weigh little. A rare refinement of a popular query is thus protected by the popular one and by other
+    refinements. A query without a concept is released when k users issued it. Clicks are released when k users made
+    them; times and extra columns are dropped.
+    """
+
+    name: ClassVar[str] = "affinity"
+    limits: ClassVar[tuple[str, ...]] = LIMITS["affinity"]
+    derived: ClassVar[frozenset[str]] = frozenset({"concept_min_users", "min_term_users"})
+
+    k: int = Field(5, ge=2, description="least distinct users behind a released query and those affine to it")
+    theta: float = Field(0.9, gt=0, le=1, description="least cosine of the vectors of two affine queries")
+    vectors: Literal["words", "concepts"] = Field(
+        "words",
+        description="what queries are compared by: `words`, their concepts and all other words but stop words, rare "
+        "ones with a low weight; or `concepts` alone, which is weaker, because queries that differ in rare words then "
+        "count as equal",
+    )
+    concept_min_users: int | None = Field(
+        None,
+        ge=2,
+        description="least distinct users of a concept, whatever k; by default 0.01 % of all users, at least 5",
+    )
+    min_term_users: int | None = Field(
+        None,
+        ge=1,
+        description="a query with a concept is released only if each of its words has so many distinct users; by "
+        "default k (2 in the paper)",
+    )
+    min_query_users: int = Field(
+        1, ge=1, description="a query is released only if so many users issued it, against who saw it typed"
+    )
+    max_new_users: int | None = Field(
+        None,
+        ge=0,
+        description="of the users behind a query, so many at most may be new accounts, whose whole history is one or "
+        "two distinct queries; against accounts made up to protect it (clicks count all users)",
+    )
+
+    @model_validator(mode="after")
+    def _theta_tells_queries_apart(self) -> Self:
+        if self.theta * self.theta < 1e-9:
+            raise ValueError(f"'theta' is {self.theta}, so low that everything is affine to everything; raise it.")
+        return self
+
+    @property
+    def term_users(self) -> int:
+        """The users that each word of a released query with a concept has at least."""
+        return self.k if self.min_term_users is None else self.min_term_users
+
+    def concept_users(self, log: QueryLog) -> int:
+        """The users that a concept of the log has at least."""
+        return default_concept_min_users(log) if self.concept_min_users is None else self.concept_min_users
+
+    def mine(self, log: QueryLog, term_users: int) -> Concepts:
+        """What the vectors of a log are made of.
+
+        A query with a word of fewer than `term_users` users stands in no graph, so such words are not looked for.
+        """
+        least = self.concept_users(log)
+        words = term_users if self.vectors == "words" else None
+        return shared(log, ("concepts", least, words), lambda: mine_concepts(log, least, word_min_users=words))
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Release every query of anonymity degree at least k."""
+        check_k(self, "k", self.k, log)
+        (n_concepts, witnesses), concept_users = self._choose(log), self.concept_users(log)
+        log.need("per_query")
+        (alone,) = log.engine.row(
+            f"SELECT count(*) AS n FROM affine a JOIN per_query p ON p.query_id = a.query_id WHERE p.users < {self.k}"
+        )
+        notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
+        if n_concepts == 0:
+            notes.append("No concept survives, so every query falls back to equality.")
+        notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
+        claim = AffineUsers(
+            users=self.k,
+            theta=self.theta,
+            vectors=self.vectors,
+            concept_min_users=concept_users,
+            min_term_users=self.term_users,
+            min_query_users=self.min_query_users,
+            max_new_users=self.max_new_users,
+        )
+        chosen = "SELECT query_id FROM affine"
+        certified = {} if witnesses is None else {"witnesses": witnesses}
+        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, notes=notes, certified=certified)
+        log.engine.drop("affine")
+        return release
+
+    def _choose(self, log: QueryLog) -> tuple[int, pa.Table | None]:
+        """Make `affine`, the queries to release; return how many key concepts the log has, and witnesses if known."""
+        if isinstance(log, LocalLog):
+            decides = (self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users)
+            candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
+            ((_, _, kept, vouched),) = candidates.released([self.k], [self.theta])
+            log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
+            return int(candidates.concepts.key.sum()), candidates.witnesses(kept, *vouched)
+        concepts = self.mine(log, self.term_users)
+        find_affine(
+            log, concepts, Wanted(self.k, self.theta, self.term_users, self.min_query_users, self.max_new_users)
+        )
+        return int(concepts.key.sum()), None
+
+    def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
+        """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
+
+        All other parameters are those of this method; `min_term_users` too, which is this method's own k where it is
+        not given. The degree is 0 for a query that is released for no k, because a word of it is too rare or too few
+        users issued it.
+        """
+        if max_degree < 1:
+            raise QueryveilError(f"The 'max_degree' must be an integer of at least 1. Got {max_degree!r} instead.")
+        degree = np.zeros(log.n_queries, np.int64)
+        for _, k, kept, _ in Candidates(self, local(log, "degrees")).released(range(1, max_degree + 1), [self.theta]):
+            degree[kept] = k
+            if not kept.any():
+                break
+        return degree
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """What the rules find for the query, and what stands behind it; other queries only if they are released."""
+        candidates = Candidates(self, log)
+        users = int(log.users_per_query[query_id])
+        reasons = [Reason("degree under equality", None, f"{users}, the users who issued it")]
+        if candidates.held[query_id]:
+            rarest = int(log.rarest_word[query_id])
+            rule = f"at least {self.term_users} users used each of its words"
+            reasons.append(Reason(rule, rarest >= self.term_users, f"{rarest} used the rarest"))
+        if self.min_query_users > 1:
+            rule = f"at least {self.min_query_users} users issued it"
+            reasons.append(Reason(rule, users >= self.min_query_users, f"{users} did"))
+        if not candidates.held[query_id]:
+            counted = int(candidates.issued[query_id])
+            rule = f"no concept, so at least {self.k} users issued the query"
+            found = f"{users} did" + ("" if counted == users else f", of whom {counted} count")
+            return [*reasons, Reason(rule, counted >= self.k, found)]
+        reasons += candidates.concepts_of(query_id)
+        if candidates.chosen[query_id]:
+            reasons += candidates.behind(query_id)
+        return reasons
+
+
+class Released(NamedTuple):
+    """What is released for one theta and k."""
+
+    theta: float
+    k: int
+    queries: NDArray[np.bool_]
+    vouched: tuple[NDArray[np.int32], NDArray[np.int32]]
+    """As `AffinityGraph.vouched` has it."""
+
+
+NOBODY = np.empty(0, np.int32), np.empty((0, 0), np.int32)
+
+
+class Candidates:
+    """The queries of a log that affinity may release, before any k or theta: concepts, vectors, users that count.
+
+    Args:
+        method: The method.
+        log: The log.
+        ks: The values of k to serve; by default any, with the `min_term_users` of the method. If they are given and the
+            method has none, it is each k itself.
+
+    Attributes:
+        concepts: What vectors are made of.
+        held: How many concepts each query holds; 0 if none of them is a key concept.
+        most_new: How many new accounts count behind a query, None for all.
+        chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
+    """
+
+    def __init__(self, method: Affinity, log: LocalLog, ks: Sequence[int] = ()) -> None:
+        self._method, self._log = method, log
+        self._term_users = {k: k for k in ks} if method.min_term_users is None else {}
+        fewest = min(self._term_users.values(), default=method.term_users)
+        self.concepts = method.mine(log, fewest)
+        self._start, self._concept = query_vectors(log, self.concepts)
+        self.held = np.diff(self._start)
+        self.most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
+        self._enough = log.users_per_query >= method.min_query_users
+        self.chosen = (self.held > 0) & self._enough
+        if self.chosen.any():
+            self.chosen &= log.rarest_word >= fewest
+
+    @cached_property
+    def vertices(self) -> Vertices:
+        """The vertices of the graph; queries that are in the graphs of different k are different vertices."""
+        level = None
+        if len(self._term_users) > 1:
+            level = np.searchsorted(sorted(self._term_users.values()), self._log.rarest_word, side="right")
+        return vertices_of(self._log, self.concepts, self._start, self._concept, self.chosen, level)
+
+    def _within(self, k: int) -> NDArray[np.bool_]:
+        """The vertices in the graph of one k: where `min_term_users` is k, those without a rarer word."""
+        if k not in self._term_users:
+            return np.ones(len(self.vertices), np.bool_)
+        inside = np.zeros(len(self.vertices), np.bool_)
+        inside[self.vertices.of_query[self.chosen & (self._log.rarest_word >= self._term_users[k])]] = True
+        return inside
+
+    @cached_property
+    def issued(self) -> NDArray[np.int64]:
+        """For each query the users who issued it, as far as they count."""
+        if self.most_new is None:
+            return self._log.users_per_query
+        pairs = self._log.searchers
+        new = new_accounts(self._log)[pairs["user_id"].to_numpy()]
+        count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
+        return self._log.users_per_query - count + np.minimum(count, self.most_new)
+
+    def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[Released]:
+        """Which queries are released for each theta and k, both ascending; one graph serves all."""
+        ks, thetas = list(ks), list(thetas)
+        graph = None
+        if self.chosen.any():
+            graph = AffinityGraph(self.vertices, thetas[0], self._log.engine.threads)
+        # What a lower theta does not release, a higher one does not either.
+        below = {k: self._within(k) for k in ks} if graph is not None else {}
+        for theta in thetas:
+            cores = None
+            if graph is not None:
+                cores = graph.cores(ks, theta=theta, most_new=self.most_new, within=below.__getitem__)
+            for k in ks:
+                kept = (self.held == 0) & self._enough & (self.issued >= k)
+                if cores is not None:
+                    below[k] = next(cores)
+                    kept[self.chosen] = below[k][self.vertices.of_query[self.chosen]]
+                yield Released(theta, k, kept, NOBODY if graph is None else graph.vouched)
+
+    def witnesses(self, kept: NDArray[np.bool_], needy: NDArray[np.int32], found: NDArray[np.int32]) -> pa.Table:
+        """For released queries that need others, released queries affine to them with enough users: pairs of ids.
+
+        One query stands for all with the same vector.
+
+        Args:
+            kept: Which queries are released.
+            needy: Vertices with too few users of their own.
+            found: For each the neighbours that vouch for it, -1 behind the last.
+        """
+        if len(needy) == 0:
+            return pa.table({"query_id": pa.array([], pa.int64()), "witness": pa.array([], pa.int64())})
+        query = np.full(len(self.vertices), -1, np.int64)
+        some = np.flatnonzero(kept & self.chosen)
+        query[self.vertices.of_query[some]] = some
+        row, place = np.nonzero((found >= 0) & (query[needy] >= 0)[:, None])
+        return pa.table({"query_id": query[needy[row]], "witness": query[found[row, place]]})
+
+    def concepts_of(self, query_id: int) -> list[Reason]:
+        """The concepts of a query, and its rarer words, the heaviest first, with their weights."""
+        mine = self._concept[self._start[query_id] : self._start[query_id + 1]][::-1]
+        key = self.concepts.key[mine]
+        reasons = [Reason("concepts it holds", None, self._named(mine[key]))]
+        return reasons if key.all() else [*reasons, Reason("other words it holds", None, self._named(mine[~key]))]
+
+    def _named(self, some: NDArray[np.int32]) -> str:
+        named = [f"'{self.concepts.text(c)}' ({self.concepts.weight[c]:.2f})" for c in some[:MOST_SHOWN]]
+        return ", ".join(named) + (f" and {len(some) - MOST_SHOWN} more" if len(some) > MOST_SHOWN else "")
+
+    def behind(self, query_id: int) -> list[Reason]:
+        """The degree of a query under affinity, and the released queries that stand behind it."""
+        method, log = self._method, self._log
+        graph = AffinityGraph(self.vertices, method.theta, log.engine.threads)
+        most = max(2 * method.k, 30)
+        vertex = int(self.vertices.of_query[query_id])
+        degree = 0
+        for k, core in enumerate(graph.cores(range(1, most + 1), most_new=self.most_new), 1):
+            if k == method.k:
+                released = core
+            degree = k if core[vertex] else degree
+            if k >= method.k and not core[vertex]:
+                break
+        rule = f"at least {method.k} users behind it and the released queries affine to it"
+        told = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
+        reasons = [Reason(rule, degree >= method.k, told)]
+        near = graph.neighbours(vertex)
+        near = near[released[near]]
+        same = np.flatnonzero(self.vertices.of_query == vertex)
+        others = np.flatnonzero(np.isin(self.vertices.of_query, near))
+        if released[vertex]:
+            others = np.concatenate([same[same != query_id], others])
+        if len(others) == 0:
+            return [*reasons, Reason("affine queries that are released", None, "none")]
+        pairs = log.searchers
+        behind = np.isin(pairs["query_id"].to_numpy(), others)
+        users = len(set(pairs["user_id"].to_numpy()[behind].tolist()))
+        shown = others[np.argsort(-log.users_per_query[others], kind="stable")][:MOST_SHOWN]
+        names = ", ".join(f"'{log.query_text[int(q)].as_py()}' ({log.users_per_query[q]:,})" for q in shown)
+        more = f" and {len(others) - MOST_SHOWN:,} more" if len(others) > MOST_SHOWN else ""
+        found = f"{len(others):,}, issued by {users:,} users: {names}{more}"
+        return [*reasons, Reason("affine queries that are released", None, found)]

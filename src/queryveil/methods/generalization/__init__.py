@@ -1,0 +1,1 @@
+"""Generalization: queries become nodes of a tree that enough users share."""

@@ -1,0 +1,209 @@
+"""Generalization: what the methods share that publish nodes of a tree of topics in the place of words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims.generalized import tree_digest
+from queryveil.claims.limits import ITEMS
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Knowledge, Links, knowledge_name, link, open_knowledge, recall_knowledge
+from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.log import LocalLog
+from queryveil.log.sessions import USERS, Linking
+from queryveil.methods.base import Method, Reason
+from queryveil.methods.microaggregation.common import Searches, plural
+from queryveil.methods.microaggregation.interests import interests_of
+from queryveil.release import Release
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Transactions:
+    """The nouns of users, each once: those of transaction t are node[start[t]:start[t + 1]], ascending.
+
+    Users without a noun have none.
+    """
+
+    user: Longs
+    start: Longs
+    node: Ints
+    tree: Taxonomy
+
+    @classmethod
+    def of(cls, log: LocalLog, links: Links) -> "Transactions":
+        """The transactions of a log."""
+        interests = interests_of(Searches.of(log), links)
+        users = np.flatnonzero(np.diff(interests.start))
+        some = interests.take(users)
+        return cls(users, some.start, some.item, links.taxonomy)
+
+    def first(self, n: int) -> "Transactions":
+        """The first ones."""
+        return Transactions(self.user[:n], self.start[: n + 1], self.node[: self.start[n]], self.tree)
+
+    @property
+    def length(self) -> Longs:
+        """How many items each has."""
+        return np.diff(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """The generalized transactions: those of group g have n times node[start[g]:start[g + 1]]."""
+
+    group: Ints
+    """The group of every transaction."""
+    start: Longs
+    node: Ints
+    n: Longs
+
+
+class Generalization(Method):
+    """Publish nodes of a tree of topics, each of which stands for nouns of at least k users."""
+
+    limits: ClassVar[tuple[str, ...]] = ITEMS
+
+    fits_aol: ClassVar[bool] = False
+    k: int = Field(5, ge=2, description="least users who share what is published")
+    knowledge: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them, without the folder of the knowledge base."""
+        return super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
+
+    def claimed(self, base: Knowledge) -> dict[str, Any]:
+        """What the claims of these methods say."""
+        return {"users": self.k, "knowledge": knowledge_name(self.knowledge), "tree": tree_digest(base)}
+
+    def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
+        """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
+        base = open_knowledge(self.knowledge)
+        if base.taxonomy.leaves[0] < 2:
+            raise QueryveilError(f"The tree of '{base.name}' has one leaf, so that nothing could be told apart in it.")
+        return base, link(log, base, "terms")
+
+    def check(self, users: int, what: str) -> None:
+        """Refuse a k that nothing reaches."""
+        if users < self.k:
+            raise QueryveilError(
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but only {plural(users, 'user')} {what},"
+                " so nothing could be released."
+            )
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """The nouns of the query, which may stand behind a published item; none is published as a query."""
+        base = recall_knowledge(self.knowledge)
+        start, node = link(log, base, "terms").nodes()
+        mine = node[start[query_id] : start[query_id + 1]]
+        names = ", ".join(f"'{base.taxonomy.names[int(i)]}'" for i in mine if i > 0)
+        return [
+            Reason("queries are published as they are", False, "items of the tree are, which stand for nouns"),
+            Reason("the query has a noun of the tree", bool(names), names or "it has none"),
+        ]
+
+
+def release_bags(
+    method: Generalization, log: LocalLog, base: Knowledge, transactions: Transactions, bags: Bags, *, seed: int,
+    claims: tuple[Any, ...], notes: list[str],
+) -> Release:  # fmt: skip
+    """Release the bag of each group under each of its users."""
+    size = np.add.reduceat(bags.n, bags.start[:-1])
+    length = size[bags.group]
+    first = np.concatenate([[0], np.cumsum(size)])
+    each = np.repeat(bags.node, bags.n)
+    place = np.repeat(first[bags.group] - np.cumsum(length) + length, length) + np.arange(length.sum())
+    rows = {
+        "event_id": np.arange(length.sum(), dtype=np.int32),
+        "user_id": np.repeat(transactions.user, length).astype(np.int32),
+        "node": each[place].astype(np.int32),
+    }
+    log.engine.read("items", pa.table(rows))
+    return release_items(method, log, base, seed=seed, claims=claims, notes=notes, members=True)
+
+
+def release_items(
+    method: Generalization, log: LocalLog, base: Knowledge, *, seed: int, claims: tuple[Any, ...], notes: list[str],
+    linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
+) -> Release:  # fmt: skip
+    """Release the table `items` (event_id, user_id, node)."""
+    release = Release.of_items(
+        log,
+        "SELECT event_id, user_id, node FROM items",
+        base.taxonomy.names,
+        method=method.name,
+        parameters=method.parameters(),
+        claims=claims,
+        limits=method.limits,
+        seed=seed,
+        linking=linking,
+        notes=notes,
+        members=members,
+        certified=certified or {},
+    )
+    log.engine.drop("items")
+    return release
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is lost when transactions are generalized.
+
+    Attributes:
+        distortion: GGD (Milani Fard and Wang 2010): the sum of LM over all published items, and 1 for each suppressed
+            one.
+        per_item: The same, divided by the items that there were.
+        length: How many items users have on average in the release.
+        level: The mean level of these items; the root is level 1.
+    """
+
+    distortion: float
+    per_item: float
+    length: float
+    level: float
+
+    @classmethod
+    def of(cls, tree: Taxonomy, node: Ints, n: Longs, *, users: int, items: int) -> "Loss":
+        """The loss of a release.
+
+        Args:
+            tree: The tree.
+            node: Published items.
+            n: How often each is published, over all users.
+            users: How many users are in the release.
+            items: How many items they had.
+        """
+        rows = int(n.sum())
+        lost = float((n * tree.lm(node)).sum()) + items - rows
+        level = float((n * (tree.depth[node] + 1)).sum()) / max(rows, 1)
+        return cls(lost, lost / max(items, 1), rows / max(users, 1), level)
+
+
+def loss_of(transactions: Transactions, bags: Bags) -> Loss:
+    """What is lost when transactions become the bags of their groups."""
+    members = np.bincount(bags.group)
+    n = np.repeat(members, np.diff(bags.start)) * bags.n
+    return Loss.of(transactions.tree, bags.node, n, users=len(transactions.user), items=int(transactions.length.sum()))
+
+
+def told(transactions: Transactions, bags: Bags) -> list[str]:
+    """What a reader of the report should know of generalized transactions."""
+    members = np.bincount(bags.group)
+    least, most = int(members.min()), int(members.max())
+    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return [f"{plural(len(members), 'group')} of {size} users.", sentence(loss_of(transactions, bags))]
+
+
+def sentence(loss: Loss) -> str:
+    """A loss in words."""
+    return (
+        f"Distortion (GGD) {loss.distortion:,.1f}, {loss.per_item:.1%} of the items that users had; bags have"
+        f" {loss.length:.2f} items of mean level {loss.level:.2f} (the root is level 1)."
+    )

@@ -1,0 +1,52 @@
+"""Partition: top-down, local generalization of users' nouns.
+
+Yeye He, Jeffrey F. Naughton, Anonymization of set-valued data via top-down, local generalization, VLDB 2009.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from queryveil.claims import BagUsers
+from queryveil.engines.memory import reserve
+from queryveil.kernels.partitions import partition_transactions
+from queryveil.log import QueryLog, local
+from queryveil.methods.generalization.common import Bags, Generalization, Transactions, release_bags, told
+from queryveil.release import Release
+
+
+class Partition(Generalization):
+    """Publish for at least k users one set of items that generalizes the nouns of each (He and Naughton 2009).
+
+    All users begin in one group, published as the root of the tree. A group is split by the item whose specialization
+    gains most, as long as groups of k users remain. Queries, clicks, times and users without a noun are dropped.
+    """
+
+    name: ClassVar[str] = "partition"
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Split users into groups, and release the items of each group."""
+        here = local(log, "partition")
+        base, links = self.opened(here)
+        mine = Transactions.of(here, links)
+        self.check(len(mine.user), "have a noun")
+        bags = self.bags(mine)
+        return release_bags(
+            self,
+            here,
+            base,
+            mine,
+            bags,
+            seed=seed,
+            claims=(BagUsers(**self.claimed(base), duplicates=False),),
+            notes=told(mine, bags),
+        )
+
+    def bags(self, transactions: Transactions) -> Bags:
+        """The groups, and what is published of each."""
+        tree = transactions.tree
+        reserve(64 * len(transactions.node), "The nouns of users")
+        group, start, node = partition_transactions(
+            transactions.start, transactions.node, tree.parent, tree.depth, tree.end, tree.leaves, self.k
+        )
+        return Bags(group, start, node, np.ones(len(node), np.int64))

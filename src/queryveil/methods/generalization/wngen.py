@@ -1,0 +1,88 @@
+"""WNGEN: a concept of WordNet in the place of each query.
+
+Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy: Releasing infrequent query refinements safely, Information
+Processing and Management 51 (2015), section 4.4, after Yeye He and Jeffrey F. Naughton (VLDB 2009).
+"""
+
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.claims import ConceptUsers
+from queryveil.claims.limits import LIMITS
+from queryveil.kernels.wngen import cluster_queries
+from queryveil.knowledge import Knowledge, Links
+from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.generalization.common import Generalization, Ints, release_items
+from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.microaggregation.common import plural
+from queryveil.methods.queries import link_claims
+from queryveil.release import Release
+
+
+class Wngen(Generalization, LinkedMethod):
+    """Publish in the place of each query a concept that queries of at least k users have in common.
+
+    The queries of a concept are handed down to the concepts below it that one of their nouns belongs to, as long as
+    every concept keeps k users. A query without a noun stays at the root. Clicks and times are dropped.
+    """
+
+    name: ClassVar[str] = "wngen"
+    limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Find a concept for every query, and release it for every event."""
+        here = local(log, "wngen")
+        self.check(here.n_users, "are in the log")
+        return self.release(here, *self.opened(here), seed=seed)
+
+    def release(self, here: LocalLog, base: Knowledge, links: Links, *, seed: int) -> Release:
+        """Find a concept for every query, and release it for every event.
+
+        Args:
+            here: The log.
+            base: The knowledge base.
+            links: Where the terms of the log sit in it.
+            seed: Decides all that is random.
+        """
+        node = self.concepts(here, links)
+        here.engine.read(
+            "concepts", pa.table({"query_id": np.arange(len(node), dtype=np.int32), "node": node.astype(np.int32)})
+        )
+        here.engine.materialize(
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, c.node AS node FROM events e JOIN concepts c"
+            " ON c.query_id = e.query_id",
+            "items",
+        )
+        here.engine.drop("concepts")
+        used = np.unique(node)
+        rooted = int((node == 0).sum())
+        notes = [
+            f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries, of which {rooted:,} are at the"
+            " root, which says nothing."
+        ]
+        claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
+        concepts = pa.table({"query_id": np.arange(len(node)), "node": node, "events": here.events_per_query})
+        return release_items(
+            self, here, base, seed=seed, claims=claims, notes=notes, linking=self.linking,
+            certified={"concepts": concepts},
+        )  # fmt: skip
+
+    def concepts(self, log: LocalLog, links: Links) -> Ints:
+        """The concept of every query."""
+        log.need("searchers")
+        found = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id, user_id")
+        issued = np.searchsorted(found["query_id"].to_numpy(), np.arange(log.n_queries + 1))
+        start, node = nouns_of(links)
+        tree = links.taxonomy
+        user = found["user_id"].to_numpy().astype(np.int32)
+        return cluster_queries(start, node, issued, user, log.n_users, tree.parent, tree.depth, tree.end, self.k)
+
+
+def nouns_of(links: Links) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct nouns of every query, ascending; the root is none."""
+    start, node = links.nodes()
+    query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    pairs = np.unique(query[node > 0] << 32 | node[node > 0])
+    return np.searchsorted(pairs >> 32, np.arange(len(start))), (pairs & 0xFFFFFFFF).astype(np.int32)

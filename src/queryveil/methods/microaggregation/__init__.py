@@ -1,0 +1,1 @@
+"""Microaggregation: users with similar interests in groups, each with one shared record."""

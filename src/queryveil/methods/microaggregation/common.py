@@ -1,0 +1,395 @@
+"""Microaggregation of users: what the methods share that give all users of a group one record.
+
+A user's profile counts the categories of his queries on every level of the tree. Groups are made of users with similar
+profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with like main interests.
+Each user gives a share of his queries to the record of his group, and every member is published with that record.
+"""
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
+from queryveil.claims.limits import RECORDS
+from queryveil.errors import QueryveilError
+from queryveil.kernels import groups as kernel
+from queryveil.kernels.digest import digests
+from queryveil.knowledge import Links, knowledge_name, open_knowledge
+from queryveil.knowledge.index import offsets, ranges
+from queryveil.log import LocalLog, QueryLog
+from queryveil.log.draws import keyed
+from queryveil.methods.base import Method, Reason
+from queryveil.methods.microaggregation import record_tables
+from queryveil.release import Release
+from queryveil.text.arrays import byte_spans
+
+EXACT = 40_000
+BLOCK = 20_000
+Grouping = Literal["auto", "exact", "blocks"]
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """Who issued what: the queries of user u are those from start[u] to start[u + 1], the most repeated first."""
+
+    start: Longs
+    query: NDArray[np.int32]
+    times: Longs
+
+    @classmethod
+    def of(cls, log: LocalLog) -> "Searches":
+        """The searches of a log."""
+        log.need("searchers")
+        found = log.engine.table(
+            "SELECT user_id, query_id, events FROM searchers ORDER BY user_id, events DESC, query_id"
+        )
+        start = np.searchsorted(found["user_id"].to_numpy(), np.arange(log.n_users + 1))
+        return cls(start, found["query_id"].to_numpy(), found["events"].to_numpy())
+
+    def take(self, users: Longs) -> "Searches":
+        """Those of some users."""
+        size = np.diff(self.start)[users]
+        place = ranges(self.start[users], size)
+        return Searches(offsets(size), self.query[place], self.times[place])
+
+    @property
+    def size(self) -> Longs:
+        """How many events each user has."""
+        return np.add.reduceat(self.times, self.start[:-1])
+
+    @property
+    def user(self) -> Longs:
+        """The user of every entry."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """How often each user searched for each category, all levels together: M_1 to M_L in the paper.
+
+    Those of user u are feature[start[u]:start[u + 1]], with their count. A feature is a node of the tree, and every
+    node is on one level, so the levels need not be told apart.
+    """
+
+    start: Longs
+    feature: NDArray[np.int32]
+    count: NDArray[np.int32]
+    depth: NDArray[np.int32]
+    """The level of every feature there is."""
+
+    @classmethod
+    def of(cls, searches: Searches, links: Links, levels: int) -> "Profiles":
+        """The profiles of the users of a log."""
+        start, node = links.nodes()
+        size = np.diff(start)[searches.query]
+        mine = node[ranges(start[searches.query], size)]
+        times = np.repeat(searches.times, size).astype(np.int32)
+        tree = links.taxonomy
+        found = kernel.profiles(offsets(size)[searches.start], mine, times, tree.parent, tree.depth, levels)
+        return cls(*found, tree.depth)
+
+    def take(self, users: Longs) -> "Profiles":
+        """The profiles of some users."""
+        size = np.diff(self.start)[users]
+        place = ranges(self.start[users], size)
+        return Profiles(offsets(size), self.feature[place], self.count[place], self.depth)
+
+    @property
+    def user(self) -> Longs:
+        """The user of every entry."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @property
+    def linked(self) -> NDArray[np.bool_]:
+        """Whether a user has any category at all."""
+        return np.diff(self.start) > 0
+
+
+def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, block: int | None = None) -> int:
+    """In how many blocks so many users are grouped.
+
+    Args:
+        users: How many users there are.
+        k: Least users of a group.
+        grouping: `exact`, in `blocks`, or by the number of users.
+        exact: Most users that are grouped exactly by default; `EXACT` if not given.
+        block: Users of a block; `BLOCK` if not given.
+    """
+    if grouping == "exact" or (grouping == "auto" and users <= (EXACT if exact is None else exact)):
+        return 1
+    return max(1, round(users / max(BLOCK if block is None else block, 4 * k)))
+
+
+def group_users(
+    profiles: Profiles, k: int, linkage: int, grouping: Grouping, threads: int | None = None
+) -> tuple[NDArray[np.int32], int]:
+    """Groups of k to 2k - 1 users with similar profiles.
+
+    Users without a category are alike to nobody. They come last in the order that settles ties, so that they are
+    grouped with each other when nobody else is left.
+
+    Args:
+        profiles: The profiles of all users.
+        k: Least users of a group.
+        linkage: How a group draws the next user.
+        grouping: `exact`, in `blocks`, or by the number of users.
+        threads: How many threads.
+
+    Returns:
+        The group of each user, and the number of blocks.
+    """
+    n = len(profiles.start) - 1
+    ids = np.arange(n)
+    parts = parts_of(n, k, grouping)
+    order = np.lexsort((ids, ~profiles.linked))
+    if parts > 1:
+        order = by_main_interests(profiles)
+    # Inside a block, ties are settled as they are without blocks.
+    blocks = [part[np.lexsort((part, ~profiles.linked[part]))] for part in np.array_split(order, parts)]
+
+    def grouped(users: Longs) -> NDArray[np.int32]:
+        some = profiles.take(users)
+        return kernel.group_users(some.start, some.feature, some.count, len(some.depth), k, linkage)
+
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        found = list(pool.map(grouped, blocks))
+    group = np.empty(n, np.int32)
+    first = 0
+    for users, mine in zip(blocks, found, strict=True):
+        group[users] = mine + first
+        first += int(mine.max()) + 1
+    return group, parts
+
+
+def by_main_interests(profiles: Profiles) -> Longs:
+    """Users in the order of what they have most of, level by level; of equals, who has more of everything first."""
+    n = len(profiles.start) - 1
+    total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
+    keys: list[NDArray[Any]] = [np.arange(n), -total, *_main_interests(profiles)]
+    return np.lexsort(keys)
+
+
+def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
+    """For every level, the deepest first, the category that each user has most of, of equals the first in the tree.
+
+    A user without a category there has one past all of them.
+    """
+    user, level = profiles.user, profiles.depth[profiles.feature]
+    found = []
+    for wanted in range(int(level.max(initial=0)), 0, -1):
+        here = np.flatnonzero(level == wanted)
+        order = here[np.lexsort((profiles.feature[here], -profiles.count[here], user[here]))]
+        first = order[np.diff(user[order], prepend=-1) > 0]
+        main = np.full(len(profiles.start) - 1, len(profiles.depth), np.int32)
+        main[user[first]] = profiles.feature[first]
+        found.append(main)
+    return found
+
+
+class Microaggregation(Method):
+    """Give users with similar interests one record, made of the queries of all of them."""
+
+    limits: ClassVar[tuple[str, ...]] = RECORDS
+
+    linkage: ClassVar[int]
+    """How a group draws the next user, see `kernels.groups`."""
+    by_repetition: ClassVar[bool]
+    """Whether users give the queries that they repeat most, or any."""
+
+    k: int = Field(5, ge=2, description="least users who share a record")
+    levels: int = Field(5, ge=1, le=20, description="levels of the tree that are compared")
+    compact: bool = Field(False, description="write each record once, with the number of its users")
+    grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
+
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, which decides whose queries a record has."""
+        return "seed"
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
+        given = super().parameters()
+        if given.get("knowledge") is not None:
+            given["knowledge"] = knowledge_name(given["knowledge"])
+        return given
+
+    def release(self, log: LocalLog, links: Links, *, seed: int) -> Release:
+        """Group the users of a log and release the record of each group.
+
+        Args:
+            log: The log.
+            links: Where its queries sit in a tree of topics.
+            seed: Decides all that is random.
+        """
+        self.check(log)
+        searches = Searches.of(log)
+        profiles = Profiles.of(searches, links, self.levels)
+        group, parts = group_users(profiles, self.k, self.linkage, self.grouping, log.engine.threads)
+        size = np.bincount(group)
+        notes = _notes(len(size), int(size.min()), int(size.max()), parts, int((~profiles.linked).sum()))
+        return self.release_groups(log, searches, group, parts=parts, seed=seed, notes=notes)
+
+    def release_groups(
+        self, log: LocalLog, searches: Searches, group: Ints, *, parts: int, seed: int, notes: list[str]
+    ) -> Release:
+        """Release the record of each group, whoever made the groups, in however many parts."""
+        draw = _draws(log, searches, _keys(log, self, seed, parts))
+        quota, taken = record_tables.gifts(
+            searches.start, searches.times, draw, group, by_repetition=self.by_repetition
+        )
+        load_records(
+            log, group, np.repeat(group[searches.user], taken), np.repeat(searches.query, taken), compact=self.compact
+        )
+        return release_records(
+            self, log, promises(self.k, self.compact), seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))]
+        )
+
+    def check(self, log: QueryLog) -> None:
+        """Refuse a k that no group reaches, before any work is done."""
+        if self.k > log.n_users:
+            raise QueryveilError(
+                f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
+                " so no group has enough."
+            )
+
+    def release_by_tables(self, log: QueryLog, knowledge: str, linker: str, categories: int, *, seed: int) -> Release:
+        """The same release by tables, for a log that is not in the memory of this machine."""
+        self.check(log)
+        parts = parts_of(log.n_users, self.k, self.grouping)
+        record_tables.link_queries(log, knowledge, linker, categories)
+        record_tables.count_interests(log)
+        record_tables.count_levels(log, knowledge, self.levels)
+        tree = open_knowledge(knowledge).taxonomy
+        levels = min(self.levels, tree.height)
+        record_tables.cut_blocks(log, "SELECT user_id FROM users", log.n_users, len(tree), levels, parts)
+        keys = _keys(log, self, seed, parts)
+        record_tables.make_records(log, keys, k=self.k, linkage=self.linkage, by_repetition=self.by_repetition)
+        found = record_tables.load_records(log, compact=self.compact)
+        notes = _notes(found.groups, found.least, found.most, parts, found.unlinked) + _silence(found.silent)
+        return release_records(self, log, promises(self.k, self.compact), seed=seed, notes=notes)
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """Who could have brought the query in; which queries a group publishes is drawn by lot."""
+        users = int(log.users_per_query[query_id])
+        found = f"{plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
+        return [Reason("a user gave the query to the record of his group", None, found)]
+
+
+def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tuple[bytes, bytes]:
+    """What the draws of users and of queries are keyed by: all that decides groups, and not how they are written."""
+    decides = {name: value for name, value in method.parameters().items() if name not in ("compact", "grouping")}
+    name = f"{method.name} {json.dumps(decides | {'parts': parts}, sort_keys=True)}"
+    return log.secret(seed, name, "user"), log.secret(seed, name, "query")
+
+
+def _draws(log: LocalLog, searches: Searches, keys: tuple[bytes, bytes]) -> NDArray[np.uint64]:
+    """A random number for every query of every user, which follows from their texts."""
+    digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+    query = keyed(keys[1], digests(*byte_spans(log.query_text))[0])
+    return keyed(keys[0], digest)[searches.user] + query[searches.query]
+
+
+def load_records(log: LocalLog, group: Ints, of: Ints, query: Ints, *, compact: bool) -> None:
+    """Make the tables `records` and `record members` that a release is made of.
+
+    Args:
+        log: The log.
+        group: The group of each user; -1 for one who is left out.
+        of: The group of every query of a record.
+        query: The query.
+        compact: Whether a record is written once, with the number of its users.
+    """
+    order = np.argsort(of, kind="stable")
+    record = np.searchsorted(of[order], np.arange(int(group.max()) + 2))
+    there = np.flatnonzero(group >= 0)
+    holder = there[np.unique(group[there], return_index=True)[1]]
+    users = holder if compact else there
+    length = np.diff(record)[group[users]]
+    rows = {
+        "event_id": np.arange(length.sum(), dtype=np.int32),
+        "user_id": np.repeat(users, length).astype(np.int32),
+        "query_id": query[order][ranges(record[group[users]], length)],
+    }
+    if compact:
+        rows["users"] = np.repeat(np.bincount(group[there])[group[users]], length)
+    log.engine.read("records", pa.table(rows))
+    members = {"user_id": there.astype(np.int32), "holder": holder[group[there]].astype(np.int32)}
+    log.engine.read("record members", pa.table(members))
+
+
+def promises(k: int, compact: bool) -> tuple[Claim, ...]:
+    """What a release of records promises whose queries are those of their users."""
+    return (
+        IssuedQueries(),
+        RecordUsers(users=k, compact=compact),
+        RecordQueries(users=k, compact=compact),
+        AllUsers(compact=compact),
+    )
+
+
+def release_records(
+    method: Method, log: QueryLog, claims: tuple[Claim, ...], *, seed: int, notes: list[str]
+) -> Release:
+    """Release the table `records`: the record of every group under each of its members, or once with their number.
+
+    Args:
+        method: The method, with its parameters, one of which is `compact`.
+        log: The log. The tables `records` (event_id, user_id, query_id, users) and `record members` (user_id, and the
+            holder in whose place the record of his group stands if it is written once) go with the release.
+        claims: What it promises.
+        seed: Decides all that is random.
+        notes: Sentences for the report.
+    """
+    parameters = method.parameters()
+    carried = ("users",) if parameters["compact"] else ()
+    release = Release.of_events(
+        log,
+        f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM records",
+        None,
+        method=method.name,
+        parameters=parameters,
+        claims=claims,
+        limits=method.limits,
+        seed=seed,
+        carried=carried,
+        holders='SELECT user_id, holder FROM "record members"' if carried else None,
+        notes=notes,
+    )
+    log.engine.drop("records", "record members")
+    return release
+
+
+def _notes(count: int, least: int, most: int, parts: int, unlinked: int) -> list[str]:
+    """What a reader of the report should know of the groups."""
+    notes = [groups_made(count, least, most, parts, "their main interests")]
+    if unlinked:
+        notes.append(f"{plural(unlinked, 'user')} without a query that has a category came last, into the last groups.")
+    return notes
+
+
+def groups_made(count: int, least: int, most: int, parts: int, order: str) -> str:
+    """How many groups there are, of how many users, and who was compared."""
+    how = "comparing all users" if parts == 1 else f"in {parts:,} blocks of users in the order of {order}"
+    size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{plural(count, 'group')} of {size} users, made {how}."
+
+
+def plural(n: int, noun: str) -> str:
+    """A number of things."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def _silence(silent: int) -> list[str]:
+    if silent == 0:
+        return []
+    return [f"{plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]

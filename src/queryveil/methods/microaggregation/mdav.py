@@ -1,0 +1,220 @@
+"""Semantic MDAV: microaggregation of users by the meaning of their queries.
+
+Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
+semantic microaggregation, Information Sciences 242 (2013).
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from queryveil.claims import Claim, IssuedQueries, RecordUsers
+from queryveil.claims.limits import LIMITS
+from queryveil.errors import QueryveilError
+from queryveil.kernels.digest import digests
+from queryveil.knowledge import Links, knowledge_name, link
+from queryveil.log import LocalLog, QueryLog
+from queryveil.log.draws import keyed
+from queryveil.methods.base import Method, Reason
+from queryveil.methods.microaggregation import mdav_tables
+from queryveil.methods.microaggregation.common import (
+    Grouping,
+    Searches,
+    groups_made,
+    load_records,
+    parts_of,
+    plural,
+    promises,
+    release_records,
+)
+from queryveil.methods.microaggregation.interests import (
+    MATRIX,
+    Rows,
+    distances,
+    group_users,
+    interests_of,
+    own_counts,
+    own_share,
+    queries_of,
+    replaced,
+    representatives,
+    strings_of,
+)
+from queryveil.methods.microaggregation.navarro import Features, prototypes
+from queryveil.release import Release
+from queryveil.text.arrays import byte_spans
+
+EXACT = MATRIX
+BLOCK = 2_000
+_LINKED = "have a query with a category"
+_ORDERS = {
+    "semantic": "their main interests",
+    "strings": "their most repeated queries",
+    "features": "the domains they click most, or of time where nobody clicks",
+}
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+
+class Mdav(Method):
+    """Give users whose queries mean alike one record of queries that stand for all of them (Batet et al. 2013).
+
+    Every noun phrase of a query becomes a category. Users are grouped by MDAV under a distance that knows how much two
+    categories have in common. The record of a group holds, of each user, the categories nearest to the centre of the
+    group; each is replaced by a query that anybody in the log issued for that category. Clicks, times and extra columns
+    are dropped, and so are users without a category. The distances `strings` and `features` know nothing of meaning;
+    they keep all users, and records hold queries of their own users alone.
+    """
+
+    name: ClassVar[str] = "mdav"
+    limits: ClassVar[tuple[str, ...]] = LIMITS["mdav"]
+
+    k: int = Field(5, ge=2, description="least users who share a record")
+    distance: Literal["semantic", "strings", "features"] = Field(
+        "semantic",
+        description="compare users by what their queries mean, by the queries as they are, or by time, clicks, spelling"
+        " and length (Navarro-Arribas et al. 2012)",
+    )
+    knowledge: str = Field("wordnet", description="where queries are looked up: wordnet, or a directory that was built")
+    linker: Literal["phrases", "terms", "embedding"] = Field(
+        "phrases", description="what is looked up for a query; phrases in the paper"
+    )
+    compact: bool = Field(False, description="write each record once, with the number of its users")
+    grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
+
+    @model_validator(mode="after")
+    def _knowledge_is_used(self) -> "Mdav":
+        unused = next((name for name in ("knowledge", "linker") if name in self.model_fields_set), None)
+        if self.distance != "semantic" and unused is not None:
+            raise ValueError(
+                f"The '{unused}' parameter of Mdav is for the distance semantic; the distance {self.distance} looks"
+                " nothing up. Leave it out."
+            )
+        return self
+
+    @property
+    def repeats(self) -> Literal["always", "seed", "never"]:
+        """With the same seed, which decides which queries a record has."""
+        return "seed"
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that count, as the manifest holds them: without the folder of the knowledge base."""
+        given = super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
+        looked_up = ("knowledge", "linker") if self.distance != "semantic" else ()
+        return {name: value for name, value in given.items() if name not in looked_up}
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Group users by MDAV and release a record for each group."""
+        self._check(log.n_users, "are in the log")
+        if not isinstance(log, LocalLog):
+            return self.release_by_tables(log, seed=seed)
+        if self.distance == "semantic":
+            return self.release(log, link(log, self.knowledge, self.linker), seed=seed)
+        return self.release(log, None, seed=seed)
+
+    def release(self, log: LocalLog, links: Links | None, *, seed: int) -> Release:
+        """Group the users of a log and release the record of each group.
+
+        Args:
+            log: The log.
+            links: Where its queries sit in a tree of topics, for the distance `semantic`.
+            seed: Decides all that is random.
+        """
+        if (links is None) != (self.distance != "semantic"):
+            raise QueryveilError("Links are for the distance semantic, and for that alone.")
+        self._check(log.n_users, "are in the log")
+        searches = Searches.of(log)
+        users = np.arange(log.n_users)
+        if self.distance == "features":
+            features = Features.of(log, searches)
+            group, parts = self._grouped(users, features.rows_of, features.order, log.engine.threads)
+            key = self._key(log, seed, parts)
+            of, query = prototypes(searches, group, keyed(key, digests(*byte_spans(log.query_text))[0]))
+        else:
+            interests = strings_of(searches, log.n_queries) if links is None else interests_of(searches, links)
+            users = np.flatnonzero(np.diff(interests.start))
+            self._check(len(users), _LINKED)
+            some = interests.take(users)
+            mine, parts = self._grouped(
+                users, lambda block: distances(some.take(block)), some.order, log.engine.threads
+            )
+            group = np.full(log.n_users, -1, np.int32)
+            group[users] = mine
+            of, item = representatives(some, mine)
+            query = item
+            if links is not None:
+                digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+                # The first user of a group gives it a name.
+                name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
+                query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
+        size = np.bincount(group[users])
+        notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
+        if self.distance == "semantic":
+            notes.append(own_share(*own_counts(searches, group, of, query)))
+        load_records(log, group, of, query, compact=self.compact)
+        return release_records(self, log, self._claims, seed=seed, notes=notes)
+
+    @property
+    def _claims(self) -> tuple[Claim, ...]:
+        if self.distance == "semantic":
+            return IssuedQueries(), RecordUsers(users=self.k, compact=self.compact)
+        return promises(self.k, self.compact)
+
+    def _check(self, users: int, what: str) -> None:
+        """Refuse a k that no group reaches."""
+        if users < self.k:
+            raise QueryveilError(
+                f"The 'k' parameter of Mdav is {self.k}, but only {users} users {what}, so no group has enough."
+            )
+
+    def _parts(self, users: int) -> int:
+        return parts_of(users, self.k, self.grouping, EXACT, BLOCK)
+
+    def _grouped(
+        self, users: Longs, rows_of: Rows, order: Callable[[], Longs], threads: int | None
+    ) -> tuple[Ints, int]:
+        parts = self._parts(len(users))
+        return group_users(rows_of, order() if parts > 1 else np.arange(len(users)), parts, self.k, threads), parts
+
+    def _key(self, log: QueryLog, seed: int, parts: int) -> bytes:
+        """What draws are keyed by: all that decides groups, and not how they are written."""
+        decides = {name: value for name, value in self.parameters().items() if name not in ("compact", "grouping")}
+        return log.secret(seed, f"mdav {json.dumps(decides | {'parts': parts}, sort_keys=True)}", "query")
+
+    def _notes(self, groups: int, least: int, most: int, parts: int, left_out: int) -> list[str]:
+        notes = [groups_made(groups, least, most, parts, _ORDERS[self.distance])]
+        if left_out:
+            notes.append(f"{plural(left_out, 'user')} without a category {'is' if left_out == 1 else 'are'} left out.")
+        return notes
+
+    def release_by_tables(self, log: QueryLog, *, seed: int) -> Release:
+        """The same release by tables, for a log that is not in the memory of this machine."""
+        if self.distance == "features":
+            raise QueryveilError(
+                "The distance 'features' needs the log in the memory of one machine; on Spark use semantic or strings."
+            )
+        knowledge = self.knowledge if self.distance == "semantic" else None
+        users = mdav_tables.count_interests(log, knowledge, self.linker)
+        self._check(users, _LINKED)
+        parts = self._parts(users)
+        mdav_tables.cut_blocks(log, knowledge, users, parts)
+        mdav_tables.make_records(log, knowledge, self._key(log, seed, parts), self.k)
+        found = mdav_tables.load_records(log, compact=self.compact)
+        notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users)
+        if self.distance == "semantic":
+            notes.append(found.own)
+        return release_records(self, log, self._claims, seed=seed, notes=notes)
+
+    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+        """Who could have brought the query in."""
+        issued = f"{plural(int(log.users_per_query[query_id]), 'user')} issued it"
+        if self.distance == "semantic":
+            found = f"{issued}; which query stands for a category is drawn by lot"
+            return [Reason("the query stands for a category of some record", None, found)]
+        how = "those nearest to the centre of the group" if self.distance == "strings" else "by how often it was issued"
+        return [Reason("the query is in the record of a group whose user issued it", None, f"{issued}; {how}")]

@@ -1,0 +1,169 @@
+"""MDAV by tables, for logs that outgrow a machine: the same groups and records as in its memory.
+
+Interests are counted by SQL and users cut into blocks. Groups and the items of their records are made block by block,
+wherever that is. Then every category of a record is joined with the query that was drawn for it.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from queryveil.knowledge import open_knowledge
+from queryveil.log import QueryLog
+from queryveil.methods.microaggregation import record_tables
+from queryveil.methods.microaggregation.interests import (
+    LEVELS,
+    Interests,
+    distances,
+    group_users,
+    lots,
+    own_share,
+    representatives,
+)
+from queryveil.methods.microaggregation.record_tables import opened
+
+_MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "item", "draw")])
+_PLACES = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "place")])
+
+
+def count_interests(log: QueryLog, knowledge: str | None, linker: str) -> int:
+    """Make the tables `interests` (user_id, node, n) and `profiles`; without knowledge, nodes are queries.
+
+    Returns:
+        How many users have any.
+    """
+    if knowledge is None:
+        log.need("searchers")
+        log.engine.materialize(
+            "SELECT user_id, query_id AS node, CAST(events AS BIGINT) AS n FROM searchers", "interests"
+        )
+        log.engine.materialize("SELECT user_id, node, CAST(1 AS INT) AS level, n FROM interests", "profiles")
+    else:
+        record_tables.link_queries(log, knowledge, linker, 1)
+        record_tables.count_interests(log)
+        record_tables.count_levels(log, knowledge, LEVELS)
+    (users,) = log.engine.row(f"SELECT count(*) AS n FROM ({_USERS}) AS users")
+    return int(users)
+
+
+_USERS = "SELECT user_id FROM profiles GROUP BY user_id"
+
+
+def cut_blocks(log: QueryLog, knowledge: str | None, users: int, parts: int) -> None:
+    """Make the table `blocks` (user_id, block) of the users with interests."""
+    nodes, levels = 2**62, 1
+    if knowledge is not None:
+        tree = open_knowledge(knowledge).taxonomy
+        nodes, levels = len(tree), min(LEVELS, tree.height)
+    record_tables.cut_blocks(log, _USERS, users, nodes, levels, parts)
+
+
+def make_records(log: QueryLog, knowledge: str | None, key: bytes, k: int) -> None:
+    """Make the table `made` (block, member, user_id, query_id, n) of `interests` and `blocks`.
+
+    Its rows: for each user, member = his group, no query; for each query of a record, n = how often.
+    """
+    engine = log.engine
+    engine.map_groups(
+        "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
+        " u.digest AS digest FROM interests i JOIN blocks b ON b.user_id = i.user_id JOIN users u"
+        " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
+        "block",
+        _Block(knowledge, k, key),
+        _MADE,
+        "standing",
+    )
+    drawn = "SELECT block, member, user_id, item AS query_id FROM standing WHERE item IS NOT NULL"
+    if knowledge is not None:
+        engine.number("SELECT node, query_id FROM links GROUP BY node, query_id", ("node", "query_id"), "pool", "place")
+        engine.map(
+            "SELECT s.block AS block, s.member AS member, s.user_id AS user_id, s.draw AS draw, p.first AS first,"
+            " p.n AS n FROM standing s JOIN (SELECT node, min(place) AS first, count(*) AS n FROM pool GROUP BY node)"
+            " AS p ON p.node = s.item",
+            _places,
+            _PLACES,
+            "places",
+        )
+        drawn = (
+            "SELECT s.block AS block, s.member AS member, s.user_id AS user_id, p.query_id AS query_id FROM places s"
+            " JOIN pool p ON p.place = s.place"
+        )
+    engine.materialize(
+        "SELECT block, member, user_id, CAST(NULL AS BIGINT) AS query_id, CAST(1 AS BIGINT) AS n FROM standing"
+        " WHERE item IS NULL UNION ALL SELECT block, member, min(user_id) AS user_id, CAST(query_id AS BIGINT)"
+        f" AS query_id, count(*) AS n FROM ({drawn}) AS drawn GROUP BY block, member, query_id",
+        "made",
+    )
+    engine.drop("interests", "standing", "pool", "places")
+
+
+def _places(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Which of all queries of all categories was drawn."""
+    n = batch["n"].to_numpy().astype(np.uint64)
+    place = batch["first"].to_numpy() + (batch["draw"].to_numpy().view(np.uint64) % n).astype(np.int64)
+    kept = [batch[name].cast(pa.int64()) for name in ("block", "member", "user_id")]
+    return pa.RecordBatch.from_arrays([*kept, pa.array(place, pa.int64())], schema=_PLACES)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The groups of a block, and the items of their records."""
+
+    knowledge: str | None
+    k: int
+    key: bytes
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        column = {name: batch[name].to_numpy() for name in batch.schema.names}
+        rows = np.lexsort((column["item"], column["user_id"]))
+        users, first = np.unique(column["user_id"][rows], return_index=True)
+        tree = opened(self.knowledge).taxonomy if self.knowledge is not None else None
+        # Ids of queries may be any numbers; here they are places in a list.
+        names, place = np.unique(column["item"][rows], return_inverse=True)
+        if tree is not None:
+            names, place = np.arange(len(tree)), column["item"][rows]
+        interests = Interests(np.append(first, len(rows)), place.astype(np.int32), column["n"][rows], len(names), tree)
+        group = group_users(lambda some: distances(interests.take(some)), np.arange(len(users)), 1, self.k, 1)
+        of, taken = representatives(interests, group)
+        holder = users[np.unique(group, return_index=True)[1]]
+        digest = column["digest"][rows][first][np.unique(group, return_index=True)[1]].astype(np.uint64)
+        draw = lots(of, taken, digest, self.key).view(np.int64)
+        none = np.zeros(len(users), np.int64)
+        missing = np.concatenate([np.ones(len(users), bool), np.zeros(len(of), bool)])
+        arrays = [
+            pa.array(np.full(len(missing), column["block"][0])),
+            pa.array(np.concatenate([group, of]).astype(np.int64)),
+            pa.array(np.concatenate([users, holder[of]])),
+            pa.array(np.concatenate([none, names[taken]]), mask=missing),
+            pa.array(np.concatenate([none, draw]), mask=missing),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=_MADE)
+
+
+class Found(NamedTuple):
+    """What came out."""
+
+    groups: int
+    least: int
+    """Users of the smallest group."""
+    most: int
+    own: str
+    """What share of records came from their own users."""
+
+
+def load_records(log: QueryLog, *, compact: bool) -> Found:
+    """Make the tables `records` and `record members` of `made`, and let go of all others."""
+    mine = (
+        "SELECT m.block AS block, m.member AS member, s.query_id AS query_id FROM made m JOIN searchers s"
+        " ON s.user_id = m.user_id WHERE m.query_id IS NULL GROUP BY m.block, m.member, s.query_id"
+    )
+    shares = log.engine.table(
+        "SELECT r.block AS block, r.member AS member, CAST(sum(r.n) AS BIGINT) AS n,"
+        " CAST(sum(CASE WHEN t.query_id IS NULL THEN 0 ELSE r.n END) AS BIGINT) AS own FROM made r LEFT JOIN"
+        f" ({mine}) AS t ON t.block = r.block AND t.member = r.member AND t.query_id = r.query_id"
+        " WHERE r.query_id IS NOT NULL GROUP BY r.block, r.member"
+    )
+    found = record_tables.load_records(log, compact=compact)
+    return Found(found.groups, found.least, found.most, own_share(shares["own"].to_numpy(), shares["n"].to_numpy()))

@@ -1,0 +1,42 @@
+"""ODP: microaggregation of users by the categories of their terms.
+
+Arnau Erola, Jordi Castellà-Roca, Guillermo Navarro-Arribas, Vicenç Torra, Semantic microaggregation for the
+anonymization of query logs using the open directory project, SORT 35 (2011).
+"""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from queryveil.kernels.groups import SUMMED
+from queryveil.knowledge import link
+from queryveil.log import LocalLog, QueryLog
+from queryveil.methods.microaggregation.common import Microaggregation
+from queryveil.release import Release
+
+
+class Odp(Microaggregation):
+    """Give users one record whose terms have the same categories (Erola et al. 2011).
+
+    Every term of a query is looked up in a directory. The two users who share most categories begin a group, which
+    grows by the user who shares most with its members. Each user gives his share of queries to the record of the
+    group, those that he repeats most. Clicks, times and extra columns are dropped.
+    """
+
+    name: ClassVar[str] = "odp"
+    linkage: ClassVar[int] = SUMMED
+    by_repetition: ClassVar[bool] = True
+
+    categories: int = Field(1, ge=1, le=10, description="categories of a term, the best ones; 1 or 5 in the paper")
+    knowledge: str = Field("wordnet", description="where terms are looked up: wordnet, or a directory that was built")
+    linker: Literal["terms", "phrases", "domains", "embedding"] = Field(
+        "terms", description="what is looked up for a query; terms in the paper"
+    )
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Group users by their terms and release the record of each group."""
+        self.check(log)
+        if not isinstance(log, LocalLog):
+            return self.release_by_tables(log, self.knowledge, self.linker, self.categories, seed=seed)
+        links = link(log, self.knowledge, self.linker, categories=self.categories)
+        return self.release(log, links, seed=seed)

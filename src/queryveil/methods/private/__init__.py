@@ -1,0 +1,1 @@
+"""Differential privacy: noise and thresholds, for counts and for sets of queries."""

@@ -1,0 +1,78 @@
+"""Recipes and manifests of version 0.1, in the words of today, and what changed in meaning."""
+
+from typing import Any
+
+from queryveil.claims.limits import LIMITS
+
+LINKED = ("equality", "affinity", "rules", "poblete", "wngen", "hash")
+_PRIVATE = ("zealous", "dp-set")
+_LINKS = {"fresh": "user", "drop": "none"}
+_RENAMED = {"affinity": {"min_users": "concept_min_users"}, **{name: {"which": "keep"} for name in _PRIVATE}}
+
+_DEFAULTS = {
+    "link": (
+        LINKED,
+        "no 'link' is given: events are released without pseudonyms now, where 0.1 gave every user one (link = user)",
+    ),
+    "keep": (
+        _PRIVATE,
+        "no 'keep' is given: each user's most frequent queries count now, in 0.1 the first (keep = first)",
+    ),
+    "vectors": (
+        ("affinity",),
+        "no 'vectors' is given: rare words count now in comparisons, in 0.1 they did not (vectors = concepts)",
+    ),
+    "min_term_users": (
+        ("affinity",),
+        "no 'min_term_users' is given: every word needs k users now, in 0.1 it needed 2 (min_term_users = 2)",
+    ),
+}
+"""Parameters whose default is another than in 0.1: of which methods, and what follows if none is given."""
+
+
+def translated(method: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Parameters by their names of today, and a sentence for each that has another name."""
+    found, changes = dict(parameters), []
+    if method in LINKED and found.get("users") in _LINKS:
+        old = found.pop("users")
+        found.setdefault("link", _LINKS[old])
+        changes.append(f"'users = {old}' is 'link = {_LINKS[old]}' now")
+    for old, new in _RENAMED.get(method, {}).items():
+        if old in found:
+            found.setdefault(new, found.pop(old))
+            changes.append(f"'{old}' is '{new}' now")
+    return found, changes
+
+
+def unsaid(method: str, parameters: dict[str, Any]) -> list[str]:
+    """What a recipe leaves to a default that is another than in 0.1."""
+    return [what for name, (methods, what) in _DEFAULTS.items() if method in methods and name not in parameters]
+
+
+def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The plain values of a manifest of format 1 as those of format 2, and what has another name; the format stays 1.
+
+    A release under pseudonyms of users did not claim in so many words that each stands for one user. It is held to it
+    all the same. What it does not promise is stated as today.
+    """
+    method = old.get("method", "")
+    parameters, changes = translated(method, dict(old.get("parameters", {})))
+    claims = [_claim(claim, parameters) for claim in old.get("claims", ())]
+    if method == "affinity":
+        least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
+        parameters |= {"vectors": "concepts", "concept_min_users": least}
+        changes.append("queries were compared as with 'vectors = concepts'")
+    if method in LINKED and parameters.get("link") == "user" and method != "hash":
+        whole = method != "rules" or parameters.get("min_row_users") is None
+        claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
+    values = {name: value for name, value in old.items() if name not in ("seed", "notes")}
+    return values | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
+
+
+def _claim(claim: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    if claim.get("kind") == "differential-privacy":
+        return {"keep": parameters.get("keep", "first"), "ngrams": parameters.get("ngrams", 0), **claim}
+    if claim.get("kind") != "affine-users":
+        return claim
+    renamed = {("concept_min_users" if name == "min_users" else name): value for name, value in claim.items()}
+    return renamed | {"vectors": "concepts"}

@@ -1,0 +1,287 @@
+"""The plain report that lies in every release: what was kept, what is promised, what is not."""
+
+import re
+from collections.abc import Sequence
+
+from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
+from queryveil.log import Size
+from queryveil.release.linkage import Linkage
+from queryveil.release.manifest import Counts, Manifest
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
+
+
+def escape(text: str) -> str:
+    """Text from a log as inert Markdown: queries are hostile input."""
+    return _SPECIAL.sub(r"\\\1", "".join(c if c.isprintable() else " " for c in text))
+
+
+def _inert(sentence: str) -> str:
+    """A sentence of queryveil's own that may name a column of the log."""
+    return "".join(f"&#{ord(c)};" if c in "<>&`|[]" else c for c in sentence if c.isprintable())
+
+
+def share(part: int, whole: int) -> str:
+    """A share in per cent that does not round something to nothing, nor almost everything to everything."""
+    if whole == 0:
+        return "-"
+    value = 100 * part / whole
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    if 99.9 < value < 100:
+        return ">99.9 %"
+    return f"{value:.1f} %"
+
+
+def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """What was kept of the whole log: a row each for events, users, queries and clicks.
+
+    A masked query is not what somebody issued, so that queries and events with a mask are not among those that were
+    kept, but in rows of their own.
+    """
+    if "item" in manifest.columns:
+        return _item_rows(manifest)
+    if is_private(manifest):
+        return _counted_rows(manifest)
+    rows = []
+    records = _records(manifest)
+    masked = next((band for band in manifest.bands if band.masked and not _hashed(manifest)), None)
+    with_mask = {"queries": masked.kept_queries, "events": masked.kept_events} if masked is not None else {}
+    for name in ("queries", "events", "users", "clicks"):
+        before, after = getattr(_whole_log(manifest), name), getattr(manifest.counts, name)
+        label = "distinct queries" if name == "queries" else name
+        after = after if after is None else after - with_mask.get(name, 0)
+        if name == "queries" and _hashed(manifest):
+            rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
+        elif after is None:
+            rows.append((label, f"{before:,}", _linked(manifest.counts), "-"))
+        elif records is not None and name == "events":
+            # Queries of a record stand under each of its users, or once for all of them: neither is a share.
+            rows.append((label, f"{before:,}", f"{after:,}", "-"))
+        elif records is not None and records.compact and name == "users":
+            rows.append((label, f"{before:,}", f"{after:,} records", "-"))
+        else:
+            rows.append((label, f"{before:,}", f"{after:,}", share(after, before)))
+        if name in with_mask:
+            rows.append((f"{label} with a mask", "-", f"{with_mask[name]:,}", "-"))
+    return rows
+
+
+def _whole_log(manifest: Manifest) -> Counts | Size:
+    """How much there was in the log, before it was scrubbed."""
+    return manifest.input_counts if manifest.scrub is None else manifest.scrub.log or manifest.input_counts
+
+
+def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """Of generalized items there is no share of queries."""
+    before, after = _whole_log(manifest), manifest.counts
+    users = (
+        (_linked(after), "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
+    )
+    return [
+        ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
+        ("events", f"{before.events:,}", f"{after.rows:,} items", "-"),
+        ("users", f"{before.users:,}", *users),
+        ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
+    ]
+
+
+def _linked(counts: Counts) -> str:
+    """What stands in the place of users where no user ids are released."""
+    return "no user ids released" if counts.sessions is None else f"{counts.sessions:,} sessions, no user ids"
+
+
+def is_private(manifest: Manifest) -> bool:
+    """Whether a release is differentially private, so that nothing exact is told of its log."""
+    return any(isinstance(claim, DifferentialPrivacy) for claim in manifest.claims)
+
+
+def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """What is in a differentially private release."""
+    rows = [("distinct queries", "not told", f"{manifest.counts.queries:,}", "-")]
+    if "count" in manifest.columns:
+        rows.append(("their counts, summed up", "not told", f"{manifest.counts.events:,}", "-"))
+    if "url" in manifest.columns:
+        rows.append(("distinct clicks", "not told", f"{manifest.counts.clicks:,}", "-"))
+    return rows
+
+
+def _records(manifest: Manifest) -> RecordUsers | None:
+    """The claim that users share records, if the release makes it."""
+    return next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
+
+
+def _hashed(manifest: Manifest) -> bool:
+    """Whether tokens stand in the place of words."""
+    return any(isinstance(claim, HashedWords) for claim in manifest.claims)
+
+
+def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
+    """What was kept, by how many users issued a query; nothing to tell of generalized items and tokens."""
+    if "item" in manifest.columns or _hashed(manifest):
+        return []
+    return [
+        (
+            band.label,
+            f"{band.queries:,}",
+            "-" if band.masked else share(band.kept_queries, band.queries),
+            f"{band.events:,}",
+            "-" if band.masked or _records(manifest) is not None else share(band.kept_events, band.events),
+        )
+        for band in manifest.bands
+    ]
+
+
+def linkage_sentence(found: Linkage | None) -> str:
+    """What was measured of a release whose users or sessions are linked, and what to do about it."""
+    if found is None:
+        return (
+            "Events are linked by pseudonyms, and how many of these an attacker with half of a person's history finds"
+            " again could not be measured: there are too few people, or too few queries. Treat them as found, or choose"
+            " link = none."
+        )
+    instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
+    linked, learned, low, high, baseline = (
+        part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
+    )
+    return (
+        f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
+        f" links {linked} of the {found.link}s to the right person, and so learns {learned} of a person's released"
+        f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
+        f" {found.users:,} people among {found.candidates:,}). If that is too much, choose {instead} or link = none."
+    )
+
+
+def _attacker(manifest: Manifest) -> list[str]:
+    """What was measured where events are linked."""
+    if manifest.parameters.get("link", "none") == "none":
+        return []
+    return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
+
+
+def part_of(value: float) -> str:
+    """A share from 0 to 1 in per cent."""
+    return share(round(value * 1_000_000), 1_000_000)
+
+
+def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
+    """The report of a release as Markdown."""
+    parameters = [(f"`{name}`", escape(_plain(value))) for name, value in manifest.parameters.items()]
+    parts = [
+        "# Release report",
+        f"Made by {manifest.software} with the method `{manifest.method}`{_made_from(manifest)}.",
+        "## What it promises",
+        "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
+        or "- Nothing.",
+        "Each promise was checked against the released file and the original log before the release was written. "
+        "Whoever has both can check again with `queryveil verify`.",
+        "## What it does not promise",
+        "\n".join(f"- {limit}" for limit in manifest.limits),
+        *_attacker(manifest),
+        *_scrub(manifest),
+        "## What was kept",
+        _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
+        *_bands(manifest),
+        *_accounting(manifest),
+        "## Parameters",
+        _table(("parameter", "value"), parameters),
+        "## Columns",
+        "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _accounting(manifest: Manifest) -> list[str]:
+    """How a privacy budget is spent: what is counted, and the noise on it."""
+    claim = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
+    if claim is None:
+        return []
+    head = ("counted", "noise", "things per user", "scale", "sums below it are dropped", "threshold")
+    rows = [
+        (
+            step.of,
+            f"discrete {step.noise.capitalize()}",
+            f"{step.d:,}" if step.weight is None else f"{step.d:,}, of weight {step.weight:,} together",
+            f"{step.scale:,.6g}",
+            f"{step.first:,}",
+            "-" if step.threshold is None else f"{step.threshold:,}",
+        )
+        for step in claim.steps
+    ]
+    return [
+        "## Accounting",
+        "Noise comes from a secure source and is drawn anew in each run. All steps together cost the stated epsilon and"
+        " delta.",
+        _table(head, rows),
+    ]
+
+
+def _made_from(manifest: Manifest) -> str:
+    """Which log the release is of, for those who have its certificate."""
+    if manifest.input_fingerprint is None:
+        return ""
+    return f" from the log with the keyed fingerprint `{manifest.input_fingerprint}`"
+
+
+SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")
+
+
+def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
+    """What scrubbing found: a row a kind, one for all, and one for masked queries that were left out."""
+    scrub = manifest.scrub
+    if scrub is None:
+        return []
+    if is_private(manifest):
+        return [("any of them", *["not told"] * len(SCRUB_HEAD))]
+    found = [*scrub.hits.items(), ("any of them", scrub.total)]
+    rows = [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
+    gone = scrub.left_out
+    return rows + ([("no word left", f"{gone.queries:,}", f"{gone.events:,}", "-", "-")] if scrub.how == "mask" else [])
+
+
+def _scrub(manifest: Manifest) -> list[str]:
+    scrub = manifest.scrub
+    if scrub is None:
+        return []
+    looked = [escape(kind) for kind in scrub.kinds]
+    looked += [f"words of fewer than {scrub.rare_term_users} users"] if scrub.rare_term_users is not None else []
+    done = (
+        "It left out every event whose query holds any of it."
+        if scrub.how == "remove"
+        else "It put a mask in the place of each hit, left out the clicks of such events, and left out events of whose "
+        "query no word was left."
+    )
+    return [
+        "## What was scrubbed",
+        f"Before the method saw the log, queryveil looked in the queries for: {', '.join(looked)}. {done} Clicks on "
+        "addresses that hold such things were left out as well; their events stay. What was kept is counted against "
+        "the whole log. Promises, and queries by how many users issued them, are about the scrubbed log. "
+        "**Extra columns were not looked at.** Scrubbing finds forms and listed names, not meaning: it lowers what "
+        "slips through and promises nothing.",
+        _table(("found", *SCRUB_HEAD), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]),
+    ]
+
+
+def _bands(manifest: Manifest) -> list[str]:
+    rows = band_rows(manifest)
+    if is_private(manifest):
+        return ["Nothing exact is told of the log: it would break the promise."]
+    if not rows and _hashed(manifest):
+        return ["Words are not published: tokens stand for them, which is **not anonymous**."]
+    if not rows:
+        return ["Queries are not published: items stand for the nouns in them."]
+    head = ("queries of", "distinct queries", "kept", "events", "kept")
+    return ["By how many users issued a query:", _table(head, rows)]
+
+
+def _plain(value: object) -> str:
+    if value is None or value is False:
+        return "off"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "on" if value is True else str(value)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

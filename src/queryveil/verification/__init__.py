@@ -1,0 +1,6 @@
+"""The independent verifier: what a release must promise, whether it holds, and the release made again from its log."""
+
+from queryveil.verification.rebuild import verify
+from queryveil.verification.verifier import Verification
+
+__all__ = ["Verification", "verify"]

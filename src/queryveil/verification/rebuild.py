@@ -1,0 +1,229 @@
+"""All that can be checked of a release: the verifier's checks, and the release made again from its log."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.claims import Verdict
+from queryveil.claims.certificates import Certificate
+from queryveil.errors import QueryveilError
+from queryveil.formats import writers
+from queryveil.knowledge import recall_knowledge
+from queryveil.log import LocalLog, QueryLog
+from queryveil.log.draws import keyed
+from queryveil.methods import METHODS, DpSet, Method, Zealous
+from queryveil.release import Release
+from queryveil.release.linkage import Linkage
+from queryveil.release.manifest import Manifest
+from queryveil.scrubbing import repeat_scrub
+from queryveil.text.arrays import byte_spans
+from queryveil.verification import verifier
+from queryveil.verification.verifier import Verification
+
+Hashes = NDArray[np.uint64]
+_PEOPLE = 100
+"""On fewer people linkage is not compared without the seed: it depends too much on what is known of each."""
+_LISTS = ("allow_list", "block_list")
+_PARAMETERS = "The parameters, and noise if there is any, are those of the method."
+_CLAIM = "Made again from the log and the parameters, the release is the same"
+
+
+def verify(
+    release: str | Path | Release,
+    log: QueryLog,
+    *,
+    certificate: Certificate | None = None,
+    lists: Sequence[str | Path] = (),
+    rebuild: bool | None = None,
+) -> Verification:
+    """Check a release against the log it was made from, and make it again.
+
+    Args:
+        release: The release directory, or a release that was loaded or made in this session.
+        log: The original log.
+        certificate: What the method handed over with its release, by `load_certificate`; by default that of a release
+            which was made in this session. It makes checks quicker and is not believed; its seed brings the fingerprint
+            to light.
+        lists: The allow-list and block-list of `rules`, which a release names and does not hold.
+        rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
+            byte; without, pseudonyms and the order of equal events may differ. By default it is done for a release that
+            was loaded, of a log on this machine, where it is possible.
+
+    Returns:
+        The verdicts, as the verifier gives them, and what was not checked.
+
+    Raises:
+        QueryveilError: If there is no release to be checked, or it is to be made again and cannot be.
+    """
+    loaded = release if isinstance(release, Release) else Release.load(log.folder(release))
+    if certificate is not None:
+        loaded = replace(loaded, certificate=certificate)
+    found = verifier.run_checks(loaded, log)
+    if not found.holds or loaded.folder is None:  # what was just made is what would be made again
+        return found
+    method = _method(loaded.manifest, {Path(path).name: Path(path) for path in lists})
+    wrong = None if method is not None else f"this version of {loaded.manifest.method} takes others"
+    found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
+    if method is None or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
+        return found
+    why = _cannot(loaded, method, {Path(path).name for path in lists})
+    if why is None:
+        return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))
+    if rebuild:
+        raise QueryveilError(f"The release cannot be made again, because {why}; leave --rebuild out.")
+    return replace(found, unchecked=(*found.unchecked, f"The release was not made again, because {why}."))
+
+
+def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
+    """The method of a release, if it takes the parameters exactly as the manifest has them."""
+    given = dict(manifest.parameters)
+    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
+    if isinstance(given.get("knowledge"), str) and given["knowledge"] != "wordnet":
+        given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)
+    try:
+        method = METHODS[manifest.method](**given)
+    except (KeyError, QueryveilError, TypeError):
+        return None
+    same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
+    # The verifier knows what noise and thresholds are worth, and the method alone which of those it would choose.
+    chosen = not isinstance(method, Zealous | DpSet) or method.claim == manifest.claims[-1]
+    return method if same and chosen else None
+
+
+def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
+    """Why a release cannot be made again."""
+    if not {release.manifest.parameters.get(kind) for kind in _LISTS} <= {None, *lists}:
+        return "its lists are not part of it; name them with --list"
+    if method.repeats == "never":
+        return f"{method.name} draws noise or a key that nobody can draw again"
+    if method.repeats == "seed" and release.seed is None:
+        return (
+            "that needs its seed, which only its certificate has; so a record may hold more of one of its users than of"
+            " the others, up to all that they searched for"
+        )
+    return None
+
+
+def _made_again(release: Release, log: QueryLog, method: Method) -> Verdict:
+    manifest = release.manifest
+    scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.facts.scrub is None else log
+    exact = release.seed is not None
+    claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
+    try:
+        again = method.anonymize(scrubbed, seed=release.seed)
+        wrong = _different(manifest, again, exact) or (None if _same_table(release, again, exact) else "its table")
+    finally:
+        if scrubbed is not log:
+            scrubbed.close()
+    return Verdict(claim, wrong is None, wrong and f"{wrong} differs")
+
+
+def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
+    """The first field of a manifest that is not as it would be made again."""
+    linkage = again.linkage
+    if not exact and _close(manifest.linkage, linkage):  # measured on other people
+        linkage = manifest.linkage
+    expected = again.manifest.model_copy(
+        update={
+            "linkage": linkage,
+            "table": manifest.table,
+            "files": manifest.files,
+            "columns": manifest.columns,
+            **({} if exact else {"input_fingerprint": manifest.input_fingerprint}),
+        }
+    )
+    return next(
+        (f"'{name}'" for name in Manifest.model_fields if getattr(expected, name) != getattr(manifest, name)), None
+    )
+
+
+def _close(stated: Linkage | None, found: Linkage | None) -> bool:
+    """Whether two measurements of one release may differ by the draw of people and of what is known of them."""
+    if max(one.users if one is not None else 0 for one in (stated, found)) < _PEOPLE:
+        return True
+    if stated is None or found is None:
+        return False
+    sure = 0.02 + 3.5 * (found.high - found.low)
+    ordered = 0 <= stated.low <= stated.learned <= stated.high <= 1
+    shares = all(
+        abs(getattr(stated, name) - getattr(found, name)) <= sure
+        for name in ("linked", "learned", "low", "high", "baseline")
+    )
+    numbers = all(
+        0.5 <= (getattr(stated, name) + 10) / (getattr(found, name) + 10) <= 2
+        for name in ("users", "candidates", "pseudonyms", "texts")
+    )
+    return stated.link == found.link and ordered and shares and numbers
+
+
+def _same_table(release: Release, again: Release, exact: bool) -> bool:
+    manifest = release.manifest
+    if exact and manifest.table in manifest.files:
+        format = next(name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}")
+        return writers.sha256(format, again.schema, again.batches) == manifest.files[manifest.table]
+    key = secrets.token_bytes(16)  # nobody knows it, so that nobody finds two tables with the same digest
+    # AOL's format has no numbers of events, and a place for times in any case, which must be empty.
+    common = [name for name in release.schema.names if name in again.schema.names]
+    return content(release, common, key) == content(again, common, key)
+
+
+def content(release: Release, names: list[str], key: bytes) -> bytes:
+    """A digest of what a release holds, whatever its pseudonyms and the order of events under each.
+
+    Rows of one event, events under one pseudonym and pseudonyms are sets with repetitions: keyed digests of their
+    members, summed up and digested again.
+
+    Args:
+        release: A release whose rows are in the order of pseudonyms and events.
+        names: The columns that count.
+        key: Sixteen secret bytes.
+    """
+    owner = next((name for name in ("user", "session") if name in names), None)
+    values = [name for name in names if name not in ("user", "session", "event")]
+    rows, events, owners = [], [], []
+    for batch in release.batches():
+        rows.append(_digested(batch, values, key))
+        if "event" in names:
+            events.append(batch["event"].to_numpy())
+        if owner is not None:
+            owners.append(batch[owner].to_numpy())
+    members = np.concatenate(rows) if rows else np.empty(0, np.uint64)
+    of = np.concatenate(owners) if owners else np.arange(len(members))
+    if events:
+        event = np.concatenate(events)
+        begin = np.flatnonzero(np.append(True, event[1:] != event[:-1])) if len(event) else np.empty(0, np.int64)
+        members, of = _summed(members, begin, key), of[begin] if owners else np.arange(len(begin))
+    if owners:
+        begin = np.flatnonzero(np.append(True, of[1:] != of[:-1])) if len(of) else np.empty(0, np.int64)
+        members = _summed(members, begin, key)
+    return hashlib.sha256(np.sort(members).tobytes()).digest()
+
+
+def _summed(members: Hashes, begin: NDArray[np.int64], key: bytes) -> Hashes:
+    return keyed(key, np.add.reduceat(members, begin)) if len(begin) else members[:0]
+
+
+def _digested(batch: pa.RecordBatch, names: list[str], key: bytes) -> Hashes:
+    """A keyed digest of some columns of each row."""
+    from queryveil.kernels.digest import digests
+
+    found = np.zeros(batch.num_rows, np.uint64)
+    for name in names:
+        column = batch[name]
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        parts: tuple[Hashes, ...]
+        if pa.types.is_string(column.type):
+            parts = digests(*byte_spans(pc.fill_null(column, "")))
+        else:
+            parts = (pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64),)
+        for part in (*parts, there.astype(np.uint64)):
+            found = keyed(key, found ^ part)
+    return found

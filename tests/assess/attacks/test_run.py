@@ -1,0 +1,106 @@
+"""All attacks together: what they say, of whatever release."""
+
+import json
+
+import pytest
+
+import queryveil as qv
+from queryveil.assess.attacks import attack
+from queryveil.errors import QueryveilError
+from queryveil.release import with_user_map
+from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
+
+RECORDS = {"known queries", "unique pairs", "record linkage", "disambiguation"}
+
+
+def test_the_log_as_it_is_gives_everybody_away():
+    log = own_words(users=150)
+    found = attack(identity(log), log, m=(1, 3), read=qv.read_log)
+    won = {finding.attack for finding in found.findings if finding.succeeds}
+    assert won == {
+        "known queries", "unique queries", "unique pairs", "classic risks", "history linkage", "record linkage",
+        "same user", "planting",
+    }  # fmt: skip
+    assert "Singling out (can one person be picked out): yes, by 5 of 5." in found.summary
+    assert [finding.setting for finding in found.findings[:2]] == ["1 random", "3 random"]
+    assert {skipped.attack for skipped in found.skipped} == {
+        "history linkage", "attribution", "disambiguation", "differencing", "token hashing",
+    }  # fmt: skip
+
+
+def test_one_record_for_all_gives_nobody_away():
+    log = by_lot(users=200, words=12)
+    found = attack(together(log), log, m=(1, 3))
+    assert not [finding.attack for finding in found.findings if finding.succeeds]
+    assert found.summary.count("no attack did better than guessing and its control") == 3
+
+
+@pytest.mark.parametrize("make", [identity, together])
+def test_no_finding_promises_too_much_or_names_anybody(make):
+    log = own_words()
+    found = attack(make(log), log, read=qv.read_log)
+    text = json.dumps(found.as_dict(), allow_nan=False)
+    assert "safe" not in text.lower()
+    assert not [name for name in ("own1x", "common1", '"u1"') if name in text]
+    assert "does not show that no other would succeed" in found.summary
+
+
+def test_every_finding_has_an_interval_around_it_and_says_what_it_is_compared_with():
+    log = own_words()
+    for finding in attack(together(log, 4), log, read=qv.read_log).findings:
+        assert finding.estimate.low <= finding.estimate.value <= finding.estimate.high
+        assert finding.guessing
+        assert finding.controlled
+        assert finding.trials > 0
+
+
+def test_a_saved_release_needs_its_user_map(tmp_path):
+    log = own_words(users=60)
+    release = qv.Mdav(k=3, distance="strings").anonymize(log)
+    release.save(tmp_path / "r")
+    release.save_user_map(tmp_path / "map.csv")
+    loaded = qv.Release.load(tmp_path / "r")
+    found = attack(loaded, log)
+    needing = {skipped.attack for skipped in found.skipped if skipped.why == "needs the user map"}
+    assert needing == {"known queries", "history linkage", "record linkage", "attribution", "disambiguation"}
+    known = attack(with_user_map(loaded, log, tmp_path / "map.csv"), log)
+    assert known.as_dict() == attack(release, log).as_dict()
+
+
+def test_users_dropped_leave_what_is_about_queries():
+    log = by_lot(users=400, words=20)
+    found = attack(qv.Equality(k=3, link="none").anonymize(log), log, read=qv.read_log)
+    assert {finding.attack for finding in found.findings} == {
+        "unique queries", "history linkage", "same user", "vanity and PII", "differencing", "planting",
+    }  # fmt: skip
+
+
+def test_items_leave_what_is_about_groups():
+    log = read([(u, ["dog cat", "horse cow", "apple pear"][u % 3]) for u in range(30)])
+    found = attack(qv.Clump(k=3).anonymize(log), log, read=qv.read_log)
+    assert [finding.attack for finding in found.findings] == ["classic risks"]
+    assert "Linkability (can records or queries of one person be brought together): not tried." in found.summary
+    assert "1 attack was tried" in found.summary
+
+
+def test_an_empty_release_leaves_nothing_to_attack():
+    log = read([(u, f"w{u}") for u in range(4)])
+    found = attack(qv.Equality(k=2).anonymize(log), log, read=qv.read_log)
+    assert [finding.attack for finding in found.findings] == ["differencing"]
+    assert not found.findings[0].succeeds
+
+
+def test_half_of_a_log_is_one_attack():
+    log = own_words()
+    found = attack(identity(log), log, known="half")
+    assert [f.setting for f in found.findings if f.attack == "known queries"] == ["half"]
+    with pytest.raises(QueryveilError, match="must be one of random, rarest, half"):
+        attack(identity(log), log, known="most")
+
+
+def test_the_steps_are_told():
+    log = own_words(users=30)
+    told = []
+    attack(identity(log), log, m=(1,), progress=told.append)
+    assert told[0] == "known queries"
+    assert told[-1] == "planting"
