@@ -10,7 +10,7 @@ BENCH_ARGS ?=
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test fuzz lint typecheck bench docs clean
+.PHONY: help demo test fuzz lint typecheck bench docs package clean
 
 help:
 	@echo "make demo       make a synthetic log, a verified release, and a comparison of all methods (in demo/)"
@@ -20,9 +20,10 @@ help:
 	@echo "make typecheck  check types"
 	@echo "make bench      run the benchmarks"
 	@echo "make docs       build the documentation site (in site/)"
+	@echo "make package    build wheel and sdist (in dist/), and try the wheel in an empty environment"
 	@echo "make clean      remove what the other targets made, but not $(VENV)"
 
-demo: $(VENV)/.installed-attack,dp
+demo: $(VENV)/.installed-attack,dp,report,search
 	mkdir -p demo
 	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --truth demo/truth --overwrite
 	$(QUERYVEIL) profile demo/log.tsv.gz
@@ -59,8 +60,20 @@ bench: $(VENV)/.installed-bench
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# The wheel with nothing beside it but what the lock names: the quick start must print what its page says.
+package: $(VENV)/.installed-core
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	@empty=$$(mktemp -d) && trap 'rm -rf "$$empty"' EXIT && set -e && \
+	$(PYTHON) -m venv "$$empty/venv" && \
+	$(BIN)/python scripts/lock.py --pick core > "$$empty/requirements.txt" && \
+	"$$empty/venv/bin/python" -m pip install -q --require-hashes -r "$$empty/requirements.txt" && \
+	"$$empty/venv/bin/python" -m pip install -q --no-deps dist/*.whl && \
+	"$$empty/venv/bin/python" docs/examples.py --check docs/quickstart.md && \
+	echo "The quick start runs with the wheel alone."
+
 clean:
-	rm -rf demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of dependencies, so that a second call installs nothing. Every file that is fetched must have a hash in

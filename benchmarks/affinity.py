@@ -226,7 +226,7 @@ def whole_queryveil(path: str, theta: str) -> None:
     kept = log.users_per_query >= K
     kept[candidates.held > 0] = False
     kept[candidates.chosen] = core[candidates.vertices.of_query[candidates.chosen]]
-    told = {"rows": log.facts.rows, "events": len(log.events), "queries": log.n_queries, "released": int(kept.sum())}
+    told = {"rows": log.stats.rows, "events": len(log.events), "queries": log.n_queries, "released": int(kept.sum())}
     told |= {"equality": int((log.users_per_query >= K).sum()), "vertices": len(candidates.vertices)}
     key = candidates.concepts.key
     told |= {"concepts": int(key.sum()), "words": int((~key).sum())}

@@ -62,7 +62,7 @@ def made_and_checked(path: str, name: str, theta: str) -> None:
     shutil.rmtree(DATA / "checked")
     if not (whole.holds and all(verdict.holds for verdict in verdicts)):
         raise RuntimeError("a release does not hold what it promises")
-    print(json.dumps({"rows": log.facts.rows, "spent": spent, "peaks": peaks}))
+    print(json.dumps({"rows": log.stats.rows, "spent": spent, "peaks": peaks}))
 
 
 def report(users: list[int], times: int) -> Iterator[str]:

@@ -62,7 +62,7 @@ def reading(users: str) -> None:
     begun = time.process_time()
     with timed():
         log = read_log(path)
-    print(json.dumps({"events": log.facts.events, "busy": time.process_time() - begun}))
+    print(json.dumps({"events": log.stats.events, "busy": time.process_time() - begun}))
 
 
 def evaluated(users: str, name: str) -> None:
@@ -101,7 +101,7 @@ def _measured(users: str, name: str, work: Any) -> None:
         parts[what] = parts.get(what, 0.0) + end - begin
     slowest = sorted(parts.items(), key=lambda part: -part[1])[:3]
     slowest += [(what, parts[what]) for what in BACKGROUND if what in parts and (what, parts[what]) not in slowest]
-    print(json.dumps({"events": log.facts.events, "busy": busy, "parts": slowest}))
+    print(json.dumps({"events": log.stats.events, "busy": busy, "parts": slowest}))
 
 
 def _small(folder: str) -> Path:

@@ -125,7 +125,7 @@ def released(users: str, method: str, grouping: str) -> None:
     links = link(log, _world(), "terms" if method == "odp" else "domains")
     with timed():
         release = made.release(log, links, seed=1)
-    print(json.dumps({"users": log.n_users, "events": log.facts.events, "note": release.manifest.notes[0]}))
+    print(json.dumps({"users": log.n_users, "events": log.stats.events, "note": release.manifest.notes[0]}))
 
 
 def _blocks(sizes: list[int]) -> Iterator[str]:

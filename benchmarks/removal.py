@@ -63,19 +63,19 @@ def anonymized(users: str, name: str) -> None:
         generate(Path(folder) / "small.tsv", users=200, seed=1)
         method.anonymize(read_log(Path(folder) / "small.tsv"))  # compiled before the clock starts
     log = read_log(log_file(int(users)))
-    log.need("per_query")
+    log.ensure_tables("per_query")
     begun = time.process_time()
     with timed():
         release = method.anonymize(log)
     busy = time.process_time() - begun  # others on the machine make a run longer, but not busier
     edges = 0
     if isinstance(method, Poblete):
-        pairs = log.engine.table("SELECT query_id, url_id FROM clicks GROUP BY query_id, url_id ORDER BY ALL")
+        pairs = log.engine.fetch("SELECT query_id, url_id FROM clicks GROUP BY query_id, url_id ORDER BY ALL")
         query, url = (pairs[key].to_numpy().astype("int64") for key in ("query_id", "url_id"))
         clicked = poblete.classes_of(*poblete._compact(query, url, method.removal(log).documents > 0))
         edges = int((degrees(clicked) * (clicked.member_start[1:] - clicked.member_start[:-1])).sum()) // 2
     counts = release.manifest.counts
-    print(json.dumps({"events": log.facts.events, "released": counts.queries, "edges": edges, "busy": busy}))
+    print(json.dumps({"events": log.stats.events, "released": counts.queries, "edges": edges, "busy": busy}))
 
 
 def attacked(reference: str) -> None:
@@ -88,7 +88,7 @@ def attacked(reference: str) -> None:
 
     users, most = ATTACKED
     log = read_log(log_file(users))
-    events = log.engine.table(
+    events = log.engine.fetch(
         "SELECT e.user_id AS user, q.query AS query FROM events e JOIN queries q ON q.query_id = e.query_id"
     )
     half = events["user"].to_numpy() % 2 == 0

@@ -7,4 +7,4 @@ settings.register_profile(
 )
 settings.load_profile("queryveil")
 
-pytest_plugins = ["tests.both"]
+pytest_plugins = ["tests.both", "tests.worlds"]

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import queryveil as qv
 from queryveil.claims import AnyClaim, CombinationUsers, RowUsers
-from queryveil.claims.base import log_rows
+from queryveil.claims.base import Evidence, log_rows
 from queryveil.engines import DuckDB, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import LocalFolder, RemoteFolder
@@ -58,9 +58,9 @@ def test_any_name_stays_a_name(name):
     quoted = identifier(name)
     engine.materialize(f"SELECT 7 AS {quoted}", f"extra {name}")
     engine.number(f"SELECT r.{quoted} FROM {identifier(f'extra {name}')} r", (name,), name, "n")
-    assert engine.table(f"SELECT {quoted}, n FROM {quoted}").to_pylist() == [{name: 7, "n": 1}]
+    assert engine.fetch(f"SELECT {quoted}, n FROM {quoted}").to_pylist() == [{name: 7, "n": 1}]
     engine.drop(name, f"extra {name}")
-    assert engine.table("SELECT table_name FROM duckdb_tables()").num_rows == 0
+    assert engine.fetch("SELECT table_name FROM duckdb_tables()").num_rows == 0
     engine.close()
 
 
@@ -75,10 +75,10 @@ def test_any_name_stays_a_name_on_spark(spark):
     engine = Spark(spark)
     odd = [name for name in ODD if "\n" not in name]
     every = ", ".join(f"{i} AS {identifier(name)}" for i, name in enumerate(odd))
-    assert engine.table(f"SELECT {every}").to_pylist() == [{name: i for i, name in enumerate(odd)}]
+    assert engine.fetch(f"SELECT {every}").to_pylist() == [{name: i for i, name in enumerate(odd)}]
     for name in odd[:6]:
         engine.read(name, pa.table({name: [7]}))
-        assert engine.table(f"SELECT t.{identifier(name)}, 'a\"b' AS text FROM {identifier(name)} t").to_pylist() == [
+        assert engine.fetch(f"SELECT t.{identifier(name)}, 'a\"b' AS text FROM {identifier(name)} t").to_pylist() == [
             {name: 7, "text": 'a"b'}
         ]
         engine.drop(name)
@@ -90,7 +90,7 @@ def test_sql_on_spark_reaches_no_file(spark, tmp_path):
 
     engine = Spark(spark)
     with pytest.raises(QueryveilError):
-        engine.table(f'SELECT * FROM text."{tmp_path}"')
+        engine.fetch(f'SELECT * FROM text."{tmp_path}"')
     engine.close()
 
 
@@ -159,6 +159,11 @@ def changed(claim, path, payload):
     return copy
 
 
+def checked(claim, log, columns, released):
+    with log.workspace() as work:
+        return claim.check(Evidence(log, work, columns, work.read(released)))
+
+
 def test_every_kind_of_claim_is_attacked():
     kinds = {get_args(kind.model_fields["kind"].annotation)[0] for kind in get_args(get_args(AnyClaim)[0])}
     assert kinds == set(VALID) | {"all-users", "disjoint-clicks", "issued-queries", "part-of-log"}  # without fields
@@ -168,7 +173,7 @@ def test_every_kind_of_claim_is_attacked():
 def test_no_claim_runs_what_its_fields_say(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = qv.read_log(events(device=["phone"] * 12))
-    log.engine.read("released", events(device=["phone"] * 12).append_column("event", [list(range(12))]))
+    released = events(device=["phone"] * 12).append_column("event", [list(range(12))])
     columns = (*events().column_names, "device", "event", *(name for name in PAYLOADS if isinstance(name, str)))
     adapter = TypeAdapter(AnyClaim)
     adapter.validate_python(VALID[kind] | {"kind": kind})
@@ -181,7 +186,7 @@ def test_no_claim_runs_what_its_fields_say(kind, tmp_path, monkeypatch):
                 refused += 1
                 continue
             with suppress(QueryveilError):  # there is no such knowledge base
-                claim.check(log, columns)
+                checked(claim, log, columns, released)
     assert refused > 0
     assert log.engine.row("SELECT count(*) AS n FROM events") == (12,)
     assert list(tmp_path.iterdir()) == []
@@ -206,10 +211,9 @@ def test_a_log_with_a_column_that_is_called_like_sql_is_released(tmp_path, monke
 @on_both_engines
 def test_a_column_that_is_called_like_sql_is_a_column(read):
     log = read(TABLE)
-    log.engine.read("released", pa.table({LIKE_SQL: ["a", "*", "c"]}))
-    found = CombinationUsers(users=2, columns=(LIKE_SQL,)).check(log, (LIKE_SQL,))
+    claim = CombinationUsers(users=2, columns=(LIKE_SQL,))
+    found = checked(claim, log, (LIKE_SQL,), pa.table({LIKE_SQL: ["a", "*", "c"]}))
     assert found == f"the combination {LIKE_SQL} 'c' has 0 users"
-    log.engine.drop("released")
     assert log.engine.row("SELECT count(*) AS n FROM events") == (12,)
 
 
@@ -217,10 +221,12 @@ def test_a_column_that_is_called_like_sql_is_a_column(read):
 @pytest.mark.parametrize("name", ['device" IS NULL); DELETE FROM events; --', "device`) FROM events --", "device'"])
 def test_a_name_that_was_never_checked_is_still_a_name(read, name):
     log = read(TABLE)
-    assert RowUsers.model_construct(users=2, columns=(name,)).check(log, (name,)) == f"the log has no column '{name}'"
-    assert CombinationUsers.model_construct(users=2, columns=(name,)).check(log, (name,)) is not None
+    claims = (kind.model_construct(users=2, columns=(name,)) for kind in (RowUsers, CombinationUsers))
+    found = [checked(claim, log, (name,), pa.table({"query": ["tea"]})) for claim in claims]
+    assert found[0] == f"the log has no column '{name}'"
+    assert found[1] is not None
     with pytest.raises((duckdb.CatalogException, QueryveilError)):
-        log.engine.table(log_rows(log, [name]))
+        log.engine.fetch(log_rows(log, [name]))
     assert log.engine.row("SELECT count(*) AS n FROM events") == (12,)
 
 

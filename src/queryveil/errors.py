@@ -1,4 +1,7 @@
-"""The one error that queryveil raises on purpose, and the one warning."""
+"""The one error that queryveil raises on purpose, the one warning, and the sentence about a package that is missing."""
+
+from importlib import import_module
+from typing import NamedTuple
 
 
 class QueryveilError(Exception):
@@ -11,3 +14,62 @@ class QueryveilError(Exception):
 
 class QueryveilWarning(UserWarning):
     """Something that goes on, and that the caller should know of: a risk with its number, a change of meaning."""
+
+
+class _Optional(NamedTuple):
+    """A package that only some features need."""
+
+    package: str
+    """Its name on the package index."""
+    extra: str
+    """The extra of queryveil that installs it."""
+
+
+OPTIONAL = {
+    "altair": _Optional("altair", "report"),
+    "cryptography": _Optional("cryptography", "sign"),
+    "jinja2": _Optional("jinja2", "report"),
+    "markupsafe": _Optional("markupsafe", "report"),
+    "opendp": _Optional("opendp", "dp"),
+    "pandas": _Optional("pandas", "spark"),
+    "phonenumbers": _Optional("phonenumbers", "scrub"),
+    "publicsuffixlist": _Optional("publicsuffixlist", "search"),
+    "pyspark": _Optional("pyspark", "spark"),
+    "sklearn": _Optional("scikit-learn", "attack"),
+    "stdnum": _Optional("python-stdnum", "scrub"),
+    "tantivy": _Optional("tantivy", "search"),
+    "vl_convert": _Optional("vl-convert-python", "report"),
+}
+"""The packages that an extra installs, by the module that is imported. They are imported where they are used."""
+
+
+def missing(*modules: str) -> str | None:
+    """What is lacking and how to install it, as the end of a sentence; None if all modules can be imported.
+
+    Args:
+        *modules: Modules of optional packages.
+    """
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            # One optional package may import another, which is then the one that is not there.
+            root = (error.name or module).partition(".")[0]
+            package, extra = OPTIONAL.get(root) or OPTIONAL[module.partition(".")[0]]
+            return f"needs {package}, which is not installed; get it with: pip install 'queryveil[{extra}]'"
+    return None
+
+
+def require(what: str, *modules: str) -> None:
+    """Refuse to go on without some optional packages.
+
+    Args:
+        what: What needs them; the beginning of the sentence.
+        *modules: Their modules.
+
+    Raises:
+        QueryveilError: If one of them is not installed.
+    """
+    why = missing(*modules)
+    if why is not None:
+        raise QueryveilError(f"{what} {why}.")

@@ -1,6 +1,7 @@
 """The check of affinity against the definition, for releases of any queries, with certificates that help or lie."""
 
 from collections import defaultdict
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import AffineUsers
 from queryveil.claims.affine_tables import check_by_tables
-from queryveil.claims.base import with_ids
+from queryveil.claims.base import Evidence
 from tests.both import needs_spark
 from tests.oracles.affinity import are_affine, count, vectors_of
 from tests.oracles.log import Row, good, users_per_word
@@ -54,12 +55,11 @@ def is_kept(rows: list[Row], claim: AffineUsers, released: set[str]) -> bool:
     return True
 
 
-def looked(log: qv.QueryLog, claim: AffineUsers, released: set[str], *looks):
-    """What some ways to look at a release of these queries find."""
+def looked(log: qv.QueryLog, look, released: set[str], certificate: qv.Certificate | None = None):
+    """What a way to look at a release of these queries finds."""
     found = pa.table({"query": pa.array(sorted(released), pa.string())})
-    log.engine.load("released", found.schema, lambda: iter(found.to_batches()))
-    with with_ids(log, ("query",), [claim]):
-        return [look() for look in looks]
+    with log.workspace() as work:
+        return look(Evidence(log, work, ("query",), work.read(found), certificate))
 
 
 def some_of(rows: list[Row], data) -> tuple[set[str], list[str]]:
@@ -77,8 +77,7 @@ def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, d
     some, others = data.draw(ids), data.draw(ids)
     pairs = {"query_id": [a for a in some for _ in others], "witness": others * len(some)}
     lie = qv.Certificate(0, {"witnesses": pa.table(pairs)})
-    looks = [lambda: claim.look(log, ("query",), None), lambda: claim.look(log, ("query",), lie)]
-    plain, lied = looked(log, claim, released, *looks)
+    plain, lied = looked(log, claim.look, released), looked(log, claim.look, released, lie)
     assert (plain.counterexample is None) == is_kept(rows, claim, released)
     assert lied.counterexample == plain.counterexample
 
@@ -88,8 +87,7 @@ def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, d
 def test_tables_find_the_same(rows, claim, data):
     log = qv.read_log(table(rows))
     released, _ = some_of(rows, data)
-    looks = [lambda: claim.look(log, ("query",), None), lambda: check_by_tables(claim, log)]
-    by_arrays, by_tables = looked(log, claim, released, *looks)
+    by_arrays, by_tables = (looked(log, look, released) for look in (claim.look, partial(check_by_tables, claim)))
     assert by_tables.counterexample == by_arrays.counterexample
 
 
@@ -140,7 +138,7 @@ def test_a_query_without_users_is_refuted_whatever_a_certificate_names(witness):
     pairs = {"query_id": [log.find(alone)] * 9, "witness": [named] * 9}
     certificate = qv.Certificate(0, {"witnesses": pa.table(pairs)})
     released = {"cell phone case", "nokia red x1", alone}
-    (found,) = looked(log, claim, released, lambda: claim.look(log, ("query",), certificate))
+    found = looked(log, claim.look, released, certificate)
     assert found.counterexample == f"the query '{alone}' has 1 users behind it"
 
 
@@ -150,7 +148,7 @@ def test_on_spark_all_queries_are_compared_by_tables(spark):
     log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
     claim = AffineUsers(users=5, theta=0.9, vectors="words", concept_min_users=5, min_term_users=1)
     released = {row.query for row in rows}
-    (found,) = looked(log, claim, released, lambda: claim.look(log, ("query",), None))
+    found = looked(log, claim.look, released)
     assert found.counterexample == "the query 'phone red' has 1 users behind it"
     assert "by a search of all released queries" in found.how
     log.close()

@@ -52,7 +52,7 @@ def test_what_a_killed_engine_spilled_is_private_and_goes_with_the_next_start(tm
 def test_verbs():
     engine = DuckDB(threads=1)
     engine.read("t", pa.table({"a": [3, 1, 2]}))
-    assert engine.table("SELECT a AS a FROM t ORDER BY a")["a"].to_pylist() == [1, 2, 3]
+    assert engine.fetch("SELECT a AS a FROM t ORDER BY a")["a"].to_pylist() == [1, 2, 3]
     assert engine.row("SELECT sum(a) AS s FROM t") == (6,)
     engine.materialize("SELECT a AS a FROM t WHERE a > 1", "big")
     assert sum(len(batch) for batch in engine.stream("SELECT a AS a FROM big", 1)) == 2
@@ -99,5 +99,5 @@ def test_what_is_dropped_in_the_middle_of_a_result_goes_at_its_end():
     assert sum(batch.num_rows for batch in rows) == 6
     for name in ("one", "other"):
         with pytest.raises(duckdb.CatalogException):
-            engine.table(f"SELECT * FROM {name}")
+            engine.fetch(f"SELECT * FROM {name}")
     engine.close()

@@ -61,13 +61,13 @@ def rows_of(release: qv.Release) -> list[dict]:
 @on_both_engines
 def test_events_and_clicks_are_those_of_the_rows(read):
     log = read(TABLE)
-    events = log.engine.table(
+    events = log.engine.fetch(
         'SELECT u."user" AS who, q.query AS query, e.time AS time FROM events e JOIN users u ON u.user_id = e.user_id'
         " JOIN queries q ON q.query_id = e.query_id"
     )
     found = Counter((row["who"], row["query"], row["time"] and str(row["time"])) for row in events.to_pylist())
     assert found == oracle.events(ROWS)
-    clicks = log.engine.table(
+    clicks = log.engine.fetch(
         "SELECT q.query AS query, c.rank AS rank, w.url AS url, e.query_id AS a, c.query_id AS b FROM clicks c"
         " JOIN events e ON e.event_id = c.event_id JOIN queries q ON q.query_id = c.query_id"
         " JOIN urls w ON w.url_id = c.url_id"
@@ -75,14 +75,14 @@ def test_events_and_clicks_are_those_of_the_rows(read):
     assert all(row["a"] == row["b"] for row in clicks)
     expected = Counter((row.query, row.rank, row.url) for row in oracle.good(ROWS) if row.url)
     assert Counter((row["query"], row["rank"], row["url"]) for row in clicks) == expected
-    assert log.facts.events == sum(oracle.events(ROWS).values())
-    assert log.facts.empty_rows == len(ROWS) - len(oracle.good(ROWS))
+    assert log.stats.events == sum(oracle.events(ROWS).values())
+    assert log.stats.empty_rows == len(ROWS) - len(oracle.good(ROWS))
 
 
 @on_both_engines
 def test_ngrams_count_occurrences_events_and_users(read):
     log = read(TABLE)
-    word = {row["word_id"]: row["word"] for row in log.engine.table("SELECT word_id, word FROM words").to_pylist()}
+    word = {row["word_id"]: row["word"] for row in log.engine.fetch("SELECT word_id, word FROM words").to_pylist()}
     for n, least in ((1, 1), (2, 3), (3, 1)):
         found = {
             tuple(word[row[f"word_{i}"]] for i in range(1, n + 1)): (row["occurrences"], row["events"], row["users"])
@@ -249,7 +249,7 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
     assert (" blocks" in released.notes[0]) == (parameters.get("grouping") == "blocks")
     assert released.manifest == expected.manifest
     log.engine.load("found", released.schema, released.batches)
-    rows = sorted(map(tuple, (r.values() for r in log.engine.table("SELECT * FROM found").to_pylist())))
+    rows = sorted(map(tuple, (r.values() for r in log.engine.fetch("SELECT * FROM found").to_pylist())))
     assert rows == sorted(map(tuple, (r.values() for b in expected.batches() for r in b.to_pylist())))
     assert qv.verify(released, log).holds
 
@@ -264,6 +264,6 @@ def test_a_function_sees_each_group_whole(read):
         return pa.RecordBatch.from_pylist([{"query_id": batch["query_id"][0].as_py(), "n": len(batch)}], schema)
 
     log.engine.map_groups("SELECT query_id, user_id FROM events", "query_id", count, schema, "counted")
-    found = sorted(tuple(row.values()) for row in log.engine.table("SELECT query_id, n FROM counted").to_pylist())
+    found = sorted(tuple(row.values()) for row in log.engine.fetch("SELECT query_id, n FROM counted").to_pylist())
     asked = "SELECT query_id, count(*) AS n FROM events GROUP BY query_id"
-    assert found == sorted(tuple(row.values()) for row in log.engine.table(asked).to_pylist())
+    assert found == sorted(tuple(row.values()) for row in log.engine.fetch(asked).to_pylist())

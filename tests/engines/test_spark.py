@@ -97,13 +97,13 @@ def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
 def test_profiles_and_fingerprints_are_those_of_one_machine(logs):
     local, there = logs
     assert qv.profile(there) == qv.profile(local)
-    assert there.facts == local.facts
+    assert there.stats == local.stats
 
 
 def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
     monkeypatch.setattr("queryveil.log.ingest.content._BLOCK", 64)
     there = qv.read_log(spark.createDataFrame(TABLE), engine=spark)
-    assert there.facts.content == qv.read_log(TABLE).facts.content
+    assert there.stats.content == qv.read_log(TABLE).stats.content
     there.close()
 
 
@@ -113,9 +113,9 @@ def test_texts_with_the_same_id_are_told_apart(spark):
     log = read_spark(rows, Spark(spark), format=None, options=ReadOptions(), refuse=lambda *_: None, id_mask=63 << 58)
     local = qv.read_log(TABLE)
     # Such ids are in another digest of the rows, and so in other random draws.
-    assert log.facts.content != local.facts.content
-    assert replace(log.facts, content=local.facts.content) == local.facts
-    log.facts = local.facts
+    assert log.stats.content != local.stats.content
+    assert replace(log.stats, content=local.stats.content) == local.stats
+    log.stats = local.stats
     one, other = (qv.Equality(k=3).anonymize(each, seed=1) for each in (local, log))
     assert next(one.batches()).to_pylist() == [row for batch in other.batches() for row in batch.to_pylist()]
     log.close()
@@ -148,11 +148,11 @@ def test_a_file_is_the_same_log_as_on_one_machine(engine, tmp_path, format, data
     (tmp_path / name).write_bytes(data)
     found, digest = content(engine, tmp_path / name, **options)
     local = qv.read_log(tmp_path / name, **options)
-    assert digest == local.facts.content
+    assert digest == local.stats.content
     assert (found.rows, found.empty, found.bad.count) == (
-        local.facts.rows,
-        local.facts.empty_rows,
-        local.facts.bad_rows.count,
+        local.stats.rows,
+        local.stats.empty_rows,
+        local.stats.bad_rows.count,
     )
 
 
@@ -163,7 +163,7 @@ def test_odd_names_and_files_without_a_good_row(engine, tmp_path):
     (folder / "header only.tsv").write_text(aol([]))
     (folder / "empty query.tsv").write_text("u\t\t2006-03-01 10:00:00\t\t\n")
     files = sorted(folder.iterdir())
-    assert content(engine, files)[1] == qv.read_log(files, max_bad_rows=1).facts.content
+    assert content(engine, files)[1] == qv.read_log(files, max_bad_rows=1).stats.content
 
 
 def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
@@ -179,7 +179,7 @@ def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
 def test_a_folder_of_parquet_files(engine, tmp_path):
     for number in range(3):
         pq.write_table(TABLE.slice(number * 140, 140), tmp_path / f"{number}.parquet")
-    assert content(engine, tmp_path)[1] == qv.read_log(TABLE).facts.content
+    assert content(engine, tmp_path)[1] == qv.read_log(TABLE).stats.content
 
 
 def test_a_large_file_is_read_in_stretches(spark, tmp_path):
@@ -193,7 +193,7 @@ def test_a_large_file_is_read_in_stretches(spark, tmp_path):
     (tmp_path / "log.tsv").write_text("AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n" + "".join(lines) + "bad line\n")
     found, digest = content(engine, tmp_path / "log.tsv")
     local = qv.read_log(tmp_path / "log.tsv")
-    assert digest == local.facts.content
+    assert digest == local.stats.content
     assert found.bad.count == {"wrong column count": 1}
     assert "counted from byte" in found.bad.first["wrong column count"]
     engine.close()
@@ -203,7 +203,7 @@ def test_bad_rows_are_counted_and_named(engine, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(aol().encode() + b"u\tq\n" + b"u\tb\xff\t2006-03-01 10:00:00\t\t\n" + b"u\tq\tnever\t\t\n")
     found, _ = content(engine, path)
-    local = qv.read_log(path, max_bad_rows=1).facts.bad_rows
+    local = qv.read_log(path, max_bad_rows=1).stats.bad_rows
     assert found.bad.count == local.count
     assert found.bad.first == local.first
     with pytest.raises(qv.QueryveilError, match="rows are bad, over the limit"):
@@ -272,7 +272,7 @@ def test_the_driver_sees_small_results_alone(spark, monkeypatch):
     release = qv.Equality(k=3).anonymize(log)
     qv.profile(log)
     assert qv.verify(release, log).holds
-    assert log.facts.events > 1000
+    assert log.stats.events > 1000
     assert max(map(len, seen)) < 100
     log.close()
 
@@ -410,7 +410,7 @@ def test_what_needs_arrays_says_so(logs):
 
 def test_messages_of_spark_do_not_pass_on_what_they_quote(engine):
     with pytest.raises(qv.QueryveilError) as caught:
-        engine.table("SELECT CAST('SECRET' AS INT) AS a")
+        engine.fetch("SELECT CAST('SECRET' AS INT) AS a")
     assert str(caught.value) == "Spark could not finish a step (CAST_INVALID_INPUT); its own log tells where."
 
 

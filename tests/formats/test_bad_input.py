@@ -207,7 +207,7 @@ def test_ranks_of_any_precision(tmp_path):
         table = pa.table({"user": ["a"] * 4, "query": ["b"] * 4, "rank": np.array([1, 2.5, np.inf, np.nan], kind)})
         log = qv.read_log(table, max_bad_rows=1)
         assert log.clicks["rank"].to_pylist() == [1]
-        assert log.facts.bad_rows.count == {"bad rank": 2}
+        assert log.stats.bad_rows.count == {"bad rank": 2}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_the_first_and_the_last_time(time):
 
 def test_a_few_bad_rows_are_left_out_and_counted(write):
     log = qv.read_log(write("log", HEADER + GOOD * 300 + "7\tcats\n"))
-    assert log.facts.bad_rows.count == {"wrong column count": 1}
+    assert log.stats.bad_rows.count == {"wrong column count": 1}
 
 
 def test_parquet_of_the_wrong_types(tmp_path):

@@ -93,7 +93,7 @@ def test_every_spelling_of_a_log_is_the_same_log(write, name, content, options):
         assert detect(path) == name
     log = qv.read_log(path, **options)
     assert spelled_out(log) == EXPECTED
-    assert log.facts.bad_rows.total == 0
+    assert log.stats.bad_rows.total == 0
     assert log.fingerprint == qv.read_log(write("other", aol())).fingerprint
 
 
@@ -160,7 +160,7 @@ def test_excite(write):
     assert spelled_out(log) == Counter(
         [("A1", "+md foods +proteins", "1997-09-16 10:54:32", ()), ("B2", "yahoo chat", "1997-09-16 00:19:49", ())]
     )
-    assert log.facts.empty_rows == 1
+    assert log.stats.empty_rows == 1
 
 
 SOGOU = Counter(
@@ -189,8 +189,8 @@ def test_sogou_in_both_printings(write):
 def test_undecodable_gb18030_is_a_bad_row(write):
     line = "20060801000000\tu\t奇艺\t8\t3\tx.cn\n".encode("gb18030")
     log = qv.read_log(write("log", line * 30 + line.replace("奇艺".encode("gb18030"), b"\xff\xff")), max_bad_rows=0.1)
-    assert log.facts.bad_rows.count == {"undecodable bytes": 1}
-    assert log.facts.bad_rows.first["undecodable bytes"].endswith("log:31")
+    assert log.stats.bad_rows.count == {"undecodable bytes": 1}
+    assert log.stats.bad_rows.first["undecodable bytes"].endswith("log:31")
 
 
 QUERY = {"application": "shop", "query_id": "q1", "client_id": "c1", "user_query": "Red Shoes",
@@ -235,16 +235,16 @@ def test_ubi_tells_broken_lines(write):
         format="ubi",
         max_bad_rows=0.1,
     )
-    assert log.facts.bad_rows.count == {"not a JSON object": 1}
-    assert log.facts.bad_rows.first["not a JSON object"].endswith("log:51")
+    assert log.stats.bad_rows.count == {"not a JSON object": 1}
+    assert log.stats.bad_rows.first["not a JSON object"].endswith("log:51")
 
 
 def test_ubi_counts_a_query_once_and_tells_clicks_without_one(write):
     orphan = CLICK | {"query_id": "gone"}
     log = qv.read_log(write("log", ndjson(QUERY, QUERY, CLICK, OTHER, orphan)), max_bad_rows=0.5)
     assert spelled_out(log) == UBI
-    assert log.facts.bad_rows.count == {"a click without its query": 1}
-    assert log.facts.bad_rows.first["a click without its query"].endswith("log:5")
+    assert log.stats.bad_rows.count == {"a click without its query": 1}
+    assert log.stats.bad_rows.first["a click without its query"].endswith("log:5")
 
 
 def test_json_lines_do_not_depend_on_what_the_first_object_leaves_out(write):
@@ -297,7 +297,7 @@ def test_odd_values_and_columns_of_parquet(tmp_path):
     )
     pq.write_table(table, tmp_path / "log")
     log = qv.read_log(tmp_path / "log")
-    assert log.facts.bad_rows.count == {"bad rank": 1}
+    assert log.stats.bad_rows.count == {"bad rank": 1}
     assert list(log.extras) == ["day"]
     assert log.clicks["rank"].null_count == 1
     pq.write_table(pa.table([["a"], ["b"], ["c"]], ["user", "query", "query"]), tmp_path / "two")
@@ -324,7 +324,7 @@ def test_json_lines_take_nested_columns_by_dots(write):
     )
     log = qv.read_log(path, format="jsonl", columns={"user": "client.id", "query": "search"})
     assert (log.n_users, log.n_queries, len(log.events)) == (2, 1, 100)
-    assert log.facts.bad_rows.first == {"not a JSON object": f"{path}:2"}
+    assert log.stats.bad_rows.first == {"not a JSON object": f"{path}:2"}
 
 
 def test_every_listed_format_is_a_module_that_can_be_named(write):

@@ -266,7 +266,7 @@ def test_find_takes_any_spelling():
 
 def test_empty_queries_are_counted_and_are_no_bad_rows():
     log = qv.read_log(pa.table({"user": list("abcd"), "query": ["x", "", " - ", None]}))
-    assert (log.facts.rows, log.facts.empty_rows, log.facts.bad_rows.total) == (1, 3, 0)
+    assert (log.stats.rows, log.stats.empty_rows, log.stats.bad_rows.total) == (1, 3, 0)
 
 
 def test_bad_rows_are_counted_by_kind_with_the_first_place():
@@ -281,8 +281,8 @@ def test_bad_rows_are_counted_by_kind_with_the_first_place():
     data["query"][4] = "x" * 20_000
     data["rank"][5] = "first"
     log = qv.read_log(pa.table(data), max_bad_rows=0.05)
-    assert log.facts.bad_rows.count == {"no user": 1, "over-long query": 1, "bad time": 2, "bad rank": 1}
-    assert log.facts.bad_rows.first["bad time"] == "the table:8"
+    assert log.stats.bad_rows.count == {"no user": 1, "over-long query": 1, "bad time": 2, "bad rank": 1}
+    assert log.stats.bad_rows.first["bad time"] == "the table:8"
     with pytest.raises(qv.QueryveilError, match=r"5 of 200 rows are bad.*2 with bad time \(first at the table:8\)"):
         qv.read_log(pa.table(data))
 

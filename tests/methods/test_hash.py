@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.claims.base import Evidence
 from queryveil.errors import QueryveilError
 from queryveil.methods import hash as module
 from queryveil.release import loaded
@@ -231,8 +232,8 @@ def refuted(log, release, rows):
     """What the claim finds in the release with other rows."""
     made = pa.Table.from_pylist(rows, release.schema)
     (claim,) = release.manifest.claims
-    with loaded(replace(release, batches=lambda: iter(made.to_batches())), log):
-        return claim.check(log, tuple(release.schema.names))
+    with loaded(replace(release, batches=lambda: iter(made.to_batches())), log) as found, log.workspace() as work:
+        return claim.check(Evidence(log, work, tuple(release.schema.names), found))
 
 
 @on_one_machine

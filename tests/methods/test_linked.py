@@ -45,8 +45,9 @@ def contents(groups) -> Counter:
 @given(LOGS, st.integers(1, 90), st.integers(1, 6))
 def test_sessions_are_those_of_the_definition(rows, gap, most):
     log = qv.read_log(table(rows))
-    make_sessions(log, Linking("session", gap, most), "s")
-    found = log.engine.table("SELECT event_id, session FROM s").to_pylist()
+    with log.workspace() as work:
+        made = make_sessions(work, Linking("session", gap, most))
+        found = work.fetch(f"SELECT event_id, session FROM {made}").to_pylist()
     groups = {}
     for row in found:
         groups.setdefault(row["session"], []).append(row["event_id"])
@@ -119,7 +120,7 @@ def test_by_default_nothing_ties_events_together(log, method):
     assert type(method).model_fields["link"].default == "none"
     release = method.anonymize(log, seed=1)
     assert not {"user", "session"} & set(release.schema.names)
-    assert (release.fresh_users, release.linkage) == (None, None)
+    assert (release.pseudonyms, release.linkage) == (None, None)
     with pytest.raises(qv.QueryveilError, match="no user ids or session ids"):
         next(release.user_map())
 
@@ -191,13 +192,13 @@ def test_ids_that_follow_users_or_times_are_refuted(log, by):
 
 
 def truth(release, log):
-    return log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"').to_pylist()
+    return log.engine.fetch(f'SELECT user_id, "user" FROM {release.pseudonyms}').to_pylist()
 
 
 def starts(release, log):
     """When each released session began."""
-    return log.engine.table(
-        f'SELECT f."user" AS session, e.time AS time FROM "{release.fresh_users}" f JOIN events e'
+    return log.engine.fetch(
+        f'SELECT f."user" AS session, e.time AS time FROM {release.pseudonyms} f JOIN events e'
         " ON e.event_id = f.session"
     ).to_pylist()
 
@@ -272,7 +273,7 @@ def test_the_user_map_of_sessions_brings_them_back(log, tmp_path):
     with pytest.warns(QueryveilWarning, match=r"events of each session are linked.*half of a person's history links"):
         release.save(tmp_path / "r")
     known = with_user_map(Release.load(tmp_path / "r"), log, tmp_path / "map.csv")
-    found = log.engine.table(f'SELECT user_id, "user" FROM "{known.fresh_users}" ORDER BY "user"').to_pylist()
+    found = log.engine.fetch(f'SELECT user_id, "user" FROM {known.pseudonyms} ORDER BY "user"').to_pylist()
     assert found == sorted(truth(release, log), key=lambda row: row["user"])
     lines = (tmp_path / "map.csv").read_text().splitlines()
     (tmp_path / "less.csv").write_text("\n".join(lines[:-1]) + "\n")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.claims.base import Evidence
 from queryveil.errors import QueryveilError
 from queryveil.release import check_claims, loaded
 from tests.both import on_both_engines
@@ -193,10 +194,11 @@ def test_a_release_made_here_is_verified_on_both_engines(read, tmp_path):
     wrong = ["soup", "tomato soup", "coca cola"]
     more = [{"user": 1, "event": 90 + i, "query": query} for i, query in enumerate(wrong)]
     made = pa.Table.from_pylist(more, release.schema)
-    with loaded(replace(release, batches=lambda: iter(made.to_batches())), log):
-        columns = tuple(release.schema.names)
-        assert "share a clicked address" in claims["DisjointClicks"].check(log, columns)
-        assert "the query 'coca cola' names a site" in claims["ClickedSites"].check(log, columns)
+    forged = replace(release, batches=lambda: iter(made.to_batches()))
+    with loaded(forged, log) as released, log.workspace() as work:
+        evidence = Evidence(log, work, tuple(release.schema.names), released)
+        assert "share a clicked address" in claims["DisjointClicks"].check(evidence)
+        assert "the query 'coca cola' names a site" in claims["ClickedSites"].check(evidence)
 
 
 @pytest.mark.parametrize("more", [{}, {"rank": [1, 2]}], ids=["no clicks", "ranks alone"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import CombinationUsers
 from queryveil.methods.recipe import load_recipe
-from queryveil.methods.rules import MERGED, merge_until
+from queryveil.methods.rule_metadata import MERGED, merge_until
 from tests.oracles import log as oracle
 from tests.oracles.text import normal_form, words
 from tests.strategies import LOGS, table
@@ -141,7 +141,7 @@ def test_merging_gives_up_the_last_column_first():
 
 
 def test_metadata_that_is_as_good_as_a_name_is_refused(monkeypatch):
-    monkeypatch.setattr("queryveil.methods.rules.MOST_COMBINATIONS", 3)
+    monkeypatch.setattr("queryveil.methods.rule_metadata.MOST_COMBINATIONS", 3)
     log = qv.read_log(pa.table({"user": list("abcd"), "query": ["x"] * 4, "device": list("efgh")}))
     with pytest.raises(qv.QueryveilError, match="The columns device have 4 combinations of values"):
         qv.Rules(min_query_users=2, min_metadata_users=2, metadata=["device"]).anonymize(log)

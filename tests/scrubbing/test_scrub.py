@@ -37,7 +37,7 @@ def events_of(log) -> list[tuple]:
     """All events with their texts, in any order."""
     joins = "".join(f' LEFT JOIN "extra {name}" x{i} ON x{i}.id = e."{name} id"' for i, name in enumerate(names(log)))
     extras = "".join(f", x{i}.value AS x{i}" for i, _ in enumerate(names(log)))
-    found = log.engine.table(
+    found = log.engine.fetch(
         f'SELECT u."user" AS "user", q.query AS query, e.time AS time{extras} FROM events e JOIN users u'
         f" ON u.user_id = e.user_id JOIN queries q ON q.query_id = e.query_id{joins}"
     )
@@ -45,11 +45,11 @@ def events_of(log) -> list[tuple]:
 
 
 def names(log) -> list[str]:
-    return sorted(log.facts.extras)
+    return sorted(log.stats.extras)
 
 
 def clicks_of(log) -> list[tuple]:
-    found = log.engine.table(
+    found = log.engine.fetch(
         'SELECT u."user" AS "user", q.query AS query, e.time AS time, c.rank AS rank, l.url AS url FROM clicks c'
         " JOIN events e ON e.event_id = c.event_id AND e.user_id = c.user_id AND e.query_id = c.query_id"
         " JOIN users u ON u.user_id = e.user_id JOIN queries q ON q.query_id = e.query_id"
@@ -81,7 +81,7 @@ def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
     found, expected = qv.scrub(log), qv.read_log(table(rest))
     assert events_of(found) == events_of(expected)
     assert clicks_of(found) == clicks_of(expected)
-    assert found.facts.rows == written_rows(expected)
+    assert found.stats.rows == written_rows(expected)
     for name in ("query_text", "user_text"):
         assert getattr(found, name).equals(getattr(expected, name))
     assert found.tokens.text.equals(expected.tokens.text)
@@ -107,8 +107,8 @@ def test_a_masked_log_has_the_events_under_masked_queries_and_no_clicks_of_these
         return
     found = qv.scrub(log, "mask")
     assert events_of(found) == sorted(expected, key=str)
-    left_out = found.facts.scrub.left_out
-    assert (left_out.queries, left_out.events) == (log.n_queries - len(texts), log.facts.events - len(expected))
+    left_out = found.stats.scrub.left_out
+    assert (left_out.queries, left_out.events) == (log.n_queries - len(texts), log.stats.events - len(expected))
     assert clicks_of(found) == [click for click in clicks_of(log) if texts.get(click[1]) == click[1]]
     assert found.events["event_id"].to_pylist() == list(range(len(found.events)))
     order = list(
@@ -125,8 +125,8 @@ def test_the_log_tells_how_it_was_scrubbed_and_stays_the_same_log():
     log = qv.read_log(pa.table({"user": [*"abca"], "query": [*PERSONAL[:3], PERSONAL[0]]}))
     found = qv.scrub(log, "mask", kinds=["phone", "email"])
     assert found.fingerprint == log.fingerprint
-    assert log.facts.scrub is None
-    done = found.facts.scrub
+    assert log.stats.scrub is None
+    done = found.stats.scrub
     assert (done.how, done.kinds, done.rare_term_users) == ("mask", ("email", "phone"), None)
     assert {kind: (hits.queries, hits.events) for kind, hits in done.hits.items()} == {"email": (2, 3), "phone": (1, 1)}
     assert (done.total.queries, done.total.events) == (3, 4)
@@ -144,7 +144,7 @@ def test_rare_words_are_counted_over_users():
     assert set(found.query_text.to_pylist()) == {"red tea", "blue", "red blue", "tea"}
     removed = qv.scrub(log, kinds=[], rare_term_users=2)
     assert set(removed.query_text.to_pylist()) == {"red tea", "blue", "red blue", "tea"}
-    assert removed.facts.scrub.hits["rare"].events == 1
+    assert removed.stats.scrub.hits["rare"].events == 1
 
 
 def test_what_masking_a_word_uncovers_is_masked_too():
@@ -171,17 +171,17 @@ def rare_log(read=qv.read_log) -> qv.QueryLog:
 @on_one_machine
 def test_masks_are_no_words_and_queries_of_masks_alone_are_left_out(read):
     found = qv.scrub(rare_log(read), "mask", rare_term_users=2)
-    texts = found.engine.table("SELECT query FROM queries")["query"].to_pylist()
+    texts = found.engine.fetch("SELECT query FROM queries")["query"].to_pylist()
     assert sorted(texts) == ["<email> shop", "one rare email", "tea <rare>", "tea shop"]
-    assert sorted(found.engine.table("SELECT word FROM words")["word"].to_pylist()) == [
+    assert sorted(found.engine.fetch("SELECT word FROM words")["word"].to_pylist()) == [
         "email", "one", "rare", "shop", "tea"
     ]  # fmt: skip
-    found.need("word_users")
-    users = found.engine.table(
+    found.ensure_tables("word_users")
+    users = found.engine.fetch(
         "SELECT w.word AS word, u.users AS users FROM words w JOIN word_users u ON u.word_id = w.word_id"
     ).to_pylist()
     assert {row["word"]: row["users"] for row in users} == {"tea": 6, "shop": 6, "one": 2, "rare": 2, "email": 2}
-    done = found.facts.scrub
+    done = found.stats.scrub
     assert (done.total.queries, done.total.events) == (14, 14)
     assert (done.left_out.queries, done.left_out.events) == (7, 7)
     assert (done.log.queries, done.log.events, done.log.users) == (16, 22, 6)
@@ -383,12 +383,12 @@ def test_scrubbing_does_the_same_on_both_engines(read, tmp_path):
     for how, rare in (("mask", 3), ("remove", None)):
         found = qv.scrub(log, how, rare_term_users=rare)
         expected = qv.scrub(local, how, rare_term_users=rare)
-        assert found.facts.scrub == expected.facts.scrub
+        assert found.stats.scrub == expected.stats.scrub
         assert found.fingerprint == log.fingerprint
         assert events_of(found) == events_of(expected)
         assert clicks_of(found) == clicks_of(expected)
         for name in ("rows", "events", "users", "queries", "words", "clicks", "timed"):
-            assert getattr(found.facts, name) == getattr(expected.facts, name)
+            assert getattr(found.stats, name) == getattr(expected.stats, name)
         release = qv.Equality(k=2).anonymize(found, seed=1)
         same = qv.Equality(k=2).anonymize(expected, seed=1)
         assert rows_of(release) == rows_of(same)
@@ -424,7 +424,7 @@ CLICKS = pa.table(
 def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, tmp_path, how):
     log = read(CLICKS)
     found = qv.scrub(log, how)
-    told = found.facts.scrub
+    told = found.stats.scrub
     assert {kind: (hits.urls, hits.clicks) for kind, hits in told.hits.items()} == {
         "url": (1, 1), "email": (1, 1), "name_place": (1, 2)
     }  # fmt: skip
@@ -432,9 +432,9 @@ def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, t
     assert sorted(click[-1] for click in clicks_of(found)) == [
         "http://example.com", "http://example.com", "http://tea.example.com/", "http://tea.example.com/"
     ]  # fmt: skip
-    assert (found.facts.events, found.facts.clicks) == (6, 4)
+    assert (found.stats.events, found.stats.clicks) == (6, 4)
     # Two clicks of the first event became one; the others are events without a click, or with one.
-    assert found.facts.rows == 6
+    assert found.stats.rows == 6
     release = qv.Equality(k=2).anonymize(found, seed=1)
     release.save(tmp_path / "r")
     assert qv.verify(tmp_path / "r", log).holds
@@ -445,7 +445,7 @@ def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, t
 
 def test_only_the_kinds_asked_for_are_looked_for_in_addresses():
     found = qv.scrub(qv.read_log(CLICKS), "mask", kinds=["email"])
-    assert found.facts.scrub.total.clicks == 1
+    assert found.stats.scrub.total.clicks == 1
     assert any("~jdoe" in click[-1] for click in clicks_of(found))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.errors import require
 from queryveil.files.folders import check_file, write_whole
 from queryveil.text.show import printable
 
@@ -100,6 +101,12 @@ def _layout(n: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
     return spread
 
 
+def check_chart(path: str | Path, *, overwrite: bool) -> Path:
+    """Refuse a chart that cannot be written; for those who want to know before they compute what it shows."""
+    require("A chart", "altair", "vl_convert")
+    return check_file(path, CHARTS, overwrite)
+
+
 def save_chart(chart: Any, path: str | Path, *, overwrite: bool = False) -> None:
     """Write an Altair chart to a file.
 
@@ -108,7 +115,7 @@ def save_chart(chart: Any, path: str | Path, *, overwrite: bool = False) -> None
         path: Where to: .svg, .png, or .html, which needs no network.
         overwrite: Whether a file at this place may be replaced.
     """
-    place = check_file(path, CHARTS, overwrite)
+    place = check_chart(path, overwrite=overwrite)
     if place.suffix.lower() == ".png":
         binary = BytesIO()
         chart.save(binary, format="png", scale_factor=2)

@@ -21,7 +21,7 @@ from queryveil.methods.affinity.graph import AffinityGraph, Vertices, affine_pai
 from queryveil.methods.affinity.method import Affinity, Candidates
 
 MOST_DEGREE = 1000
-"""Higher degrees are not told apart."""
+"""Higher degrees count as this one."""
 
 MOST_DRAWN = 200
 """More vertices than this are a ball of wool; those found first are drawn."""
@@ -69,8 +69,8 @@ class Neighbourhood:
     def save_drawing(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Draw the graph as the paper's figure 4: the darker a vertex, the higher its degree.
 
-        The drawing names queries as they were typed. It is for whoever may see the log, and no release; only its owner
-        may read the file.
+        The drawing names queries as they were typed. It is for people who may see the log, and no release; only its
+        owner may read the file.
 
         Args:
             path: Where to; ends with .svg.
@@ -78,10 +78,10 @@ class Neighbourhood:
         """
         place = check_file(path, (".svg",), overwrite)
         shown = self.queries[:MOST_DRAWN]
-        told = "degrees are exact" if self.whole else f"cut at {len(self.queries):,} queries, degrees are lower bounds"
+        exact = "degrees are exact" if self.whole else f"cut at {len(self.queries):,} queries, degrees are lower bounds"
         more = f"; the first {MOST_DRAWN} of {len(self.queries):,} are drawn" if len(self.queries) > MOST_DRAWN else ""
         svg = draw_graph(
-            title=f"Affine queries, θ = {self.theta:g}: {told}{more}",
+            title=f"Affine queries, θ = {self.theta:g}: {exact}{more}",
             names=[f"{n.query} ({n.users:,} user{'s' * (n.users != 1)})" for n in shown],
             degrees=[n.degree for n in shown],
             edges=[edge for edge in self.edges if edge[1] < MOST_DRAWN],

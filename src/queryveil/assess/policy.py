@@ -226,10 +226,10 @@ def issued_by_few(release: Release, log: QueryLog, k: int) -> int:
         log: Its log; if the release was made from a scrubbed one, it is scrubbed the same way.
         k: How many users are enough.
     """
-    with _as_anonymized(release, log) as here, loaded(release, here):
-        here.need("per_query")
+    with _as_anonymized(release, log) as here, loaded(release, here) as released:
+        here.ensure_tables("per_query")
         (found,) = here.engine.row(
-            "SELECT count(*) AS n FROM (SELECT query FROM released WHERE query IS NOT NULL GROUP BY query) AS r"
+            f"SELECT count(*) AS n FROM (SELECT query FROM {released} WHERE query IS NOT NULL GROUP BY query) AS r"
             " LEFT JOIN queries q ON q.query = r.query LEFT JOIN per_query p ON p.query_id = q.query_id"
             f" WHERE coalesce(p.users, 0) < {k}"
         )
@@ -240,7 +240,7 @@ def issued_by_few(release: Release, log: QueryLog, k: int) -> int:
 def _as_anonymized(release: Release, log: QueryLog) -> Iterator[QueryLog]:
     """The log as the method saw it."""
     stated = release.manifest.scrub
-    if stated is None or log.facts.scrub is not None:
+    if stated is None or log.stats.scrub is not None:
         yield log
         return
     scrubbed = repeat_scrub(log, stated)

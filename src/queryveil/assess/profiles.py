@@ -61,7 +61,7 @@ class Profile:
 
 def profile(log: QueryLog) -> Profile:
     """Rows, events, users, queries, their lengths and frequencies, and what each k would keep of them."""
-    facts, engine = log.facts, log.engine
+    stats, engine = log.stats, log.engine
     first, last = engine.row("SELECT min(time) AS first_time, max(time) AS last_time FROM events")
     frequencies = log.frequencies()
     users = frequencies["users"].to_numpy()
@@ -73,19 +73,19 @@ def profile(log: QueryLog) -> Profile:
             label = str(length) if length < 5 else "5+"
             lengths.append(Length(label, *_sums(log.lengths, inside)))
     return Profile(
-        rows=facts.rows,
-        empty_rows=facts.empty_rows,
-        bad_rows=facts.bad_rows.count,
-        events=facts.events,
-        users=facts.users,
-        queries=facts.queries,
-        words=facts.words,
-        clicks=facts.clicks,
+        rows=stats.rows,
+        empty_rows=stats.empty_rows,
+        bad_rows=stats.bad_rows.count,
+        events=stats.events,
+        users=stats.users,
+        queries=stats.queries,
+        words=stats.words,
+        clicks=stats.clicks,
         first=first and first.isoformat(" ", "seconds"),
         last=last and last.isoformat(" ", "seconds"),
         queries_per_user=_queries_per_user(log),
         extras={
-            name: engine.row(f"SELECT count(*) AS n FROM {identifier(f'extra {name}')}")[0] for name in facts.extras
+            name: engine.row(f"SELECT count(*) AS n FROM {identifier(f'extra {name}')}")[0] for name in stats.extras
         },
         lengths=tuple(lengths),
         bands=bands(frequencies),
@@ -101,7 +101,7 @@ def _sums(table: pa.Table, inside: NDArray[np.bool_]) -> tuple[int, int]:
 
 def _queries_per_user(log: QueryLog) -> dict[str, float]:
     """How many events users have: exact quantiles, from how many users have how many."""
-    found = log.engine.table(
+    found = log.engine.fetch(
         "SELECT n, count(*) AS users FROM (SELECT user_id, count(*) AS n FROM events GROUP BY user_id) AS per_user"
         " GROUP BY n ORDER BY n"
     )
@@ -115,7 +115,7 @@ def _queries_per_user(log: QueryLog) -> dict[str, float]:
         return low + (high - low) * (place % 1)
 
     return {
-        "mean": log.facts.events / log.facts.users,
+        "mean": log.stats.events / log.stats.users,
         "median": quantile(0.5),
         "90 %": quantile(0.9),
         "99 %": quantile(0.99),

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from queryveil.assess.measures import (
     user_clusters,
 )
 from queryveil.claims import PartOfLog
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, missing, require
 from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Poblete, Search, Wngen, Zealous
@@ -141,6 +140,8 @@ def reproduce(
     """
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
+    if paper == "batet2013":
+        require("The paper batet2013", "publicsuffixlist")
     here = local(log, "reproduce")
     most = {"batet2013": max(BATET_KS), "milanifard2010": max(FARD_KS), "carpineto2015": 2}.get(paper, max(KS))
     if here.n_users < most:
@@ -293,8 +294,9 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
     keeps 6 % of 56,000 queries, which is more than one for each of its 1,000 users. Such logs are not differentially
     private, so they are made for these figures alone. A user who lost all his queries is not linked, as in the paper.
     """
-    if find_spec("opendp") is None:
-        run.tell("Korolova 2009 is left out: OpenDP is not installed")
+    lacking = missing("opendp.prelude")
+    if lacking is not None:
+        run.tell(f"Korolova 2009 is left out: it {lacking}")
         return []
     rows = []
     for d in BATET_DS:
@@ -307,7 +309,7 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
                 "L": information_loss(release, clusters) / 100,
                 "RL": record_linkage(release) / 100 * users / run.log.n_users,
                 "users": users,
-                "kept": release.manifest.counts.events / run.log.facts.events,
+                "kept": release.manifest.counts.events / run.log.stats.events,
             }
         )
     cut = "users' logs cut to privately released queries, not private themselves"
@@ -323,20 +325,19 @@ def _cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
     epsilon, delta = KOROLOVA
     public = Zealous(d=d, keep="first", epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
     texts = pa.chunked_array([batch["query"] for batch in public.batches()], pa.string())
-    log.engine.read("public texts", pa.table({"query": texts}))
-    release = Release.of_events(
-        log,
-        "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e JOIN queries q"
-        ' ON q.query_id = e.query_id JOIN "public texts" p ON p.query = q.query',
-        None,
-        method="korolova2009",
-        parameters={"d": d, "epsilon": epsilon, "delta": delta},
-        claims=(PartOfLog(),),
-        limits=("It is made for figures of a paper, and protects nobody.",),
-        seed=seed,
-    )
-    log.engine.drop("public texts")
-    return release
+    with log.workspace() as work:
+        known = work.read(pa.table({"query": texts}))
+        return Release.of_events(
+            log,
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e JOIN queries q"  # noqa: S608  # a table of ours
+            f" ON q.query_id = e.query_id JOIN {known} p ON p.query = q.query",
+            None,
+            method="korolova2009",
+            parameters={"d": d, "epsilon": epsilon, "delta": delta},
+            claims=(PartOfLog(),),
+            limits=("It is made for figures of a paper, and protects nobody.",),
+            seed=seed,
+        )
 
 
 def _milanifard2010(run: Run) -> list[Figure]:

@@ -26,7 +26,7 @@ from queryveil.assess.attacks.run import Skipped
 from queryveil.assess.policy import Policy, gather, judge
 from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 from queryveil.files.folders import check_file, local_folder, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release
@@ -649,13 +649,7 @@ def _public_key(path: str | Path) -> "Ed25519PublicKey":
 
 
 def _ensure_cryptography() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ImportError:
-        raise QueryveilError(
-            "Signatures come from the package cryptography, which is not installed; get it with: pip install"
-            " 'queryveil[sign]'."
-        ) from None
+    require("A signature", "cryptography")
 
 
 def _key_id(key: "Ed25519PublicKey") -> str:

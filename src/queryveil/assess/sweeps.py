@@ -10,12 +10,11 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from queryveil.assess.drawings import CHARTS, save_chart
+from queryveil.assess.drawings import check_chart, save_chart
 from queryveil.errors import QueryveilError
-from queryveil.files.folders import check_file
 from queryveil.log import QueryLog, local
 from queryveil.methods.affinity.method import Affinity, Candidates
-from queryveil.methods.queries import check_k
+from queryveil.methods.base import check_k
 
 KS = (2, 5, 10, 20, 50)
 
@@ -68,7 +67,7 @@ class Sweep:
             path: Where to: .svg, .png, or .html, which needs no network.
             overwrite: Whether a file at this place may be replaced.
         """
-        check_file(path, CHARTS, overwrite)  # before the chart is drawn
+        check_chart(path, overwrite=overwrite)  # before the chart is drawn
         save_chart(self._chart(), path, overwrite=overwrite)
 
     def _chart(self) -> Any:
@@ -119,8 +118,8 @@ def sweep(
         Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))
     methods = {k: Affinity(k=k, **parameters) for k in ks}
-    for k, method in methods.items():
-        check_k(method, "k", k, log)
+    for method in methods.values():
+        check_k(method, log.n_users)
     users, events = log.users_per_query, log.events_per_query
     candidates = Candidates(methods[ks[0]], log, ks)
     concept_users, concepts = methods[ks[0]].concept_users(log), int(candidates.concepts.key.sum())

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.claims.affine_tables import check_by_tables
-from queryveil.claims.base import MOST, Checked, Columns, Count, WitnessedClaim
+from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.grams import fixed_point, frequent_grams
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog
 from queryveil.text import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ class AffineUsers(WitnessedClaim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
-    by_ids: ClassVar[bool] = True
     users: int = Field(ge=2, le=MOST)
     theta: float = Field(gt=0, le=1)
     vectors: Literal["words", "concepts"]
@@ -53,19 +52,20 @@ class AffineUsers(WitnessedClaim):
             f" at least {self.min_term_users} users{own}."
         )
 
-    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
+    def look(self, evidence: Evidence) -> Checked:
         """Weigh concepts and words anew, and count the users of affine released queries for every query.
 
         The table `witnesses` of a certificate has a `query_id` and a `witness` in each row, two released queries that
         are affine. On a cluster, all queries are compared by tables, and no certificate is needed.
         """
+        log = evidence.log
         if not isinstance(log, LocalLog):
-            return check_by_tables(self, log)
-        found = log.engine.table("SELECT query_id FROM claim_queries ORDER BY query_id")
+            return check_by_tables(self, evidence)
+        found = evidence.work.fetch(f"SELECT query_id FROM {evidence.queries} ORDER BY query_id")  # noqa: S608  # a table of ours
         released = found["query_id"].to_numpy().astype(np.int64)
         users = _Users.of(log, released, self.max_new_users)
         vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
-        wrong, how = self._badly_protected(log, released, vectors, users, certificate)
+        wrong, how = self._badly_protected(log, released, vectors, users, evidence.certificate)
         return Checked(wrong or self._wrong_alone(log, released, vectors, users), how)
 
     def _badly_protected(
@@ -159,7 +159,7 @@ class _Users:
 
     @classmethod
     def of(cls, log: LocalLog, released: Longs, most_new: int | None) -> "_Users":
-        query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+        query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
         new = np.bincount(user, minlength=log.n_users) <= 2
         place_of = np.full(log.n_queries, -1, np.int32)
         place_of[released] = np.arange(len(released), dtype=np.int32)
@@ -185,7 +185,7 @@ class _Vectors:
 
 
 def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words: bool) -> _Vectors:
-    """Make the vectors of all released queries, in the plainest way."""
+    """Make the vectors of all released queries, in the simplest way."""
     from queryveil.kernels.witnesses import events_of_words
 
     grams = frequent_grams(log, concept_min_users)
@@ -194,11 +194,11 @@ def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words:
     # Behind the last word stands what is no word, and behind the last run what is no run: -1 is the last place.
     meant = np.append(~stop, False)
     concept = np.append(meant[grams.word].any(axis=1), False)
-    place_of = np.full(log.facts.words, -1, np.int64)
+    place_of = np.full(log.stats.words, -1, np.int64)
     place_of[grams.words] = np.arange(len(grams.words))
     n_grams = len(weight)
     if with_words:
-        events = events_of_words(log.tokens.start, log.tokens.word, log.events_per_query, log.facts.words)
+        events = events_of_words(log.tokens.start, log.tokens.word, log.events_per_query, log.stats.words)
         weight = np.concatenate([weight, fixed_point(np.log2(events + 1.0))])
     starts, elements = [np.zeros(1, np.int64)], []
     for begin in range(0, len(released), _TOGETHER):
@@ -235,7 +235,7 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
     size = np.diff(vectors.start)
     some = np.flatnonzero(size)
     start, size = vectors.start[:-1][some], size[some]
-    # Equal vectors stand beside each other when sorted by a mark; whether neighbours are equal is then looked at.
+    # Sorted by a mark, equal vectors are neighbours; then neighbours are compared.
     marks = np.random.default_rng().integers(0, 1 << 63, len(vectors.weight), np.int64)
     mark, total = (
         np.add.reduceat(of[vectors.element], start) if len(some) else start for of in (marks, vectors.weight)

@@ -1,15 +1,14 @@
 """What a claim is, and how a check asks its question."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from queryveil.claims.certificates import Certificate
-from queryveil.engines import identifier
+from queryveil.engines import Table, Workspace, identifier
 from queryveil.formats.rows import is_column_name
 from queryveil.log import QueryLog
 
@@ -45,17 +44,74 @@ class Verdict:
     """What was done to find out, where there is more than one way."""
 
 
-class Claim(BaseModel):
-    """One promise about a release.
+class Evidence:
+    """What a check sees: the log, the released table, and ids of the log for the released texts.
 
-    `check` finds two tables in the log's engine: the log's own, and `released`, the released table with its texts. If
-    it is `by_ids`, it finds those of `with_ids` too.
+    Attributes:
+        log: The original log.
+        work: Where tables live until all claims are checked; a check makes its own in a workspace of its own.
+        columns: The columns of the released table.
+        released: The released table with its texts.
+        certificate: What the maker of the release hands to the verifier; nothing in it is believed.
     """
+
+    def __init__(
+        self,
+        log: QueryLog,
+        work: Workspace,
+        columns: Columns,
+        released: Table,
+        certificate: Certificate | None = None,
+    ) -> None:
+        self.log, self.work, self.columns = log, work, columns
+        self.released, self.certificate = released, certificate
+
+    @cached_property
+    def queries(self) -> Table:
+        """The released queries that are in the log: query_id and query."""
+        return self._known("query", "queries")
+
+    @cached_property
+    def urls(self) -> Table:
+        """The released addresses that are in the log: url_id and url."""
+        return self._known("url", "urls")
+
+    @cached_property
+    def rows(self) -> Table:
+        """The released rows with the query_id and url_id of their texts, NULL for a text of no log."""
+        joins, wanted = "", []
+        for name in self.columns:
+            if name not in ("query", "url"):
+                wanted.append(f"r.{identifier(name)} AS {identifier(name)}")
+                continue
+            joins += f" LEFT JOIN {self.queries if name == 'query' else self.urls} {name}_ ON {name}_.{name} = r.{name}"
+            wanted.append(f"{name}_.{name}_id AS {name}_id")
+        return self.work.table(f"SELECT {', '.join(wanted)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
+
+    def has_unknown(self, name: str) -> bool:
+        """Whether a released text, a `query` or a `url`, is none of the log."""
+        (texts,) = self.work.row(f"SELECT count({name}) AS n FROM {self.released}")  # noqa: S608  # parts of this module, checked numbers and escaped names
+        (rows, ids) = self.work.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
+        return bool(ids < (rows if name == "query" else texts))
+
+    def first(self, sql: str) -> tuple[object, ...] | None:
+        """The first row of a query, None if it has none."""
+        rows = self.work.fetch(sql).to_pylist()
+        return tuple(rows[0].values()) if rows else None
+
+    def _known(self, name: str, texts: str) -> Table:
+        return self.work.table(
+            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" JOIN (SELECT {name} FROM {self.released} GROUP BY {name}) AS r ON r.{name} = t.{name}",
+            f"released {texts}",
+        )
+
+
+class Claim(BaseModel):
+    """One promise about a release."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str
-    by_ids: ClassVar[bool] = False
-    """Whether the check compares ids, which are looked up once for all claims."""
 
     @property
     @abstractmethod
@@ -63,12 +119,12 @@ class Claim(BaseModel):
         """The promise in one sentence."""
 
     @abstractmethod
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """The first counter-example in a release with these columns, or None."""
+    def check(self, evidence: Evidence) -> str | None:
+        """The first counter-example in a release, or None."""
 
-    def verdict(self, log: QueryLog, columns: Columns, certificate: Certificate | None = None) -> Verdict:
+    def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
-        found = self.check(log, columns)
+        found = self.check(evidence)
         return Verdict(self.statement, found is None, found)
 
 
@@ -84,67 +140,17 @@ class WitnessedClaim(Claim):
     """A promise that a certificate makes quick to check."""
 
     @abstractmethod
-    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
-        """The first counter-example, and what was done; nothing in the certificate is believed."""
+    def look(self, evidence: Evidence) -> Checked:
+        """The first counter-example, and what was done."""
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """The first counter-example in a release with these columns, found without a certificate."""
-        return self.look(log, columns, None).counterexample
+    def check(self, evidence: Evidence) -> str | None:
+        """The first counter-example in a release, or None."""
+        return self.look(evidence).counterexample
 
-    def verdict(self, log: QueryLog, columns: Columns, certificate: Certificate | None = None) -> Verdict:
+    def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
-        found, how = self.look(log, columns, certificate)
+        found, how = self.look(evidence)
         return Verdict(self.statement, found is None, found, how)
-
-
-@contextmanager
-def with_ids(log: QueryLog, columns: Columns, claims: Sequence[Claim]) -> Iterator[None]:
-    """Have ids of the log for the released texts, if a claim needs them.
-
-    | table         | columns                                                                                     |
-    |---------------|---------------------------------------------------------------------------------------------|
-    | claim_queries | query_id, query: the released queries that are in the log                                   |
-    | claim_urls    | url_id, url: the released addresses that are in the log                                     |
-    | claim_rows    | the released rows with the query_id and url_id of their texts, NULL for a text of no log    |
-    """
-    if not any(claim.by_ids for claim in claims):
-        yield
-        return
-    joins, wanted, made = "", [], ["claim_rows"]
-    for name in columns:
-        if name not in ("query", "url"):
-            wanted.append(f"r.{identifier(name)} AS {identifier(name)}")
-            continue
-        table, texts = f"claim_{_TEXTS[name]}", _TEXTS[name]
-        log.engine.materialize(
-            f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" JOIN (SELECT {name} FROM released GROUP BY {name}) AS r ON r.{name} = t.{name}",
-            table,
-        )
-        made.append(table)
-        joins += f" LEFT JOIN {table} ON {table}.{name} = r.{name}"
-        wanted.append(f"{table}.{name}_id AS {name}_id")
-    log.engine.materialize(f"SELECT {', '.join(wanted)} FROM released r{joins}", "claim_rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
-    try:
-        yield
-    finally:
-        log.engine.drop(*made)
-
-
-_TEXTS = {"query": "queries", "url": "urls"}
-
-
-def has_unknown(log: QueryLog, name: str) -> bool:
-    """Whether a released text, a `query` or a `url`, is none of the log."""
-    (texts,) = log.engine.row(f"SELECT count({name}) AS n FROM released")  # noqa: S608  # parts of this module, checked numbers and escaped names
-    (rows, ids) = log.engine.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM claim_rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
-    return bool(ids < (rows if name == "query" else texts))
-
-
-def first(log: QueryLog, sql: str) -> tuple[object, ...] | None:
-    """The first row of a query, None if it has none."""
-    rows = log.engine.table(sql).to_pylist()
-    return tuple(rows[0].values()) if rows else None
 
 
 def log_rows(log: QueryLog, names: list[str]) -> str:

@@ -6,16 +6,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-from queryveil.claims.base import Claim, Columns, Count, first
+from queryveil.claims.base import Claim, Count, Evidence
 from queryveil.knowledge.hosts import domains_of, hosts_of
-from queryveil.log import QueryLog
-
-_CLICKED = (
-    "SELECT q.query AS query, u.url AS url FROM (SELECT query FROM released GROUP BY query) AS r JOIN queries q"
-    " ON q.query = r.query JOIN clicks c ON c.query_id = q.query_id JOIN urls u ON u.url_id = c.url_id"
-    " GROUP BY q.query, u.url"
-)
-"""The addresses that users clicked for released queries, each once."""
 
 
 class DisjointClicks(Claim):
@@ -28,18 +20,18 @@ class DisjointClicks(Claim):
         """The promise in one sentence."""
         return "No two released queries share an address that was clicked for them in the log; no click is released."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the released queries of every address."""
-        if "url" in columns:
-            found = first(
-                log, "SELECT query FROM released WHERE url IS NOT NULL OR rank IS NOT NULL ORDER BY query LIMIT 1"
+        if "url" in evidence.columns:
+            found = evidence.first(
+                f"SELECT query FROM {evidence.released} WHERE url IS NOT NULL OR rank IS NOT NULL"  # noqa: S608  # parts of this module
+                " ORDER BY query LIMIT 1"
             )
             if found is not None:
                 return f"a click for '{found[0]}' is released"
-        found = first(
-            log,
-            f"SELECT min(query) AS one, max(query) AS other FROM ({_CLICKED}) AS clicked GROUP BY url"  # noqa: S608  # parts of this module
-            " HAVING count(*) > 1 ORDER BY one, other LIMIT 1",
+        found = evidence.first(
+            f"SELECT min(query) AS one, max(query) AS other FROM ({_clicked(evidence)}) AS clicked GROUP BY url"  # noqa: S608  # parts of this module
+            " HAVING count(*) > 1 ORDER BY one, other LIMIT 1"
         )
         return None if found is None else f"'{found[0]}' and '{found[1]}' share a clicked address"
 
@@ -59,24 +51,32 @@ class ClickedSites(Claim):
             " sites, none of which the query names."
         )
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the addresses and sites of every released query, and look for the names of the sites in it."""
         schema = pa.schema([("query", pa.string()), ("site", pa.string()), ("named", pa.int32())])
-        log.engine.map(_CLICKED, _looked_at, schema, "targets")
-        found = first(
-            log,
-            "SELECT r.query AS query, coalesce(t.documents, 0) AS documents, coalesce(t.sites, 0) AS sites,"  # noqa: S608  # a checked number
-            " coalesce(t.named, 0) AS named FROM (SELECT query FROM released GROUP BY query) AS r LEFT JOIN"
-            " (SELECT query, count(*) AS documents, count(DISTINCT site) AS sites, max(named) AS named FROM targets"
-            f" GROUP BY query) AS t ON t.query = r.query WHERE coalesce(t.documents, 0) < {self.documents}"
-            f" OR coalesce(t.sites, 0) < {self.sites} OR t.named = 1 ORDER BY r.query LIMIT 1",
-        )
-        log.engine.drop("targets")
+        with evidence.log.workspace() as work:
+            targets = work.map(_clicked(evidence), _looked_at, schema, "clicked sites")
+            found = evidence.first(
+                "SELECT r.query AS query, coalesce(t.documents, 0) AS documents, coalesce(t.sites, 0) AS sites,"  # noqa: S608  # a checked number
+                f" coalesce(t.named, 0) AS named FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"
+                " LEFT JOIN (SELECT query, count(*) AS documents, count(DISTINCT site) AS sites, max(named) AS named"
+                f" FROM {targets} GROUP BY query) AS t ON t.query = r.query"
+                f" WHERE coalesce(t.documents, 0) < {self.documents} OR coalesce(t.sites, 0) < {self.sites}"
+                " OR t.named = 1 ORDER BY r.query LIMIT 1"
+            )
         if found is None:
             return None
         if found[3]:
             return f"the query '{found[0]}' names a site that was clicked for it"
         return f"the query '{found[0]}' has {found[1]} clicked addresses of {found[2]} sites"
+
+
+def _clicked(evidence: Evidence) -> str:
+    """SQL of the addresses that users clicked for released queries, each once."""
+    return (
+        f"SELECT q.query AS query, u.url AS url FROM {evidence.queries} q JOIN clicks c ON c.query_id = q.query_id"  # noqa: S608  # parts of this module
+        " JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url"
+    )
 
 
 def _looked_at(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,85 +1,80 @@
 """Claims about what is in a release at all: nothing invented, nothing that looks wrong."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.claims.base import Claim, Columns, Count, first, has_unknown
-from queryveil.log import QueryLog
+from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.engines import Table
 
 
 class PartOfLog(Claim):
     """Nothing is invented: no event, row or click of a query occurs more often than in the log."""
 
     kind: Literal["part-of-log"] = "part-of-log"
-    by_ids: ClassVar[bool] = True
 
     @property
     def statement(self) -> str:
         """The promise in one sentence."""
         return "No query and no click occurs in the release more often than in the log."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Compare rows and events a query, and clicks a query, address and rank."""
-        unknown = has_unknown(log, "query") and first(
-            log,
-            "SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM released GROUP BY query) AS r"
-            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
+    def check(self, evidence: Evidence) -> str | None:
+        """Compare rows and events per query, and clicks per query, address and rank."""
+        unknown = evidence.has_unknown("query") and evidence.first(
+            "SELECT r.query AS query, r.n AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" (SELECT query, count(*) AS n FROM {evidence.released} GROUP BY query) AS r"
+            f" LEFT JOIN {evidence.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
         )
         if unknown:
             return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
-        found = self._too_often(log, "rows", "SELECT query_id, count(*) AS n FROM claim_rows GROUP BY query_id")
-        found = found or (self._events(log, columns) if "event" in columns else None)
-        return found or (self._clicked_too_often(log) if "url" in columns else None)
+        found = self._too_often(evidence, "rows", evidence.rows)
+        found = found or (self._events(evidence) if "event" in evidence.columns else None)
+        return found or (self._clicked_too_often(evidence) if "url" in evidence.columns else None)
 
-    def _events(self, log: QueryLog, columns: Columns) -> str | None:
+    def _events(self, evidence: Evidence) -> str | None:
         """An event that is not one, or a query with too many of them."""
         one = {"user": '"user"', "session": "session", "query": "query_id"}
-        several = [f"min({name}) <> max({name})" for column, name in one.items() if column in columns]
-        log.engine.materialize(
-            f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM claim_rows"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            " GROUP BY event",
-            "claim_events",
-        )
-        row = first(log, "SELECT event FROM claim_events WHERE several ORDER BY event LIMIT 1")
-        found = None if row is None else f"event {row[0]} has several pseudonyms or queries"
-        if found is None:
-            counted = "SELECT query_id, count(*) AS n FROM claim_events GROUP BY query_id"
-            found = self._too_often(log, "events", counted)
-        log.engine.drop("claim_events")
-        return found
+        several = [f"min({name}) <> max({name})" for column, name in one.items() if column in evidence.columns]
+        with evidence.log.workspace() as work:
+            events = work.table(
+                f"SELECT event, min(query_id) AS query_id, {' OR '.join(several)} AS several FROM {evidence.rows}"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                " GROUP BY event",
+                "released events",
+            )
+            row = evidence.first(f"SELECT event FROM {events} WHERE several ORDER BY event LIMIT 1")  # noqa: S608  # parts of this module, checked numbers and escaped names
+            if row is not None:
+                return f"event {row[0]} has several pseudonyms or queries"
+            return self._too_often(evidence, "events", events)
 
-    def _too_often(self, log: QueryLog, what: str, released: str) -> str | None:
+    def _too_often(self, evidence: Evidence, what: Literal["rows", "events"], released: Table) -> str | None:
         """A query with more rows or events than in the log; there an event has a row, or one for each of its clicks."""
-        ours = "JOIN claim_queries q ON q.query_id = {0}.query_id"
-        log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours.format('e')}"  # noqa: S608  # parts of this module, checked numbers and escaped names
+        ours = f"JOIN {evidence.queries} q ON q.query_id ="
+        log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours} e.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
         if what == "rows":
             log_rows += (
-                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours.format('c')}"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours} c.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 " GROUP BY c.event_id, c.query_id HAVING count(*) > 1"
             )
-        found = first(
-            log,
-            "SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM claim_queries q"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" JOIN ({released}) AS r ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id,"
-            f" CAST(sum(l.n) AS BIGINT) AS n FROM ({log_rows}) AS l GROUP BY l.query_id) AS o"
-            " ON o.query_id = q.query_id WHERE r.n > coalesce(o.n, 0)"
-            " ORDER BY q.query LIMIT 1",
+        found = evidence.first(
+            f"SELECT q.query AS query, r.n AS n, coalesce(o.n, 0) AS original FROM {evidence.queries} q"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" JOIN (SELECT query_id, count(*) AS n FROM {released} GROUP BY query_id) AS r"
+            " ON r.query_id = q.query_id LEFT JOIN (SELECT l.query_id AS query_id, CAST(sum(l.n) AS BIGINT) AS n"
+            f" FROM ({log_rows}) AS l GROUP BY l.query_id) AS o ON o.query_id = q.query_id"
+            " WHERE r.n > coalesce(o.n, 0) ORDER BY q.query LIMIT 1"
         )
         if found is None:
             return None
         return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
 
-    def _clicked_too_often(self, log: QueryLog) -> str | None:
+    def _clicked_too_often(self, evidence: Evidence) -> str | None:
         """An address that was clicked more often for a query than in the log, or at a rank."""
         found = None
-        if has_unknown(log, "url"):
-            found = first(
-                log,
-                "SELECT r.query AS query, r.url AS url, count(*) AS n, 0 AS original FROM released r"
-                " LEFT JOIN claim_urls u ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL"
-                " GROUP BY r.query, r.url ORDER BY query, url LIMIT 1",
+        if evidence.has_unknown("url"):
+            found = evidence.first(
+                f"SELECT r.query AS query, r.url AS url, count(*) AS n, 0 AS original FROM {evidence.released} r"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                f" LEFT JOIN {evidence.urls} u ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL"
+                " GROUP BY r.query, r.url ORDER BY query, url LIMIT 1"
             )
         where = ""
         for keys in ("query_id, url_id", "query_id, url_id, rank"):
@@ -89,14 +84,13 @@ class PartOfLog(Claim):
             same = " AND ".join(f"c.{key} = r.{key}" for key in keys.split(", "))
             grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
             named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
-            found = first(
-                log,
-                f"WITH r AS (SELECT {keys}, count(*) AS n FROM claim_rows WHERE {given} GROUP BY {keys}),"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            found = evidence.first(
+                f"WITH r AS (SELECT {keys}, count(*) AS n FROM {evidence.rows} WHERE {given} GROUP BY {keys}),"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 f" c AS (SELECT {named}, count(*) AS n FROM clicks c JOIN r ON {same} GROUP BY {grouped})"
                 " SELECT q.query AS query, u.url AS url, r.n AS n, coalesce(c.n, 0) AS original FROM r"
-                f" LEFT JOIN c ON {same} JOIN claim_queries q ON q.query_id = r.query_id"
-                " JOIN claim_urls u ON u.url_id = r.url_id WHERE r.n > coalesce(c.n, 0)"
-                " ORDER BY q.query, u.url LIMIT 1",
+                f" LEFT JOIN c ON {same} JOIN {evidence.queries} q ON q.query_id = r.query_id"
+                f" JOIN {evidence.urls} u ON u.url_id = r.url_id WHERE r.n > coalesce(c.n, 0)"
+                " ORDER BY q.query, u.url LIMIT 1"
             )
             where = " at its rank" if "rank" in keys else ""
         if found is None:
@@ -126,19 +120,23 @@ class QuerySpelling(Claim):
         listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
         return f"Every released query {listed}."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Look at every released query."""
-        engine = log.engine
-        engine.map("SELECT query FROM released GROUP BY query", self._wrong, pa.schema([("query", pa.string())]), "odd")
-        wrong = "SELECT query FROM odd"
-        if self.max_terms is not None:
-            wrong += (
-                " UNION ALL SELECT q.query AS query FROM queries q JOIN (SELECT query FROM released GROUP BY query)"  # noqa: S608  # a checked number
-                " AS r ON r.query = q.query JOIN (SELECT query_id, count(*) AS n FROM tok GROUP BY query_id) AS t"
-                f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
+        with evidence.log.workspace() as work:
+            odd = work.map(
+                f"SELECT query FROM {evidence.released} GROUP BY query",  # noqa: S608  # parts of this module, checked numbers and escaped names
+                self._wrong,
+                pa.schema([("query", pa.string())]),
+                "odd queries",
             )
-        found = first(log, f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
-        engine.drop("odd")
+            wrong = f"SELECT query FROM {odd}"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            if self.max_terms is not None:
+                wrong += (
+                    f" UNION ALL SELECT q.query AS query FROM {evidence.queries} q JOIN"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                    " (SELECT query_id, count(*) AS n FROM query_terms GROUP BY query_id) AS t"
+                    f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
+                )
+            found = evidence.first(f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module, checked numbers and escaped names
         return None if found is None else f"the query '{found[0]}'"
 
     def _wrong(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -165,11 +163,10 @@ class TimesRounded(Claim):
         """The promise in one sentence."""
         return f"Every released time is rounded down to the {self.unit}."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Look at every released time."""
-        found = first(
-            log,
-            f"SELECT time FROM released WHERE time IS NOT NULL AND time <> date_trunc('{self.unit}', time)"  # noqa: S608  # one of two words
-            " ORDER BY time LIMIT 1",
+        found = evidence.first(
+            f"SELECT time FROM {evidence.released} WHERE time IS NOT NULL"  # noqa: S608  # one of two words
+            f" AND time <> date_trunc('{self.unit}', time) ORDER BY time LIMIT 1"
         )
         return None if found is None else f"the time {found[0]}"

@@ -1,9 +1,9 @@
 """What users gave to a differentially private release, counted again from the log.
 
-Some of it nobody knows any more: which queries an early round released, which runs of words, whom a random choice
+Some of it is not known any more: which queries an early round released, which runs of words, and what a random choice
 took. Then there are bounds. A thing competes with the other things of a user for one of d places. The fewer others
-there are, the more it is given; so the most others that can have been there make the least sum, and the fewest the
-largest.
+there are, the more it is given. So the largest possible number of others gives the least sum, and the smallest number
+gives the largest sum.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from queryveil.log import QueryLog
+from queryveil.engines import Table, Workspace
 
 Keep = Literal["frequent", "first", "random"]
 
@@ -26,37 +26,38 @@ WORLDS = ("may", "sure", "free")
 
 
 def sums(
-    log: QueryLog, things: str, keys: Sequence[str], d: int, gives: Sequence[int], keep: Keep, doubt: float | None
-) -> str:
-    """SQL of what each thing was given: `low` and `high`, bounds; `free`, an estimate; `users` and `times`.
+    work: Workspace, things: str, keys: Sequence[str], d: int, gives: Sequence[int], keep: Keep, doubt: float | None
+) -> Table:
+    """What each thing was given: `low` and `high`, bounds; `free`, an estimate; `users` and `times`.
 
     Args:
-        log: The log.
+        work: Where the table is made.
         things: SQL of user_id, the keys, times, began, and of each of `WORLDS` whether the thing competes: 1 or 0. The
             sums of a thing are those it has if it does compete.
         keys: The columns that make a thing.
-        d: At most so many things a user.
+        d: At most so many things per user.
         gives: What a user of 1, 2, ..., d things gives each of them.
         keep: Which things of a user count.
         doubt: If what counts was chosen at random for these sums alone: how unlikely it may be that any sum is out of
             its bounds. None otherwise; then all possible choices are within them.
     """
     names = ", ".join(keys)
-    log.engine.read("dp gifts", pa.table({"n": np.arange(1, d + 1), "gift": np.array(gives, np.int64)}))
+    given_by = pa.table({"n": np.arange(1, d + 1), "contribution": np.array(gives, np.int64)})
+    contributions = work.read(given_by, "contributions")
     before = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     windows = ", ".join(
         f"CAST(sum({world}) OVER (PARTITION BY user_id ORDER BY {_ORDER[keep]}, {names} {before}) AS BIGINT) - {world}"
         f" AS before_{world}, CAST(sum({world}) OVER (PARTITION BY user_id) AS BIGINT) + 1 - {world} AS n_{world}"
         for world in WORLDS
     )
-    joins = " ".join(f'JOIN "dp gifts" {world} ON {world}.n = least(p.n_{world}, {d})' for world in WORLDS)
+    joins = " ".join(f"JOIN {contributions} {world} ON {world}.n = least(p.n_{world}, {d})" for world in WORLDS)
     kept = {world: f"p.before_{world} < {d}" for world in WORLDS}
     if keep == "random":
         kept = {"may": f"p.n_may <= {d}", "sure": "1 = 1", "free": "1 = 1"}
     part = f"least(CAST({d} AS DOUBLE) / p.n_free, CAST(1 AS DOUBLE))" if keep == "random" else "CAST(1 AS DOUBLE)"
-    given = {world: f"sum(CASE WHEN {kept[world]} THEN {world}.gift ELSE 0 END)" for world in WORLDS}
-    mean = f"sum(CASE WHEN {kept['free']} THEN free.gift * {part} ELSE CAST(0 AS DOUBLE) END)"
-    spread = f"sum(CAST(free.gift AS DOUBLE) * free.gift * {part} * (1 - {part}))"
+    given = {world: f"sum(CASE WHEN {kept[world]} THEN {world}.contribution ELSE 0 END)" for world in WORLDS}
+    mean = f"sum(CASE WHEN {kept['free']} THEN free.contribution * {part} ELSE CAST(0 AS DOUBLE) END)"
+    spread = f"sum(CAST(free.contribution AS DOUBLE) * free.contribution * {part} * (1 - {part}))"
     made = (
         f"SELECT {', '.join(f'p.{key} AS {key}' for key in keys)}, CAST({given['may']} AS BIGINT) AS low,"  # noqa: S608  # parts of this module and checked numbers
         f" CAST({given['sure']} AS BIGINT) AS high, CAST({mean} AS BIGINT) AS free, count(*) AS users,"
@@ -65,14 +66,15 @@ def sums(
         f" GROUP BY {', '.join(f'p.{key}' for key in keys)}"
     )
     if keep != "random" or doubt is None:
-        return made
-    # Bernstein's inequality: users choose apart from each other, and none gives more than the first number.
+        return work.table(made, "sums")
+    # Bernstein's inequality: users choose independently of each other, and none gives more than the first number.
     far = -math.log(doubt / 2)
     least = gives[0] * far / 3
     away = f"({number(least)} + sqrt({number(least * least)} + {number(2 * far)} * spread))"
-    return (
+    return work.table(
         f"SELECT {names}, CAST(greatest(low, floor(mean - {away})) AS BIGINT) AS low,"  # noqa: S608  # parts of this module and checked numbers
-        f" CAST(least(high, ceil(mean + {away})) AS BIGINT) AS high, free, users, times FROM ({made}) AS made"
+        f" CAST(least(high, ceil(mean + {away})) AS BIGINT) AS high, free, users, times FROM ({made}) AS made",
+        "sums",
     )
 
 
@@ -85,7 +87,7 @@ def runs(n: int) -> str:
     """SQL of the runs of n words of each query: query_id, word_1 to word_n."""
     named = ", ".join(f"t{i}.word_id AS word_{i}" for i in range(1, n + 1))
     joins = " ".join(
-        f"JOIN tok t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
+        f"JOIN query_terms t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
         for i in range(2, n + 1)
     )
-    return f"SELECT t1.query_id AS query_id, {named} FROM tok t1 {joins}"  # noqa: S608  # parts of this module and checked numbers
+    return f"SELECT t1.query_id AS query_id, {named} FROM query_terms t1 {joins}"  # noqa: S608  # parts of this module and checked numbers

@@ -1,30 +1,22 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
-import hashlib
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.claims.base import Checked, Columns, Count, WitnessedClaim
+from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
 from queryveil.knowledge import Knowledge, link, recall_knowledge
 from queryveil.knowledge.index import ranges
-from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log import LocalLog, local
 
 Longs = NDArray[np.int64]
 
 _LOW = 0xFFFFFFFF
 PAIRS = 10_000_000
 """Most pairs of what fits each other among which an assignment of all is looked for, which bounds memory and time."""
-
-
-def tree_digest(base: Knowledge) -> str:
-    """A digest of a tree, by which the verifier knows that it looks at the same one."""
-    tree = base.taxonomy
-    names = "\n".join(tree.names.to_pylist())
-    return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()
 
 
 class _Generalized(WitnessedClaim):
@@ -38,17 +30,17 @@ class _Generalized(WitnessedClaim):
 
     @property
     def _base(self) -> Knowledge:
-        return recall_knowledge(self.knowledge)
+        return recall_knowledge(self.knowledge, self.tree)
 
-    def _wrong_table(self, log: QueryLog, columns: Columns) -> str | None:
+    def _wrong_table(self, evidence: Evidence) -> str | None:
         """What is wrong with the table before anything is counted."""
-        if not {"item", "node"} <= set(columns):
+        if not {"item", "node"} <= set(evidence.columns):
             return "the release has no columns 'item' and 'node'"
-        if tree_digest(self._base) != self.tree:
+        if self._base.digest != self.tree:
             return f"the knowledge base '{self.knowledge}' is another one than that of the release"
         names = self._base.taxonomy.names
-        rows = log.engine.table(
-            "SELECT node, item, count(*) AS n FROM released GROUP BY node, item ORDER BY node, item"
+        rows = evidence.work.fetch(
+            f"SELECT node, item, count(*) AS n FROM {evidence.released} GROUP BY node, item ORDER BY node, item"  # noqa: S608  # a table of ours
         )
         for row in rows.to_pylist():
             node = row["node"]
@@ -72,20 +64,20 @@ class BagUsers(_Generalized):
             " nouns of each of them."
         )
 
-    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
-        """Compare the bags of all users, then look for users whom they fit.
+    def look(self, evidence: Evidence) -> Checked:
+        """Compare the bags of all users, then look for users that they fit.
 
         Who is who is a secret, so the check asks whether there is a way to give every user of the log a released bag
         that generalizes their nouns. The table `members` of a certificate names one: the `user_id` of the log, and the
         `user` of the release. Without, one is looked for as far as the memory allows.
         """
-        if "user" not in columns:
+        if "user" not in evidence.columns:
             return Checked("the release does not tell users apart")
-        wrong = self._wrong_table(log, columns)
+        wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
-        rows = log.engine.table(
-            'SELECT "user", node, count(*) AS n FROM released GROUP BY "user", node ORDER BY "user", node'
+        rows = evidence.work.fetch(
+            f'SELECT "user", node, count(*) AS n FROM {evidence.released} GROUP BY "user", node ORDER BY "user", node'  # noqa: S608  # a table of ours
         )
         user, node, n = (rows[name].to_numpy().astype(np.int64) for name in ("user", "node", "n"))
         if not self.duplicates and n.max(initial=1) > 1:
@@ -96,13 +88,13 @@ class BagUsers(_Generalized):
         small = np.flatnonzero(holders[of_user] < self.users)
         if len(small):
             return Checked(f"the bag of user {users[small[0]]} is that of fewer than {self.users} users")
-        here = local(log, "the check of bags")
+        here = local(evidence.log, "the check of bags")
         nouns = _nouns(here, self._base)
         known = np.flatnonzero(np.diff(nouns.start))
         if len(known) != len(users):
             return Checked(f"it has {len(users)} users, the log has {len(known)} with a noun")
         end = self._base.taxonomy.end.astype(np.int64)
-        members = None if certificate is None else _members(certificate, known, users)
+        members = None if evidence.certificate is None else _members(evidence.certificate, known, users)
         if members is not None and len(misfits(np.arange(len(users)), members, bags, nouns, end)) == 0:
             return Checked(None, f"all {len(users):,} users have the bag that the certificate names for them")
         return _assigned(users, of_user, _taken(bags, one), holders, nouns, end)
@@ -185,28 +177,31 @@ class ConceptUsers(_Generalized):
             " for every event."
         )
 
-    def look(self, log: QueryLog, columns: Columns, certificate: Certificate | None) -> Checked:
+    def look(self, evidence: Evidence) -> Checked:
         """Count the users of every concept, and look for a way to give every event a concept that fits its query.
 
         The table `concepts` of a certificate names one: how many `events` of a `query_id` became a `node`.
         """
-        wrong = self._wrong_table(log, columns)
+        wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
-        here = local(log, "the check of concepts")
-        counted = ', count(DISTINCT "user") AS users' if "user" in columns else ""
-        rows = here.engine.table(f"SELECT node, count(*) AS n{counted} FROM released GROUP BY node ORDER BY node")  # noqa: S608  # parts of this module
+        here = local(evidence.log, "the check of concepts")
+        counted = ', count(DISTINCT "user") AS users' if "user" in evidence.columns else ""
+        rows = evidence.work.fetch(
+            f"SELECT node, count(*) AS n{counted} FROM {evidence.released} GROUP BY node ORDER BY node"  # noqa: S608  # parts of this module
+        )
         node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
         names = self._base.taxonomy.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:
             few = int(rows["users"].to_numpy().argmin())
             return Checked(f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users")
-        if n.sum() != here.facts.events:
-            return Checked(f"it has {n.sum()} rows, the log has {here.facts.events} events")
+        if n.sum() != here.stats.events:
+            return Checked(f"it has {n.sum()} rows, the log has {here.stats.events} events")
         fits = self._fits(here, node)
         found = self._few(here, node, fits)
         if found is not None:
             return Checked(f"the concept '{names[found]}' fits queries of fewer than {self.users} users")
+        certificate = evidence.certificate
         if certificate is not None and _is_assigned(certificate, here.events_per_query, node, n, fits):
             return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
         events, kinds = _alike(here.events_per_query, fits, len(node))
@@ -235,7 +230,7 @@ class ConceptUsers(_Generalized):
 
     def _few(self, log: LocalLog, node: Longs, fits: tuple[Longs, Longs]) -> int | None:
         """A concept that too few users could have asked for."""
-        query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+        query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
         order = np.argsort(query, kind="stable")
         first = np.searchsorted(query[order], np.arange(log.n_queries + 1))
         cut = np.searchsorted(fits[0], np.arange(len(node) + 1))
@@ -328,7 +323,7 @@ def _flow(supply: Longs, demand: Longs, fits: tuple[Longs, Longs]) -> tuple[int,
 def _nouns(here: LocalLog, base: Knowledge) -> Nouns:
     """The distinct nouns of every user."""
     start, node = link(here, base, "terms").nodes()
-    query, owner = (here.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+    query, owner = (here.query_users[name].to_numpy() for name in ("query_id", "user_id"))
     size = np.diff(start)[query]
     mine = node[ranges(start[query], size)].astype(np.int64)
     user = np.repeat(owner.astype(np.int64), size)

@@ -1,24 +1,24 @@
 """Claims about releases of hashed words, as far as they can be checked without the key.
 
-Whether tokens stand for words is whether two structures are the same but for names: which words follow each other in
-which texts, and which users have how many events of them. Names are refined, round by round (Boris Weisfeiler and
-Andrei Leman 1968): a text is told by the words at its places and by the users who have it, a user by his texts, and a
-word by the places where it stands. Where both sides have the same number of texts of every kind, and every word is of a
-kind of its own, the token of every word is known, and the release is what it should be.
+Tokens stand for words if two structures are the same except for names: which words follow each other in which texts,
+and which users have how many events of them. Colours are refined, round by round (Boris Weisfeiler and Andrei Leman
+1968): a text gets its colour from the words at its places and from the users who have it, a user from their texts, and
+a word from the places where it stands. If both sides have the same number of texts of every colour, and every word has
+a colour of its own, then the token of every word is known, and the release is what it should be.
 """
 
 import secrets
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Evidence
 from queryveil.claims.linked import Sessions, sessions_of
+from queryveil.engines import Table, Workspace
 from queryveil.kernels.digest import digests
-from queryveil.log import QueryLog
 from queryveil.text.arrays import byte_spans
 
 _FORM = "^[0-9a-f]{16}( [0-9a-f]{16})*$"
@@ -29,13 +29,13 @@ _SEQUENCES = pa.schema([("query_id", pa.int64()), ("low", pa.int64()), ("high", 
 _PLACES = pa.schema([("text", pa.int64()), ("position", pa.int64()), ("word", pa.int64())])
 _DIGITS = 16
 _MANY, _RARE = 200, 1e-9
-"""Tokens from which on their digits are looked at, and how rarely an honest release is refused for them."""
+"""The digits of so many tokens or more are tested, and the probability that this refuses an honest release."""
 _ROUNDS = 8
-"""Rounds of refinement, at most: words that so many steps do not tell apart are as good as the same."""
+"""Rounds of refinement, at most: words that so many rounds do not distinguish count as the same."""
 _PART = 2_000_000
-"""About so many words are looked at at once."""
+"""About so many words are in memory at once."""
 _BITS = 36
-"""Bits of what is summed up, so that 2^27 of them fit into a whole number of the engine."""
+"""Bits of what is summed up: 2^27 of them fit into a whole number of the engine."""
 
 
 class HashedWords(Claim):
@@ -59,63 +59,55 @@ class HashedWords(Claim):
     def _owner(self) -> str:
         return "user" if self.sessions is None else "session"
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Compare what can be counted without the key: events, lengths, users, tokens; then what stands beside what."""
-        engine = log.engine
+        columns = evidence.columns
         if self.sessions is not None and "session" not in columns:
             return "the release has no column 'session'"
-        if "url" in columns and engine.row("SELECT count(url) + count(rank) AS n FROM released")[0]:
+        clicks = f"SELECT count(url) + count(rank) AS n FROM {evidence.released}"  # noqa: S608  # a table of ours
+        if "url" in columns and evidence.work.row(clicks)[0]:
             return "a click is released"
-        grouped = "SELECT query, count(*) AS n FROM released GROUP BY query"
-        engine.map(grouped, _measured, _RUNS, "runs")
-        engine.map(grouped, _cut, _TOKENS, "cut")
-        owners = "SELECT event_id, user_id AS owner FROM events"
-        if self.sessions is not None:
-            sessions_of(log, self.sessions, "claim_owners")
-            owners = "SELECT event_id, owner FROM claim_owners"
-        found = self._refuted(log, columns, owners)
-        engine.drop("runs", "cut")
-        if found is None:
-            found = _told_apart(log, self._owner if self._owner in columns else None, owners)
-            engine.drop("places", "held", "hues", "shapes", "people", "crowds", "texts", "sequences")
-        if self.sessions is not None:
-            engine.drop("claim_owners")
-        return found
+        with evidence.log.workspace() as work:
+            owners = "SELECT event_id, user_id AS owner FROM events"
+            if self.sessions is not None:
+                owners = f"SELECT event_id, owner FROM {sessions_of(work, self.sessions)}"  # noqa: S608  # a table of ours
+            owner = self._owner if self._owner in columns else None
+            return self._wrong_counts(evidence, owners) or _wrong_structure(evidence, owner, owners)
 
-    def _refuted(self, log: QueryLog, columns: Columns, owners: str) -> str | None:
-        wrong = first(log, "SELECT query FROM runs WHERE length = 0 ORDER BY query LIMIT 1")
-        if wrong is not None:
-            return f"the query '{wrong[0]}' is not made of tokens"
-        tokens = "SELECT token, CAST(sum(n) AS BIGINT) AS n FROM cut GROUP BY token"
-        wrong = first(log, f"SELECT t.token AS token FROM ({tokens}) AS t JOIN words w ON w.word = t.token LIMIT 1")  # noqa: S608  # parts of this module
-        if wrong is not None:
-            return f"the token '{wrong[0]}' is a word of the log"
-        if _patterned(log):
-            return "the digits of tokens are not equally frequent, as those of keyed digests are"
-        long = "SELECT query_id, count(*) AS length FROM tok GROUP BY query_id"
+    def _wrong_counts(self, evidence: Evidence, owners: str) -> str | None:
+        grouped = f"SELECT query, count(*) AS n FROM {evidence.released} GROUP BY query"  # noqa: S608  # a table of ours
+        with evidence.log.workspace() as work:
+            texts = work.map(grouped, _measured, _RUNS, "lengths of texts")
+            tokens = work.map(grouped, _cut, _TOKENS, "tokens")
+            return _wrong_tokens(evidence, texts, tokens) or self._wrong_sizes(evidence, owners, texts, tokens)
+
+    def _wrong_sizes(self, evidence: Evidence, owners: str, texts: Table, tokens: Table) -> str | None:
+        """The first number of words, occurrences or events that log and release do not have equally often."""
+        long = "SELECT query_id, count(*) AS length FROM query_terms GROUP BY query_id"
         events = (
             f"SELECT e.query_id AS query_id, o.owner AS owner, count(*) AS n FROM events e JOIN ({owners}) AS o"  # noqa: S608  # parts of this module
             " ON o.event_id = e.event_id GROUP BY e.query_id, o.owner"
         )
         word = (
-            "SELECT t.word_id AS word_id, CAST(sum(e.n) AS BIGINT) AS n FROM tok t JOIN"  # noqa: S608  # parts of this module
+            "SELECT t.word_id AS word_id, CAST(sum(e.n) AS BIGINT) AS n FROM query_terms t JOIN"  # noqa: S608  # parts of this module
             f" ({events}) AS e ON e.query_id = t.query_id GROUP BY t.word_id"
         )
+        token = f"SELECT token, CAST(sum(n) AS BIGINT) AS n FROM {tokens} GROUP BY token"  # noqa: S608  # a table of ours
         compared = [
             (
                 "events have {} words",
-                "SELECT length AS size, CAST(sum(n) AS BIGINT) AS n FROM runs GROUP BY length",
+                f"SELECT length AS size, CAST(sum(n) AS BIGINT) AS n FROM {texts} GROUP BY length",  # noqa: S608  # a table of ours
                 f"SELECT l.length AS size, CAST(sum(e.n) AS BIGINT) AS n FROM ({long}) AS l JOIN ({events}) AS e"  # noqa: S608  # parts of this module
                 " ON e.query_id = l.query_id GROUP BY l.length",
             ),
             (
                 "words occur {} times",
-                f"SELECT n AS size, count(*) AS n FROM ({tokens}) AS t GROUP BY n",  # noqa: S608  # parts of this module
+                f"SELECT n AS size, count(*) AS n FROM ({token}) AS t GROUP BY n",  # noqa: S608  # parts of this module
                 f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",  # noqa: S608  # parts of this module
             ),
         ]
-        if self._owner in columns:
-            mine = f'SELECT "{self._owner}", count(*) AS n FROM released GROUP BY "{self._owner}"'  # noqa: S608  # parts of this module
+        if self._owner in evidence.columns:
+            mine = f'SELECT "{self._owner}", count(*) AS n FROM {evidence.released} GROUP BY "{self._owner}"'  # noqa: S608  # parts of this module
             theirs = (
                 f"SELECT e.owner AS owner, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"  # noqa: S608  # parts of this module
                 " ON l.query_id = e.query_id GROUP BY e.owner"
@@ -133,30 +125,45 @@ class HashedWords(Claim):
                 f" (SELECT size, n AS released, 0 AS original FROM ({released}) AS a UNION ALL"
                 f" SELECT size, 0 AS released, n AS original FROM ({original}) AS b) AS ab GROUP BY size"
             )
-            row = first(
-                log,
-                f"SELECT size, released, original FROM ({both}) AS c WHERE released <> original ORDER BY size",  # noqa: S608  # parts of this module
+            row = evidence.first(
+                f"SELECT size, released, original FROM ({both}) AS c WHERE released <> original ORDER BY size"  # noqa: S608  # parts of this module
             )
             if row is not None:
                 return f"{row[1]} {what.format(row[0])} in the release, {row[2]} in the log"
         return None
 
 
-def _patterned(log: QueryLog) -> bool:
-    """Whether some digit of tokens is more frequent than chance has it, as where they spell words (chi-square test)."""
+def _wrong_tokens(evidence: Evidence, texts: Table, tokens: Table) -> str | None:
+    """What is wrong with the tokens by themselves."""
+    wrong = evidence.first(f"SELECT query FROM {texts} WHERE length = 0 ORDER BY query LIMIT 1")  # noqa: S608  # a table of ours
+    if wrong is not None:
+        return f"the query '{wrong[0]}' is not made of tokens"
+    wrong = evidence.first(
+        f"SELECT t.token AS token FROM (SELECT token FROM {tokens} GROUP BY token) AS t"  # noqa: S608  # a table of ours
+        " JOIN words w ON w.word = t.token LIMIT 1"
+    )
+    if wrong is not None:
+        return f"the token '{wrong[0]}' is a word of the log"
+    if _patterned(evidence, tokens):
+        return "the digits of tokens are not equally frequent, as those of keyed digests are"
+    return None
+
+
+def _patterned(evidence: Evidence, tokens: Table) -> bool:
+    """Whether some digit of tokens is more frequent than by chance, as if they spelled words (chi-square test)."""
     from scipy.stats import chi2
 
     digits = " UNION ALL ".join(
         f"SELECT {place} AS place, substr(token, {place}, 1) AS digit, count(*) AS n FROM"  # noqa: S608  # own numbers
-        f" (SELECT token FROM cut GROUP BY token) AS t GROUP BY substr(token, {place}, 1)"
+        f" (SELECT token FROM {tokens} GROUP BY token) AS t GROUP BY substr(token, {place}, 1)"
         for place in range(1, _DIGITS + 1)
     )
-    found = log.engine.table(digits)
+    found = evidence.work.fetch(digits)
     place, counts = found["place"].to_numpy(), found["n"].to_numpy().astype(np.float64)
-    tokens = float(counts[place == 1].sum())
-    if tokens < _MANY:
+    n_tokens = float(counts[place == 1].sum())
+    if n_tokens < _MANY:
         return False
-    expected = tokens / 16
+    expected = n_tokens / 16
     squares = np.bincount(place, (counts - expected) ** 2 / expected, _DIGITS + 1)[1:]
     missing = 16 - np.bincount(place, minlength=_DIGITS + 1)[1:]  # a digit that never occurs has no row
     return bool((chi2.sf(squares + missing * expected, 15) < _RARE / _DIGITS).any())
@@ -177,105 +184,132 @@ def _cut(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pc.list_flatten(parts), n], schema=_TOKENS)
 
 
-def _told_apart(log: QueryLog, owner: str | None, owners: str) -> str | None:
-    """Refine what words, texts and users are, round by round, until log and release differ or nothing is refined.
+class _Sides(NamedTuple):
+    """The tables that are compared, side 0 of the log and side 1 of the release."""
+
+    places: Table
+    """The word at each position of each text."""
+    held: Table
+    """How many events each user has of each text; without users all events are of one."""
+    texts: Table
+    """The released texts and their numbers."""
+
+
+def _wrong_structure(evidence: Evidence, owner: str | None, owners: str) -> str | None:
+    """Refine the colours of words, texts and users, round by round, until log and release differ or nothing changes.
 
     Args:
-        log: The log.
+        evidence: The log and the release.
         owner: The column of pseudonyms, None if there is none.
         owners: SQL of event_id and owner: the user or session of each event of the log.
     """
-    _lay_out(log, owner, owners)
     key = secrets.token_bytes(16)  # so that nobody can make a release for which the sums happen to be equal
-    log.engine.materialize("SELECT side, word, CAST(0 AS BIGINT) AS hue FROM places GROUP BY side, word", "hues")
-    kinds = 0
-    for _ in range(_ROUNDS):
-        _summed(
-            log,
-            "SELECT p.side AS side, p.text AS id, h.hue AS hue, p.position AS place FROM places p JOIN hues h"
-            " ON h.side = p.side AND h.word = p.word",
-            ("hue", "place"),
-            key,
-            "shapes",
+    with evidence.log.workspace() as work:
+        sides = _lay_out(evidence, work, owner, owners)
+        places, held = sides.places, sides.held
+        words = work.table(
+            f"SELECT side, word AS id, CAST(0 AS BIGINT) AS hue FROM {places} GROUP BY side, word",  # noqa: S608  # a table of ours
+            "colours of words",
         )
-        _summed(
-            log,
-            'SELECT h.side AS side, h."user" AS id, s.hue AS hue, h.n AS n FROM held h JOIN shapes s'
-            " ON s.side = h.side AND s.id = h.text",
-            ("hue", "n"),
-            key,
-            "people",
-        )
-        _summed(
-            log,
-            "SELECT h.side AS side, h.text AS id, p.hue AS hue, h.n AS n FROM held h JOIN people p"
-            ' ON p.side = h.side AND p.id = h."user"',
-            ("hue", "n"),
-            key,
-            "crowds",
-        )
-        found, now = _differing(log)
-        if found is not None or now == kinds:
-            return found
-        kinds = now
-        _summed(
-            log,
-            "SELECT p.side AS side, p.word AS id, s.hue AS shape, c.hue AS crowd, p.position AS place FROM places p"
-            " JOIN shapes s ON s.side = p.side AND s.id = p.text JOIN crowds c ON c.side = p.side AND c.id = p.text",
-            ("shape", "crowd", "place"),
-            key,
-            "hues",
-            "word",
-        )
+        kinds = 0
+        for _ in range(_ROUNDS):
+            with evidence.log.workspace() as steps:
+                shapes = _summed(
+                    steps,
+                    f"SELECT p.side AS side, p.text AS id, h.hue AS hue, p.position AS place FROM {places} p"  # noqa: S608  # tables of ours
+                    f" JOIN {words} h ON h.side = p.side AND h.id = p.word",
+                    ("hue", "place"),
+                    key,
+                )
+                users = _summed(
+                    steps,
+                    f'SELECT h.side AS side, h."user" AS id, s.hue AS hue, h.n AS n FROM {held} h JOIN {shapes} s'  # noqa: S608  # tables of ours
+                    " ON s.side = h.side AND s.id = h.text",
+                    ("hue", "n"),
+                    key,
+                )
+                crowds = _summed(
+                    steps,
+                    f"SELECT h.side AS side, h.text AS id, p.hue AS hue, h.n AS n FROM {held} h JOIN {users} p"  # noqa: S608  # tables of ours
+                    ' ON p.side = h.side AND p.id = h."user"',
+                    ("hue", "n"),
+                    key,
+                )
+                found, now = _differing(evidence, sides.texts, shapes, crowds)
+                if found is not None or now == kinds:
+                    return found
+                kinds = now
+                work.drop(words)
+                words = _summed(
+                    work,
+                    "SELECT p.side AS side, p.word AS id, s.hue AS shape, c.hue AS crowd, p.position AS place"  # noqa: S608  # tables of ours
+                    f" FROM {places} p JOIN {shapes} s ON s.side = p.side AND s.id = p.text"
+                    f" JOIN {crowds} c ON c.side = p.side AND c.id = p.text",
+                    ("shape", "crowd", "place"),
+                    key,
+                )
     return None
 
 
-def _lay_out(log: QueryLog, owner: str | None, owners: str) -> None:
-    """Make the tables that are compared, side 0 of the log and side 1 of the release.
+def _lay_out(evidence: Evidence, work: Workspace, owner: str | None, owners: str) -> _Sides:
+    """Make the tables that are compared.
 
-    `places` has the word at each position of each text, `held` how many events each user has of it; without users all
-    events are of one. Queries that differ in punctuation alone are one text, as they are in the release.
+    Queries that differ in punctuation alone are one text, as they are in the release.
     """
-    engine = log.engine
-    engine.map("SELECT query FROM released GROUP BY query", _digested, _TEXTS, "digested")
-    engine.number("SELECT query, low, high FROM digested", ("low", "high"), "texts", "text")
-    engine.map("SELECT query, text FROM texts", _placed, _PLACES, "released places")
-    (words,) = engine.row("SELECT count(*) AS n FROM tok")
-    engine.map_groups(
-        f"SELECT query_id % {words // _PART + 1} AS part, query_id, position, word_id FROM tok",  # noqa: S608  # a checked number
-        "part",
-        _sequences,
-        _SEQUENCES,
-        "digested",
-    )
-    engine.number("SELECT query_id, low, high FROM digested", ("low", "high"), "sequences", "text")
-    engine.materialize(
-        "SELECT 0 AS side, o.text AS text, CAST(t.position AS BIGINT) AS position, CAST(t.word_id AS BIGINT) AS word"
-        " FROM tok t JOIN (SELECT text, min(query_id) AS query_id FROM sequences GROUP BY text) AS o"
-        ' ON o.query_id = t.query_id UNION ALL SELECT 1 AS side, text, position, word FROM "released places"',
-        "places",
-    )
-    mine, theirs = (f'r."{owner}"', "o.owner") if owner is not None else ("0", "0")
-    engine.materialize(
-        'SELECT side, text, "user", count(*) AS n FROM'  # noqa: S608  # parts of this module
-        f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e'
-        f" JOIN ({owners}) AS o ON o.event_id = e.event_id JOIN sequences s"
-        f' ON s.query_id = e.query_id UNION ALL SELECT 1 AS side, t.text AS text, CAST({mine} AS BIGINT) AS "user"'
-        ' FROM released r JOIN texts t ON t.query = r.query) AS sides GROUP BY side, text, "user"',
-        "held",
-    )
-    engine.drop("digested", "released places")
+    released = evidence.released
+    with evidence.log.workspace() as steps:
+        digested = steps.map(f"SELECT query FROM {released} GROUP BY query", _digested, _TEXTS)  # noqa: S608  # a table of ours
+        texts = work.number(
+            f"SELECT query, low, high FROM {digested}",  # noqa: S608  # a table of ours
+            ("low", "high"),
+            "text",
+            name="released texts",
+        )
+        steps.drop(digested)
+        placed = steps.map(f"SELECT query, text FROM {texts}", _placed, _PLACES, "released places")  # noqa: S608  # a table of ours
+        (words,) = steps.row("SELECT count(*) AS n FROM query_terms")
+        digested = steps.map_groups(
+            f"SELECT query_id % {words // _PART + 1} AS part, query_id, position, word_id FROM query_terms",  # noqa: S608  # a checked number
+            "part",
+            _sequences,
+            _SEQUENCES,
+        )
+        sequences = steps.number(
+            f"SELECT query_id, low, high FROM {digested}",  # noqa: S608  # a table of ours
+            ("low", "high"),
+            "text",
+            name="texts of the log",
+        )
+        steps.drop(digested)
+        places = work.table(
+            "SELECT 0 AS side, o.text AS text, CAST(t.position AS BIGINT) AS position,"  # noqa: S608  # tables of ours
+            " CAST(t.word_id AS BIGINT) AS word FROM query_terms t"
+            f" JOIN (SELECT text, min(query_id) AS query_id FROM {sequences} GROUP BY text) AS o"
+            f" ON o.query_id = t.query_id UNION ALL SELECT 1 AS side, text, position, word FROM {placed}",
+            "places",
+        )
+        mine, theirs = (f'r."{owner}"', "o.owner") if owner is not None else ("0", "0")
+        held = work.table(
+            'SELECT side, text, "user", count(*) AS n FROM'  # noqa: S608  # parts of this module
+            f' (SELECT 0 AS side, s.text AS text, CAST({theirs} AS BIGINT) AS "user" FROM events e'
+            f" JOIN ({owners}) AS o ON o.event_id = e.event_id JOIN {sequences} s"
+            f' ON s.query_id = e.query_id UNION ALL SELECT 1 AS side, t.text AS text, CAST({mine} AS BIGINT) AS "user"'
+            f' FROM {released} r JOIN {texts} t ON t.query = r.query) AS sides GROUP BY side, text, "user"',
+            "texts of users",
+        )
+    return _Sides(places, held, texts)
 
 
-def _summed(log: QueryLog, rows: str, of: tuple[str, ...], key: bytes, name: str, kind: str = "id") -> None:
-    """Keep side, id and hue: the sum of keyed digests of some columns, which tells a set of them from another."""
+def _summed(work: Workspace, rows: str, of: tuple[str, ...], key: bytes) -> Table:
+    """Side, id and hue: the sum of keyed digests of some columns, which distinguishes one set of them from another."""
     schema = pa.schema([("side", pa.int32()), ("id", pa.int64()), ("digest", pa.int64())])
-    log.engine.map(rows, _keyed(key, of, schema), schema, "digests")
-    log.engine.materialize(
-        f"SELECT side, id AS {kind}, CAST(sum(digest) AS BIGINT) AS hue FROM digests GROUP BY side, id",  # noqa: S608  # parts of this module
-        name,
+    digested = work.map(rows, _keyed(key, of, schema), schema)
+    made = work.table(
+        f"SELECT side, id, CAST(sum(digest) AS BIGINT) AS hue FROM {digested} GROUP BY side, id",  # noqa: S608  # a table of ours
+        "colours",
     )
-    log.engine.drop("digests")
+    work.drop(digested)
+    return made
 
 
 def _keyed(key: bytes, of: tuple[str, ...], schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -293,24 +327,23 @@ def _keyed(key: bytes, of: tuple[str, ...], schema: pa.Schema) -> Callable[[pa.R
     return run
 
 
-def _differing(log: QueryLog) -> tuple[str | None, int]:
-    """A text of which the release has more or fewer than the log, in words, and how many kinds of texts there are."""
+def _differing(evidence: Evidence, texts: Table, shapes: Table, crowds: Table) -> tuple[str | None, int]:
+    """A text that the release has more or less often than the log, in words, and how many kinds of texts there are."""
     kinds = (
-        "SELECT s.hue AS shape, c.hue AS crowd, CAST(sum(CASE WHEN s.side = 0 THEN 1 ELSE 0 END) AS BIGINT) AS mine,"
-        " CAST(sum(CASE WHEN s.side = 1 THEN 1 ELSE 0 END) AS BIGINT) AS theirs FROM shapes s JOIN crowds c"
+        "SELECT s.hue AS shape, c.hue AS crowd, CAST(sum(CASE WHEN s.side = 0 THEN 1 ELSE 0 END) AS BIGINT) AS mine,"  # noqa: S608  # tables of ours
+        f" CAST(sum(CASE WHEN s.side = 1 THEN 1 ELSE 0 END) AS BIGINT) AS theirs FROM {shapes} s JOIN {crowds} c"
         " ON c.side = s.side AND c.id = s.id GROUP BY s.hue, c.hue"
     )
-    count, wrong = log.engine.row(
+    count, wrong = evidence.work.row(
         "SELECT count(*) AS n, CAST(coalesce(sum(CASE WHEN mine <> theirs THEN 1 ELSE 0 END), 0) AS BIGINT) AS wrong"  # noqa: S608  # parts of this module
         f" FROM ({kinds}) AS k"
     )
     if not wrong:
         return None, count
-    row = first(
-        log,
-        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN shapes s ON s.hue = k.shape JOIN crowds c ON c.hue = k.crowd"  # noqa: S608  # parts of this module
-        " AND c.side = s.side AND c.id = s.id JOIN texts t ON t.text = s.id WHERE s.side = 1 AND k.mine < k.theirs"
-        " ORDER BY t.query LIMIT 1",
+    row = evidence.first(
+        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN {shapes} s ON s.hue = k.shape JOIN {crowds} c"  # noqa: S608  # parts of this module
+        f" ON c.hue = k.crowd AND c.side = s.side AND c.id = s.id JOIN {texts} t ON t.text = s.id"
+        " WHERE s.side = 1 AND k.mine < k.theirs ORDER BY t.query LIMIT 1"
     )
     if row is None:
         return "the release lacks a text of the log", count

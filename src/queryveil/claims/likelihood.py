@@ -209,8 +209,8 @@ class Counted:
     def log_stated(self) -> Floats:
         """The same for the stated noise, an upper bound.
 
-        What is unlikely least is the count nearest to the released one: noise has one peak, and with Laplace noise this
-        stays so where counts below the floor were dropped.
+        The likeliest count is the one nearest to the released one: noise has one peak, and with Laplace noise this also
+        holds where counts below the floor were dropped.
         """
         if self.censored:
             at_floor = self.noise.log_tail(self.low - self.floor)

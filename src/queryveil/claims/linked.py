@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from queryveil.claims.base import Claim, Columns, Count, first
-from queryveil.log import QueryLog
+from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.engines import Table, Workspace
 
 _RARE = 1e-9
 """How rarely an honest release is refused because chance ordered its ids as if they followed users or times."""
@@ -56,122 +56,113 @@ class LinkedEvents(Claim):
     def _id(self) -> str:
         return "user" if self.sessions is None else "session"
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Match what stands under each pseudonym with the users or sessions of the log, then look at ids and order."""
-        if self._id not in columns:
+        if self._id not in evidence.columns:
             return f"the release has no column '{self._id}'"
-        low, high, n, missing = log.engine.row(
+        low, high, n, missing = evidence.work.row(
             f'SELECT min("{self._id}") AS low, max("{self._id}") AS high, count(DISTINCT "{self._id}") AS n,'  # noqa: S608  # parts of this module
-            f' count(*) - count("{self._id}") AS missing FROM released'
+            f' count(*) - count("{self._id}") AS missing FROM {evidence.released}'
         )
         if missing or (n and (low, high) != (1, n)):
             return f"the pseudonyms are not the numbers from 1 to {n}"
-        if self.sessions is None:
-            log.engine.materialize("SELECT event_id, user_id AS owner, user_id, time FROM events", "claim_owners")
-        else:
-            sessions_of(log, self.sessions, "claim_owners")
-        found = self._sizes(log) if self.items else self._contents(log, columns)
-        log.engine.drop("claim_owners")
-        if found is None and "event" in columns:
-            found = self._order(log)
+        with evidence.log.workspace() as work:
+            if self.sessions is None:
+                owners = work.table("SELECT event_id, user_id AS owner, user_id, time FROM events", "owners of events")
+            else:
+                owners = sessions_of(work, self.sessions)
+            found = self._sizes(evidence, owners) if self.items else self._contents(evidence, owners)
+        if found is None and "event" in evidence.columns:
+            found = self._order(evidence)
         return found
 
-    def _sizes(self, log: QueryLog) -> str | None:
+    def _sizes(self, evidence: Evidence, owners: Table) -> str | None:
         """How many rows stand under each pseudonym, and how many events each user or session has."""
-        row = first(
-            log,
+        row = evidence.first(
             "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this module
             " (SELECT n AS size, count(*) AS released, 0 AS original FROM"
-            f' (SELECT "{self._id}" AS id, count(*) AS n FROM released GROUP BY "{self._id}") AS r GROUP BY n'
-            " UNION ALL SELECT n AS size, 0 AS released, count(*) AS original FROM"
-            " (SELECT owner, count(*) AS n FROM claim_owners GROUP BY owner) AS o GROUP BY n) AS both_ GROUP BY size"
-            " HAVING sum(released) <> sum(original) ORDER BY size LIMIT 1",
+            f' (SELECT "{self._id}" AS id, count(*) AS n FROM {evidence.released} GROUP BY "{self._id}") AS r'
+            " GROUP BY n UNION ALL SELECT n AS size, 0 AS released, count(*) AS original FROM"
+            f" (SELECT owner, count(*) AS n FROM {owners} GROUP BY owner) AS o GROUP BY n) AS both_ GROUP BY size"
+            " HAVING sum(released) <> sum(original) ORDER BY size LIMIT 1"
         )
         if row is None:
             return None
         return f"{row[1]} pseudonyms have {row[0]} items, and {row[2]} {self._id}s of the log have so many events"
 
-    def _contents(self, log: QueryLog, columns: Columns) -> str | None:
+    def _contents(self, evidence: Evidence, owners: Table) -> str | None:
         """Compare the released queries under each pseudonym with those that users or sessions of the log issued."""
-        engine = log.engine
-        engine.materialize(
-            "SELECT q.query_id AS query_id, q.query AS query FROM queries q JOIN (SELECT query FROM released"
-            " GROUP BY query) AS r ON r.query = q.query",
-            "claim_texts",
-        )
-        key = np.frombuffer(log.secret(0, "linked events"), np.uint64)
-        engine.map("SELECT query_id FROM claim_texts", _Marks(int(key[0]), int(key[1])), _MARKED, "claim_marks")
         # Without numbers of events, as in AOL's format, a row may be one of several clicks: then only the query counts.
-        counted = "event" in columns
-        n = "count(DISTINCT r.event)" if counted else "1"
-        engine.materialize(
-            f'SELECT r."{self._id}" AS id, t.query_id AS query_id, {n} AS n FROM released r JOIN claim_texts t'  # noqa: S608  # parts of this module
-            f' ON t.query = r.query GROUP BY r."{self._id}", t.query_id',
-            "claim_mine",
-        )
-        engine.materialize(
-            f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"  # noqa: S608  # parts of this module
-            " min(o.user_id) AS user_id, min(o.time) AS time FROM claim_owners o JOIN events e"
-            " ON e.event_id = o.event_id JOIN claim_texts t ON t.query_id = e.query_id GROUP BY o.owner, e.query_id",
-            "claim_theirs",
-        )
-        for name in ("mine", "theirs"):
-            more = ", min(s.user_id) AS user_id, min(s.time) AS time" if name == "theirs" else ""
-            engine.materialize(
-                f"SELECT s.id AS id, {_SUMS}{more} FROM claim_{name} s JOIN claim_marks m"  # noqa: S608  # parts of this module
-                " ON m.query_id = s.query_id GROUP BY s.id",
-                f"claim_all_{name}",
+        counted = "event" in evidence.columns
+        key = np.frombuffer(evidence.log.secret(0, "linked events"), np.uint64)
+        with evidence.log.workspace() as work:
+            marks = work.map(
+                f"SELECT query_id FROM {evidence.queries}",  # noqa: S608  # a table of ours
+                _Marks(int(key[0]), int(key[1])),
+                _MARKED,
+                "marked queries",
             )
-        found = self._unmatched(log) if self.whole else self._not_contained(log)
-        if found is None:
-            found = self._telling(log)
-        engine.drop("claim_texts", "claim_marks", "claim_mine", "claim_theirs", "claim_all_mine", "claim_all_theirs")
-        return found
+            mine = work.table(
+                f'SELECT r."{self._id}" AS id, t.query_id AS query_id, {"count(DISTINCT r.event)" if counted else "1"}'  # noqa: S608  # parts of this module
+                f" AS n FROM {evidence.released} r JOIN {evidence.queries} t ON t.query = r.query"
+                f' GROUP BY r."{self._id}", t.query_id',
+                "queries of pseudonyms",
+            )
+            theirs = work.table(
+                f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"  # noqa: S608  # parts of this module
+                f" min(o.user_id) AS user_id, min(o.time) AS time FROM {owners} o JOIN events e"
+                f" ON e.event_id = o.event_id JOIN {evidence.queries} t ON t.query_id = e.query_id"
+                " GROUP BY o.owner, e.query_id",
+                "queries of owners",
+            )
+            my_sums = _summed(work, mine, marks)
+            their_sums = _summed(work, theirs, marks, ", min(s.user_id) AS user_id, min(s.time) AS time")
+            if self.whole:
+                found = self._unmatched(evidence, my_sums, their_sums)
+            else:
+                found = self._not_contained(evidence, mine, theirs, my_sums)
+            return self._telling(evidence, my_sums, their_sums) if found is None else found
 
-    def _unmatched(self, log: QueryLog) -> str | None:
+    def _unmatched(self, evidence: Evidence, my_sums: Table, their_sums: Table) -> str | None:
         """A pseudonym with queries that more pseudonyms have than users or sessions of the log."""
-        row = first(
-            log,
-            "SELECT m.id AS id FROM (SELECT a, b, c, d, min(id) AS id, count(*) AS n FROM claim_all_mine"
-            " GROUP BY a, b, c, d) AS m LEFT JOIN (SELECT a, b, c, d, count(*) AS n FROM claim_all_theirs"
+        row = evidence.first(
+            f"SELECT m.id AS id FROM (SELECT a, b, c, d, min(id) AS id, count(*) AS n FROM {my_sums}"  # noqa: S608  # tables of ours
+            f" GROUP BY a, b, c, d) AS m LEFT JOIN (SELECT a, b, c, d, count(*) AS n FROM {their_sums}"
             " GROUP BY a, b, c, d) AS t ON t.a = m.a AND t.b = m.b AND t.c = m.c AND t.d = m.d"
-            " WHERE m.n > coalesce(t.n, 0) ORDER BY m.id LIMIT 1",
+            " WHERE m.n > coalesce(t.n, 0) ORDER BY m.id LIMIT 1"
         )
         return None if row is None else f"the queries under {self._id} {row[0]} are not those of any {self._id} left"
 
-    def _not_contained(self, log: QueryLog) -> str | None:
+    def _not_contained(self, evidence: Evidence, mine: Table, theirs: Table, my_sums: Table) -> str | None:
         """A pseudonym with queries that no user or session of the log has all of.
 
         Pseudonyms with the same queries are looked at once, among the owners of their rarest query.
         """
-        engine = log.engine
-        engine.materialize("SELECT min(id) AS id FROM claim_all_mine GROUP BY a, b, c, d", "claim_some")
-        engine.materialize("SELECT query_id, count(*) AS n FROM claim_theirs GROUP BY query_id", "claim_held")
-        engine.materialize(
-            "SELECT m.id AS id, m.query_id AS query_id, m.n AS n, row_number() OVER (PARTITION BY m.id"
-            " ORDER BY h.n, m.query_id) AS place, count(*) OVER (PARTITION BY m.id) AS size FROM claim_mine m"
-            " JOIN claim_some s ON s.id = m.id JOIN claim_held h ON h.query_id = m.query_id",
-            "claim_wanted",
-        )
-        row = first(
-            log,
-            "SELECT s.id AS id FROM claim_some s LEFT JOIN (SELECT id FROM (SELECT w.id AS id, c.owner AS owner,"
-            " count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM claim_wanted w"
-            " JOIN claim_theirs t ON t.query_id = w.query_id WHERE w.place = 1 AND t.n >= w.n) AS c"
-            " JOIN claim_wanted w ON w.id = c.id JOIN claim_theirs t ON t.id = c.owner AND t.query_id = w.query_id"
-            " WHERE t.n >= w.n GROUP BY w.id, c.owner) AS fits WHERE n = size GROUP BY id) AS f ON f.id = s.id"
-            " WHERE f.id IS NULL ORDER BY s.id LIMIT 1",
-        )
-        engine.drop("claim_some", "claim_held", "claim_wanted")
+        with evidence.log.workspace() as work:
+            some = work.table(f"SELECT min(id) AS id FROM {my_sums} GROUP BY a, b, c, d", "distinct pseudonyms")  # noqa: S608  # a table of ours
+            held = work.table(f"SELECT query_id, count(*) AS n FROM {theirs} GROUP BY query_id", "owners per query")  # noqa: S608  # a table of ours
+            wanted = work.table(
+                "SELECT m.id AS id, m.query_id AS query_id, m.n AS n, row_number() OVER (PARTITION BY m.id"  # noqa: S608  # tables of ours
+                f" ORDER BY h.n, m.query_id) AS place, count(*) OVER (PARTITION BY m.id) AS size FROM {mine} m"
+                f" JOIN {some} s ON s.id = m.id JOIN {held} h ON h.query_id = m.query_id",
+                "queries to find",
+            )
+            row = evidence.first(
+                f"SELECT s.id AS id FROM {some} s LEFT JOIN (SELECT id FROM (SELECT w.id AS id, c.owner AS owner,"  # noqa: S608  # tables of ours
+                f" count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM {wanted} w"
+                f" JOIN {theirs} t ON t.query_id = w.query_id WHERE w.place = 1 AND t.n >= w.n) AS c"
+                f" JOIN {wanted} w ON w.id = c.id JOIN {theirs} t ON t.id = c.owner AND t.query_id = w.query_id"
+                " WHERE t.n >= w.n GROUP BY w.id, c.owner) AS fits WHERE n = size GROUP BY id) AS f ON f.id = s.id"
+                " WHERE f.id IS NULL ORDER BY s.id LIMIT 1"
+            )
         return None if row is None else f"no {self._id} of the log has all queries under {self._id} {row[0]}"
 
-    def _telling(self, log: QueryLog) -> str | None:
+    def _telling(self, evidence: Evidence, my_sums: Table, their_sums: Table) -> str | None:
         """Whether ids follow users or times, by the pseudonyms whose owner the log gives away."""
-        known = log.engine.table(
-            'SELECT m.id AS id, t.user_id AS user_id, t.time AS time, u."user" AS name FROM (SELECT a, b, c, d,'
-            " min(id) AS id"
-            " FROM claim_all_mine GROUP BY a, b, c, d HAVING count(*) = 1) AS m JOIN (SELECT a, b, c, d,"
-            " min(user_id) AS user_id, min(time) AS time FROM claim_all_theirs GROUP BY a, b, c, d"
+        known = evidence.work.fetch(
+            'SELECT m.id AS id, t.user_id AS user_id, t.time AS time, u."user" AS name FROM (SELECT a, b, c, d,'  # noqa: S608  # tables of ours
+            f" min(id) AS id FROM {my_sums} GROUP BY a, b, c, d HAVING count(*) = 1) AS m JOIN (SELECT a, b, c, d,"
+            f" min(user_id) AS user_id, min(time) AS time FROM {their_sums} GROUP BY a, b, c, d"
             " HAVING count(*) = 1) AS t ON t.a = m.a AND t.b = m.b AND t.c = m.c AND t.d = m.d"
             " JOIN users u ON u.user_id = t.user_id ORDER BY m.id"
         )
@@ -186,17 +177,24 @@ class LinkedEvents(Claim):
         timed = known.filter(pc.is_valid(known["time"]))["time"].cast(pa.int64()).to_numpy()
         return f"the numbers of {self._id}s follow times" if follows(timed) else None
 
-    def _order(self, log: QueryLog) -> str | None:
+    def _order(self, evidence: Evidence) -> str | None:
         """Events are numbered by pseudonym and query, whatever their times."""
-        row = first(
-            log,
+        row = evidence.first(
             "SELECT event FROM (SELECT event, id, query_id, lag(id) OVER (ORDER BY event) AS last_id,"  # noqa: S608  # parts of this module
             " lag(query_id) OVER (ORDER BY event) AS last_query FROM (SELECT r.event AS event,"
-            f' min(r."{self._id}") AS id, min(q.query_id) AS query_id FROM released r JOIN queries q'
+            f' min(r."{self._id}") AS id, min(q.query_id) AS query_id FROM {evidence.released} r JOIN queries q'
             " ON q.query = r.query GROUP BY r.event) AS events_) AS pairs WHERE id < last_id"
-            " OR (id = last_id AND query_id < last_query) ORDER BY event LIMIT 1",
+            " OR (id = last_id AND query_id < last_query) ORDER BY event LIMIT 1"
         )
         return None if row is None else f"event {row[0]} is not in the order of pseudonyms and texts"
+
+
+def _summed(work: Workspace, some: Table, marks: Table, more: str = "") -> Table:
+    """The sums of the marks of all queries under an id, which are the same if the queries are."""
+    return work.table(
+        f"SELECT s.id AS id, {_SUMS}{more} FROM {some} s JOIN {marks} m ON m.query_id = s.query_id GROUP BY s.id",  # noqa: S608  # parts of this module
+        "sums of marks",
+    )
 
 
 def follows(values: np.ndarray) -> bool:
@@ -225,39 +223,40 @@ def clustered(groups: np.ndarray) -> bool:
     return together > 0 and expected < n / 10 and float(gammainc(together, expected)) < _RARE
 
 
-def sessions_of(log: QueryLog, sessions: Sessions, name: str) -> None:
-    """Keep event_id, owner (the session), user_id and time of every event, by the plain definition.
+def sessions_of(work: Workspace, sessions: Sessions) -> Table:
+    """The event_id, owner (the session), user_id and time of every event, by the plain definition.
 
     An event opens a session if no other of its user came in the minutes before it, or if the session is full.
     """
-    log.engine.materialize(
+    pauses = work.table(
         "SELECT event_id, user_id, time, coalesce(lag(time) OVER (PARTITION BY user_id ORDER BY time, event_id)"  # noqa: S608  # a checked number
         f" + INTERVAL '{sessions.gap}' MINUTE < time, true) AS late FROM events WHERE time IS NOT NULL",
-        "claim_pauses",
+        "pauses",
     )
-    log.engine.materialize(
-        "SELECT event_id, user_id, time, count(CASE WHEN late THEN 1 END) OVER (PARTITION BY user_id ORDER BY time,"
-        " event_id ROWS UNBOUNDED PRECEDING) AS visit FROM claim_pauses",
-        "claim_visits",
+    visits = work.table(
+        "SELECT event_id, user_id, time, count(CASE WHEN late THEN 1 END) OVER (PARTITION BY user_id ORDER BY time,"  # noqa: S608  # a table of ours
+        f" event_id ROWS UNBOUNDED PRECEDING) AS visit FROM {pauses}",
+        "visits",
     )
-    log.engine.materialize(
-        "SELECT event_id, user_id, time, visit, count(*) OVER (PARTITION BY user_id, visit ORDER BY time, event_id"
-        " ROWS UNBOUNDED PRECEDING) AS nth FROM claim_visits",
-        "claim_places",
+    places = work.table(
+        "SELECT event_id, user_id, time, visit, count(*) OVER (PARTITION BY user_id, visit ORDER BY time, event_id"  # noqa: S608  # a table of ours
+        f" ROWS UNBOUNDED PRECEDING) AS nth FROM {visits}",
+        "places in visits",
     )
-    log.engine.number(
+    owners = work.number(
         "SELECT event_id, user_id, time, visit, CAST(floor((nth - 1) / CAST("  # noqa: S608  # a checked number
-        f"{sessions.events} AS DOUBLE)) AS BIGINT) AS piece FROM claim_places UNION ALL"
+        f"{sessions.events} AS DOUBLE)) AS BIGINT) AS piece FROM {places} UNION ALL"
         " SELECT event_id, user_id, time, -1 - event_id AS visit, 0 AS piece FROM events WHERE time IS NULL",
         ("user_id", "visit", "piece"),
-        name,
         "owner",
+        name="sessions",
     )
-    log.engine.drop("claim_pauses", "claim_visits", "claim_places")
+    work.drop(pauses, visits, places)
+    return owners
 
 
 class _Marks:
-    """Marks every query by four numbers of 31 bits, so that their sums tell one set of queries from another."""
+    """Marks every query by four numbers of 31 bits, so that other sets of queries have other sums."""
 
     def __init__(self, one: int, other: int) -> None:
         self.keys = (one, other)

@@ -5,13 +5,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from queryveil.claims.base import Claim, Columns, first
+from queryveil.claims.base import Claim, Evidence
 from queryveil.claims.consistent import Consistent
 from queryveil.claims.contributed import Keep
-from queryveil.log import QueryLog
 
 MOST = 10_000
-"""Most things that a user may give."""
+"""The most things that a user may give."""
 _SLACK = 1e-9
 """By how much, relatively, a stated number may be below the recomputed one: the rounding of floating point."""
 
@@ -22,12 +21,12 @@ class NoisyStep(BaseModel):
     Attributes:
         of: What is counted.
         noise: Discrete Laplace or discrete Gaussian noise.
-        d: At most so many things a user.
+        d: At most so many things per user.
         scale: The parameter b of Laplace, sigma of Gaussian noise.
-        weight: What a user spreads evenly over his things, as a vector of this length, where weights are summed up
-            under Gaussian noise; None where things are counted, and he gives 1 to each.
+        weight: What a user spreads evenly over their things, as a vector of this length, where weights are summed up
+            under Gaussian noise; None where things are counted, and a user gives 1 to each.
         first: Sums below it are dropped before there is any noise.
-        threshold: The least noisy sum that is released; None where it was public before what is counted.
+        threshold: The least noisy sum that is released; None where the things that are counted were public before.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,7 +58,7 @@ class DifferentialPrivacy(Claim):
         unit: What is added or removed.
         steps: How the budget was spent.
         keep: Which things of a user count.
-        ngrams: Of how many words n-grams are, if a step released some.
+        ngrams: How many words an n-gram has, if a step released some.
     """
 
     kind: Literal["differential-privacy"] = "differential-privacy"
@@ -88,7 +87,7 @@ class DifferentialPrivacy(Claim):
         least, most = (math.ceil(threshold / step.gives(n)) for n in (1, step.d))
         return f"the threshold, which is the weight of {least} users of one query or {most} users of {step.d} queries"
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Recompute epsilon and delta from the steps, and refuse a table that such steps would not make.
 
         An honest release is refused with probability below 1e-6; see `consistent`.
@@ -98,6 +97,7 @@ class DifferentialPrivacy(Claim):
             return f"the noise is worth epsilon {epsilon:g}"
         if not delta <= self.delta * (1 + _SLACK):
             return f"the thresholds and the noise are worth delta {delta:g}"
+        columns = evidence.columns
         wrong = next((name for name in columns if name not in ("query", "url", "count")), None)
         if wrong is not None:
             return f"the column '{wrong}' has no part in it"
@@ -106,41 +106,46 @@ class DifferentialPrivacy(Claim):
             return "no step of it released what is in the table"
         if any(step.threshold is None for step in self.steps if step.of != "counts"):
             return "a step of it has no threshold"
-        wrong = self._rows_wrong(log, columns, by)
-        return wrong if wrong is not None else Consistent(log, self.keep, columns).look(self.steps, self.ngrams)
+        wrong = _rows_wrong(evidence, by)
+        if wrong is not None:
+            return wrong
+        with evidence.log.workspace() as work:
+            return Consistent(evidence, work, self.keep).look(self.steps, self.ngrams)
 
-    def _rows_wrong(self, log: QueryLog, columns: Columns, by: dict[str, NoisyStep]) -> str | None:
-        keys = ", ".join(name for name in ("query", "url") if name in columns)
-        found = first(log, f"SELECT query FROM released GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module
+
+def _rows_wrong(evidence: Evidence, by: dict[str, NoisyStep]) -> str | None:
+    columns, released = evidence.columns, evidence.released
+    keys = ", ".join(name for name in ("query", "url") if name in columns)
+    found = evidence.first(
+        f"SELECT query FROM {released} GROUP BY {keys} HAVING count(*) > 1 ORDER BY query LIMIT 1"  # noqa: S608  # parts of this module
+    )
+    if found is not None:
+        return f"the query '{found[0]}' stands twice"
+    if "url" in columns:
+        found = evidence.first(
+            f"SELECT r.query AS query FROM {released} r LEFT JOIN (SELECT q.query AS query, u.url AS url FROM clicks c"  # noqa: S608  # a table of ours
+            " JOIN queries q ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url)"
+            " AS o ON o.query = r.query AND o.url = r.url WHERE r.url IS NOT NULL AND o.url IS NULL"
+            " ORDER BY r.query LIMIT 1"
+        )
         if found is not None:
-            return f"the query '{found[0]}' stands twice"
-        if "url" in columns:
-            found = first(
-                log,
-                "SELECT r.query AS query FROM released r LEFT JOIN (SELECT q.query AS query, u.url AS url FROM clicks c"
-                " JOIN queries q ON q.query_id = c.query_id JOIN urls u ON u.url_id = c.url_id GROUP BY q.query, u.url)"
-                " AS o ON o.query = r.query AND o.url = r.url WHERE r.url IS NOT NULL AND o.url IS NULL"
-                " ORDER BY r.query LIMIT 1",
-            )
-            if found is not None:
-                return f"a click for '{found[0]}' that nobody made"
-        if "count" not in columns:
-            return None
-        if by["queries"].noise == "gaussian" and "counts" not in by:
-            return "no step of it counted anything"
-        least = {"IS NULL": 1 if "counts" in by else by["queries"].threshold}
-        if "clicks" in by and "url" in columns:
-            least["IS NOT NULL"] = by["clicks"].threshold
-        for which, threshold in least.items():
-            rows = f"url {which}" if "url" in columns else "1 = 1"
-            found = first(
-                log,
-                f"SELECT query, count FROM released WHERE {rows} AND (count IS NULL OR count < {threshold})"  # noqa: S608  # checked numbers, and parts of this module
-                " ORDER BY query LIMIT 1",
-            )
-            if found is not None:
-                return f"the count {found[1]} of '{found[0]}' is below the threshold {threshold}"
+            return f"a click for '{found[0]}' that nobody made"
+    if "count" not in columns:
         return None
+    if by["queries"].noise == "gaussian" and "counts" not in by:
+        return "no step of it counted anything"
+    least = {"IS NULL": 1 if "counts" in by else by["queries"].threshold}
+    if "clicks" in by and "url" in columns:
+        least["IS NOT NULL"] = by["clicks"].threshold
+    for which, threshold in least.items():
+        rows = f"url {which}" if "url" in columns else "1 = 1"
+        found = evidence.first(
+            f"SELECT query, count FROM {released} WHERE {rows} AND (count IS NULL OR count < {threshold})"  # noqa: S608  # checked numbers, and parts of this module
+            " ORDER BY query LIMIT 1"
+        )
+        if found is not None:
+            return f"the count {found[1]} of '{found[0]}' is below the threshold {threshold}"
+    return None
 
 
 def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
@@ -174,7 +179,7 @@ def _length(step: NoisyStep) -> float:
 def _crossed(step: NoisyStep) -> float:
     """The probability that something is released which without one user would not even get noise.
 
-    He lifts at most d sums to where they get noise, each from below `first` by what he gives.
+    A user lifts at most d sums to where they get noise, each from below `first` by what they give.
     """
     if step.threshold is None:
         return 0.0 if step.of == "counts" else 1.0
@@ -187,7 +192,7 @@ def _crossed(step: NoisyStep) -> float:
 
 
 def _lifted(step: NoisyStep, threshold: int, n: int) -> float:
-    """The same if he lifts n sums, each by an even part of what he has."""
+    """The same if a user lifts n sums, each by an even part of what they have."""
     above = threshold - (step.first - 1) - step.gives(n)
     # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
     return _any(1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2, n)
@@ -205,7 +210,7 @@ def _delta(rho: float, epsilon: float) -> float:
     def log_delta(alpha: float) -> float:
         return (alpha - 1) * (alpha * rho - epsilon) + (alpha - 1) * math.log1p(-1 / alpha) - math.log(alpha)
 
-    # Convex in alpha, so that thirds close in on the least; every alpha gives a bound that holds.
+    # Convex in alpha, so a ternary search finds the minimum; every alpha gives a bound that holds.
     low, high = 1 + 1e-9, 2 + (epsilon + 1) / rho
     for _ in range(300):
         a, b = low + (high - low) / 3, high - (high - low) / 3

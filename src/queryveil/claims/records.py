@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from queryveil.claims.base import Claim, Columns, Count, first
-from queryveil.log import QueryLog
+from queryveil.claims.base import Claim, Count, Evidence
 
 
 class IssuedQueries(Claim):
@@ -19,12 +18,11 @@ class IssuedQueries(Claim):
         """The promise in one sentence."""
         return "Every released query was issued by a user of the log."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Look up every released query."""
-        found = first(
-            log,
-            "SELECT r.query AS query FROM (SELECT query FROM released GROUP BY query) AS r LEFT JOIN queries q"
-            " ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
+        found = evidence.first(
+            f"SELECT r.query AS query FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"  # noqa: S608  # a table of ours
+            " LEFT JOIN queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
         )
         return None if found is None else f"the query '{found[0]}'"
 
@@ -44,33 +42,36 @@ class RecordUsers(Claim):
             return f"Every released record stands for at least {self.users} users."
         return f"Every released user has the same queries, as often, as at least {self.users - 1} others."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Compare the records of all users by sums of keyed digests of their queries."""
-        if "user" not in columns:
+        if "user" not in evidence.columns:
             return "the release does not tell users apart"
         if self.compact:
-            if "users" not in columns:
+            if "users" not in evidence.columns:
                 return "the release has no column 'users'"
-            found = first(
-                log,
-                'SELECT "user", min(users) AS least, max(users) AS most FROM released GROUP BY "user"'  # noqa: S608  # a checked number
+            found = evidence.first(
+                f'SELECT "user", min(users) AS least, max(users) AS most FROM {evidence.released} GROUP BY "user"'  # noqa: S608  # a checked number
                 f" HAVING min(users) < {self.users} OR min(users) <> max(users) OR count(users) < count(*)"
-                ' ORDER BY "user" LIMIT 1',
+                ' ORDER BY "user" LIMIT 1'
             )
             return None if found is None else f"the record {found[0]} stands for {found[1]} to {found[2]} users"
-        key = np.frombuffer(log.secret(0, "records"), np.uint64)
-        log.engine.map('SELECT "user", query FROM released', _Marks(int(key[0]), int(key[1])), _MARKED, "marks")
-        log.engine.materialize(
-            'SELECT "user", count(*) AS n, CAST(sum(a) AS BIGINT) AS a, CAST(sum(b) AS BIGINT) AS b,'
-            ' CAST(sum(c) AS BIGINT) AS c, CAST(sum(d) AS BIGINT) AS d FROM marks GROUP BY "user"',
-            "marked",
-        )
-        found = first(
-            log,
-            'SELECT min("user") AS one, count(*) AS users FROM marked GROUP BY n, a, b, c, d'  # noqa: S608  # a checked number
-            f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1",
-        )
-        log.engine.drop("marks", "marked")
+        key = np.frombuffer(evidence.log.secret(0, "records"), np.uint64)
+        with evidence.log.workspace() as work:
+            marks = work.map(
+                f'SELECT "user", query FROM {evidence.released}',  # noqa: S608  # a table of ours
+                _Marks(int(key[0]), int(key[1])),
+                _MARKED,
+                "marked rows",
+            )
+            records = work.table(
+                'SELECT "user", count(*) AS n, CAST(sum(a) AS BIGINT) AS a, CAST(sum(b) AS BIGINT) AS b,'  # noqa: S608  # a table of ours
+                f' CAST(sum(c) AS BIGINT) AS c, CAST(sum(d) AS BIGINT) AS d FROM {marks} GROUP BY "user"',
+                "marked records",
+            )
+            found = evidence.first(
+                f'SELECT min("user") AS one, count(*) AS users FROM {records} GROUP BY n, a, b, c, d'  # noqa: S608  # a checked number
+                f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1"
+            )
         return None if found is None else f"the record of user {found[0]} is that of {found[1]} users"
 
 
@@ -78,7 +79,7 @@ _MARKED = pa.schema([("user", pa.int64()), *((name, pa.int64()) for name in "abc
 
 
 class _Marks:
-    """Marks every row by four numbers of 31 bits that follow from its query, so that their sums tell records apart."""
+    """Marks every row by four numbers of 31 bits that follow from its query: other records have other sums."""
 
     def __init__(self, one: int, other: int) -> None:
         self.keys = (one, other)
@@ -110,31 +111,33 @@ class RecordQueries(Claim):
             f" counted once a record of up to {2 * self.users - 1} users."
         )
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Compare the number of queries, all together and each, with the log."""
         weight = "users" if self.compact else "1"
-        if self.compact and "users" not in columns:
+        if self.compact and "users" not in evidence.columns:
             return "the release has no column 'users'"
-        (rows,) = log.engine.row(f"SELECT coalesce(CAST(sum({weight}) AS BIGINT), 0) AS n FROM released")  # noqa: S608  # parts of this module
+        (rows,) = evidence.work.row(
+            f"SELECT coalesce(CAST(sum({weight}) AS BIGINT), 0) AS n FROM {evidence.released}"  # noqa: S608  # parts of this module
+        )
+        stats = evidence.log.stats
         # The mean of a group is rounded, so a group of n is off by n / 2 at most.
-        if abs(rows - log.facts.events) * 2 > log.facts.users:
-            return f"the records of all users hold {rows} queries, the log has {log.facts.events} events"
+        if abs(rows - stats.events) * 2 > stats.users:
+            return f"the records of all users hold {rows} queries, the log has {stats.events} events"
         if self.compact:
-            found = first(
-                log,
-                f'SELECT "user", users FROM released WHERE users > {2 * self.users - 1} ORDER BY "user" LIMIT 1',  # noqa: S608  # a checked number
+            found = evidence.first(
+                f'SELECT "user", users FROM {evidence.released} WHERE users > {2 * self.users - 1}'  # noqa: S608  # a checked number
+                ' ORDER BY "user" LIMIT 1'
             )
             if found is not None:
                 return f"the record {found[0]} stands for {found[1]} users"
         most = 1 if self.compact else 2 * self.users - 1
-        found = first(
-            log,
+        found = evidence.first(
             "SELECT r.query AS query, r.n AS n, coalesce(o.n, 0) AS typed FROM"  # noqa: S608  # a checked number
-            " (SELECT query, count(*) AS n FROM released GROUP BY query) AS r LEFT JOIN"
+            f" (SELECT query, count(*) AS n FROM {evidence.released} GROUP BY query) AS r LEFT JOIN"
             " (SELECT q.query AS query, e.n AS n FROM queries q JOIN"
             " (SELECT query_id, count(*) AS n FROM events GROUP BY query_id) AS e"
             " ON e.query_id = q.query_id) AS o ON o.query = r.query"
-            f" WHERE r.n > {most} * coalesce(o.n, 0) ORDER BY r.query LIMIT 1",
+            f" WHERE r.n > {most} * coalesce(o.n, 0) ORDER BY r.query LIMIT 1"
         )
         return (
             None if found is None else f"the query '{found[0]}' stands {found[1]} times, it was issued {found[2]} times"
@@ -152,13 +155,14 @@ class AllUsers(Claim):
         """The promise in one sentence."""
         return "The release stands for as many users as the log has."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the users of both."""
-        if not {"user", *(["users"] if self.compact else [])} <= set(columns):
+        if not {"user", *(["users"] if self.compact else [])} <= set(evidence.columns):
             return "the release does not tell users apart"
         one = 'SELECT "user", max(users) AS n' if self.compact else 'SELECT "user", 1 AS n'
-        (released,) = log.engine.row(
-            f'SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM ({one} FROM released GROUP BY "user") AS records'  # noqa: S608  # parts of this module
+        (released,) = evidence.work.row(
+            "SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM"  # noqa: S608  # parts of this module
+            f' ({one} FROM {evidence.released} GROUP BY "user") AS records'
         )
-        users = log.facts.users
+        users = evidence.log.stats.users
         return None if released == users else f"it stands for {released} users, the log has {users}"

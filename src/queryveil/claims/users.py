@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from queryveil.claims.base import Claim, ColumnNames, Columns, Count, first, has_unknown, log_rows
+from queryveil.claims.base import Claim, ColumnNames, Count, Evidence, log_rows
 from queryveil.engines import identifier
 from queryveil.log import QueryLog
 
@@ -13,7 +13,6 @@ class QueryUsers(Claim):
     """k-anonymity of queries: each released query was issued by at least `users` users."""
 
     kind: Literal["query-users"] = "query-users"
-    by_ids: ClassVar[bool] = True
     users: Count
 
     @property
@@ -21,19 +20,17 @@ class QueryUsers(Claim):
         """The promise in one sentence."""
         return f"Every released query was issued by at least {self.users} users of the log."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released query in the log."""
-        unknown = has_unknown(log, "query") and first(
-            log,
-            "SELECT r.query AS query, 0 AS n FROM (SELECT query FROM released GROUP BY query) AS r"
-            " LEFT JOIN claim_queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1",
+        unknown = evidence.has_unknown("query") and evidence.first(
+            f"SELECT r.query AS query, 0 AS n FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" LEFT JOIN {evidence.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
         )
-        found = unknown or first(
-            log,
-            "SELECT q.query AS query, o.n AS n FROM claim_queries q JOIN (SELECT query_id, count(*) AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            " (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN claim_queries q"
+        found = unknown or evidence.first(
+            f"SELECT q.query AS query, o.n AS n FROM {evidence.queries} q JOIN (SELECT query_id, count(*) AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN {evidence.queries} q"
             " ON q.query_id = e.query_id GROUP BY e.query_id, e.user_id) AS pairs GROUP BY query_id) AS o"
-            f" ON o.query_id = q.query_id WHERE o.n < {self.users} ORDER BY q.query LIMIT 1",
+            f" ON o.query_id = q.query_id WHERE o.n < {self.users} ORDER BY q.query LIMIT 1"
         )
         return None if found is None else f"the query '{found[0]}' was issued by {found[1]} users"
 
@@ -42,7 +39,6 @@ class RowUsers(Claim):
     """Each released combination of a query, what was clicked and some metadata has at least `users` users."""
 
     kind: Literal["row-users"] = "row-users"
-    by_ids: ClassVar[bool] = True
     users: Count
     columns: ColumnNames
     """The columns of the combination, beside the query."""
@@ -64,18 +60,18 @@ class RowUsers(Claim):
             rows = "rank"
         return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released combination in the log."""
         names = ["query", *self.columns]
-        missing = [name for name in self.columns if name not in columns]
+        missing = [name for name in self.columns if name not in evidence.columns]
         if missing:
             return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
         if self.clicked and set(self.columns) <= {"url", "rank"}:
-            return self._check_clicks(log)
-        strange = _strange(log, [name for name in self.columns if name not in ("url", "rank")])
+            return self._check_clicks(evidence)
+        strange = _strange(evidence.log, [name for name in self.columns if name not in ("url", "rank")])
         if strange is not None:
             return strange
-        # A merged value stands for every value, so the row is shared by whoever has any of them.
+        # A merged value stands for every value, so all users with any of them share the row.
         same = " AND ".join(
             f"o.{identifier(name)} IS NOT DISTINCT FROM r.{identifier(name)}"
             if name in ("query", "url", "rank")
@@ -85,40 +81,38 @@ class RowUsers(Claim):
         quoted = ", ".join(map(identifier, names))
         mine = ", ".join(f"r.{identifier(name)}" for name in names)
         where = "WHERE " + " AND ".join(f"{identifier(n)} IS NOT NULL" for n in self.columns) if self.clicked else ""
-        found = first(
-            log,
-            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM (SELECT DISTINCT {quoted} FROM released {where}) r"  # noqa: S608  # names are escaped, numbers checked
-            f" LEFT JOIN ({log_rows(log, names)}) o ON {same} GROUP BY {mine}"
-            f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+        found = evidence.first(
+            f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"  # noqa: S608  # names are escaped, numbers checked
+            f" (SELECT DISTINCT {quoted} FROM {evidence.released} {where}) r"
+            f" LEFT JOIN ({log_rows(evidence.log, names)}) o ON {same} GROUP BY {mine}"
+            f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1"
         )
         return self._refuted(found)
 
-    def _check_clicks(self, log: QueryLog) -> str | None:
+    def _check_clicks(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released click by ids."""
         keys = [{"url": "url_id"}.get(name, name) for name in ("query_id", *self.columns)]
         ids = ", ".join(f"t.{key} AS {key}" for key in keys)
         same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
-        unknown = (has_unknown(log, "query") or has_unknown(log, "url")) and first(
-            log,
-            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM released r"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            " LEFT JOIN claim_queries q ON q.query = r.query LEFT JOIN claim_urls u ON u.url = r.url"
+        unknown = (evidence.has_unknown("query") or evidence.has_unknown("url")) and evidence.first(
+            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM {evidence.released} r"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" LEFT JOIN {evidence.queries} q ON q.query = r.query LEFT JOIN {evidence.urls} u ON u.url = r.url"
             " WHERE (q.query_id IS NULL OR u.url_id IS NULL) AND "
             + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
-            + " ORDER BY ALL LIMIT 1",
+            + " ORDER BY ALL LIMIT 1"
         )
         return self._refuted(
             unknown
-            or first(
-                log,
-                f"WITH ours AS (SELECT {', '.join(keys)} FROM claim_rows WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            or evidence.first(
+                f"WITH ours AS (SELECT {', '.join(keys)} FROM {evidence.rows} WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
                 f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
                 f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
                 f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
                 f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
                 f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
-                " JOIN claim_queries q ON q.query_id = t.query_id JOIN claim_urls u ON u.url_id = t.url_id"
-                f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1",
+                f" JOIN {evidence.queries} q ON q.query_id = t.query_id JOIN {evidence.urls} u ON u.url_id = t.url_id"
+                f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1"
             )
         )
 
@@ -137,7 +131,7 @@ def _fits(name: str) -> str:
 
 def _strange(log: QueryLog, names: list[str]) -> str | None:
     """What is wrong where a column of metadata is none of the log's."""
-    wrong = next((name for name in names if name not in log.facts.extras), None)
+    wrong = next((name for name in names if name not in log.stats.extras), None)
     return None if wrong is None else f"the log has no column '{wrong}'"
 
 
@@ -155,28 +149,28 @@ class CombinationUsers(Claim):
         """The promise in one sentence."""
         return f"Every released combination of {' x '.join(self.columns)} has at least {self.users} users."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
-        """Count users of each combination: in the release if it has users, else those of the log whom it fits."""
-        missing = next((name for name in self.columns if name not in columns), None)
-        strange = _strange(log, list(self.columns)) if missing is None else f"the release has no column '{missing}'"
+    def check(self, evidence: Evidence) -> str | None:
+        """Count the users of each combination: in the release if it has users, else all of the log that it fits."""
+        missing = next((name for name in self.columns if name not in evidence.columns), None)
+        if missing is not None:
+            return f"the release has no column '{missing}'"
+        strange = _strange(evidence.log, list(self.columns))
         if strange is not None:
             return strange
         names = ", ".join(map(identifier, self.columns))
         mine = ", ".join(f"r.{identifier(name)}" for name in self.columns)
-        if "user" in columns:
-            found = first(
-                log,
-                f'SELECT {names}, count(DISTINCT "user") AS n FROM released GROUP BY {names}'  # noqa: S608  # names are escaped, numbers checked
-                f' HAVING count(DISTINCT "user") < {self.users} ORDER BY ALL LIMIT 1',
+        if "user" in evidence.columns:
+            found = evidence.first(
+                f'SELECT {names}, count(DISTINCT "user") AS n FROM {evidence.released} GROUP BY {names}'  # noqa: S608  # names are escaped, numbers checked
+                f' HAVING count(DISTINCT "user") < {self.users} ORDER BY ALL LIMIT 1'
             )
         else:
             fits = " AND ".join(map(_fits, self.columns))
-            found = first(
-                log,
+            found = evidence.first(
                 f"SELECT {mine}, count(DISTINCT o.user_id) AS n FROM"  # noqa: S608  # names are escaped, numbers checked
-                f" (SELECT DISTINCT {names} FROM released) r LEFT JOIN (SELECT DISTINCT user_id, {names} FROM"
-                f" ({log_rows(log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
-                f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1",
+                f" (SELECT DISTINCT {names} FROM {evidence.released}) r LEFT JOIN (SELECT DISTINCT user_id, {names}"
+                f" FROM ({log_rows(evidence.log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
+                f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1"
             )
         if found is None:
             return None
@@ -195,14 +189,13 @@ class TermUsers(Claim):
         """The promise in one sentence."""
         return f"Every word of a released query was used by at least {self.users} users of the log."
 
-    def check(self, log: QueryLog, columns: Columns) -> str | None:
+    def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every word of every released query."""
-        found = first(
-            log,
-            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN tok t"  # noqa: S608  # a checked number
+        found = evidence.first(
+            "WITH used AS (SELECT t.word_id AS word_id, count(DISTINCT e.user_id) AS n FROM events e JOIN query_terms t"  # noqa: S608  # a checked number
             " ON t.query_id = e.query_id GROUP BY t.word_id)"
-            " SELECT r.query, w.word, used.n FROM (SELECT DISTINCT query FROM released) r JOIN queries q"
-            " ON q.query = r.query JOIN tok t ON t.query_id = q.query_id JOIN used ON used.word_id = t.word_id"
-            f" JOIN words w ON w.word_id = t.word_id WHERE used.n < {self.users} ORDER BY r.query, w.word LIMIT 1",
+            f" SELECT q.query, w.word, used.n FROM {evidence.queries} q JOIN query_terms t ON t.query_id = q.query_id"
+            " JOIN used ON used.word_id = t.word_id JOIN words w ON w.word_id = t.word_id"
+            f" WHERE used.n < {self.users} ORDER BY q.query, w.word LIMIT 1"
         )
         return None if found is None else f"the word '{found[1]}' of '{found[0]}' was used by {found[2]} users"

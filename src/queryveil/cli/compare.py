@@ -68,8 +68,9 @@ def compare(
     from queryveil.files.folders import write_whole
     from queryveil.knowledge import open_knowledge
     from queryveil.log.ingest import read_log
-    from queryveil.reports import comparison_page
+    from queryveil.reports import check_packages, comparison_page
 
+    check_packages()
     rules = load_policy(policy)
     ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]

@@ -299,9 +299,9 @@ def _read(
             log = read_log(list(paths), threads=threads, memory_limit=memory_limit, progress=update, **shared)
     else:
         raise QueryveilError(f"There is no engine '{engine}'; there are duckdb and spark.")
-    for kind, count in log.facts.bad_rows.count.items():
+    for kind, count in log.stats.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        first = printable(log.facts.bad_rows.first[kind])
+        first = printable(log.stats.bad_rows.first[kind])
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
     return log
 

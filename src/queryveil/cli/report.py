@@ -29,9 +29,10 @@ def report(
     from queryveil.assess.policy import load_policy
     from queryveil.log.ingest import read_log
     from queryveil.release import Release, with_user_map
-    from queryveil.reports import check_place
+    from queryveil.reports import check_packages, check_place
     from queryveil.reports import report as write
 
+    check_packages()
     rules = load_policy(policy)
     made = Release.load(release)
     check_place(output, made, overwrite=overwrite)  # before the log is read

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 
 if TYPE_CHECKING:
     from queryveil.assess.reproductions import Figure
@@ -54,6 +54,8 @@ def reproduce(
         raise QueryveilError(f"{folder} exists already; choose another name.")
     if folder is not None and not folder.parent.is_dir():
         raise QueryveilError(f"The folder {folder.parent} does not exist; make it first.")
+    if folder is not None:
+        require("A chart", "altair", "vl_convert")
     if sensitive is not None and paper != "carpineto2015":
         raise QueryveilError("--sensitive is for carpineto2015.")
     labels = None if sensitive is None else options.labels(sensitive)

@@ -42,9 +42,8 @@ def sweep(
 
     The share of distinct queries, and of events, as a table and as a chart.
     """
-    from queryveil.assess.drawings import CHARTS
+    from queryveil.assess.drawings import check_chart
     from queryveil.assess.sweeps import sweep as make
-    from queryveil.files.folders import check_file
     from queryveil.methods import Affinity
 
     ks = None if k is None else options.numbers("-k", k, int)
@@ -59,7 +58,7 @@ def sweep(
     for one_k, one_theta in product(ks or [2], thetas):  # a wrong parameter must not wait for the log
         Affinity(k=one_k, theta=one_theta, **rest)
     if chart is not None:
-        check_file(chart, CHARTS, overwrite)
+        check_chart(chart, overwrite=overwrite)
     read = reader(log)
     with options.working("Sweeping"):
         found = make(read, ks=ks, thetas=thetas, **rest)

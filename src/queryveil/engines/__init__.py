@@ -2,5 +2,6 @@
 
 from queryveil.engines.base import Batches, Engine, InFiles, identifier
 from queryveil.engines.duckdb import DuckDB, locked
+from queryveil.engines.workspace import Table, Workspace
 
-__all__ = ["Batches", "DuckDB", "Engine", "InFiles", "identifier", "locked"]
+__all__ = ["Batches", "DuckDB", "Engine", "InFiles", "Table", "Workspace", "identifier", "locked"]

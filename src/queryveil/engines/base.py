@@ -101,7 +101,7 @@ class Engine(Protocol):
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
 
-    def table(self, query: str) -> pa.Table:
+    def fetch(self, query: str) -> pa.Table:
         """The result of a query."""
 
     def row(self, query: str) -> tuple[Any, ...]:

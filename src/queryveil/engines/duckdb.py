@@ -137,7 +137,7 @@ class DuckDB:
         name: str,
     ) -> None:
         """Keep what a function makes of each group of rows, in memory."""
-        rows = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {identifier(by)}").combine_chunks()  # noqa: S608  # names are escaped
+        rows = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {identifier(by)}").combine_chunks()  # noqa: S608  # names are escaped
         keys = rows[by].to_numpy()
         ends = [*(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
         made, begin = [], 0
@@ -149,7 +149,7 @@ class DuckDB:
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))
-        found = self.table(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
+        found = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
         fresh = np.zeros(len(found), np.bool_)
         fresh[:1] = True
         for key in by:
@@ -178,7 +178,7 @@ class DuckDB:
                     else:
                         self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
 
-    def table(self, query: str) -> pa.Table:
+    def fetch(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""
         with self._work():
             return self._connection.sql(query).to_arrow_table()

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.engines.base import Batches, InFiles, identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 from queryveil.files.folders import is_address
 from queryveil.files.scratch import Scratch
 
@@ -68,10 +68,9 @@ def start(
     Raises:
         QueryveilError: If there is no Spark, no Java that it can use, or nobody at the master's address.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise QueryveilError("Spark is not installed; get it with: pip install 'queryveil[spark]'.") from None
+    require("Spark", "pyspark.sql", "pandas")
+    from pyspark.sql import SparkSession
+
     _check_java()
     _check_master(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -296,7 +295,7 @@ class Spark:
             frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `{_PART}` int, `{_WITHIN}` bigint")
         self.keep(frame, f"{name} parts")
         self.drop(f"{name} unsorted")
-        found = self.table(
+        found = self.fetch(
             f'SELECT "{_PART}" AS part, max("{_WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
             f' GROUP BY "{_PART}" ORDER BY part'
         )
@@ -333,14 +332,14 @@ class Spark:
         with working():
             return self.session.table(backquoted(name)).columns
 
-    def table(self, query: str) -> pa.Table:
+    def fetch(self, query: str) -> pa.Table:
         """The result of a query."""
         with working():
             return self.sql(query).toArrow()
 
     def row(self, query: str) -> tuple[Any, ...]:
         """The one row of a query."""
-        return tuple(self.table(query).to_pylist()[0].values())
+        return tuple(self.fetch(query).to_pylist()[0].values())
 
     def drop(self, *names: str) -> None:
         """Let go of tables."""
@@ -382,7 +381,7 @@ class SparkRows:
         order = ", ".join(f"rows_.{identifier(key)} NULLS LAST" for key in self.order)
         wanted = ", ".join(f"rows_.{identifier(name)} AS {identifier(name)}" for name in self.columns)
         for part in range(self.parts):
-            yield from self.engine.table(
+            yield from self.engine.fetch(
                 f'SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_."{_PART}" = {part} ORDER BY {order}'  # noqa: S608  # names are escaped
             ).to_batches()
 

@@ -74,17 +74,30 @@ def known_as(name: str, place: str | Path) -> None:
 
     What is built in stays what it is.
     """
+    place = Path(place)
     if name != "wordnet":
-        _opened[name] = Path(place)
+        _opened[name] = (place, *(other for other in _opened.get(name, ()) if other != place))
 
 
-_opened: dict[str, Path] = {}
+_opened: dict[str, tuple[Path, ...]] = {}
+"""Where knowledge bases lie, by name, the last one first. Several may have one name, so a claim has a digest too."""
 
 
-def recall_knowledge(name: str) -> Knowledge:
-    """Open a knowledge base by its name alone, as a manifest has it: one that was opened before, or that lies here."""
+def recall_knowledge(name: str, tree: str | None = None) -> Knowledge:
+    """Open a knowledge base by its name alone, as a manifest has it: one that was opened before, or that lies here.
+
+    Args:
+        name: Its name.
+        tree: The digest of its tree, if that is known; of several with this name, that one is opened.
+    """
+    places = _opened.get(name, (name,))
     try:
-        return open_knowledge(_opened.get(name, name))
+        if tree is not None and len(places) > 1:
+            for place in places:
+                found = open_knowledge(place)
+                if found.digest == tree:
+                    return found
+        return open_knowledge(places[0])
     except QueryveilError:
         raise QueryveilError(
             f"The release was made with the knowledge base '{name}', which is not here; say where it lies with"

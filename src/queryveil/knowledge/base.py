@@ -1,7 +1,9 @@
 """What every knowledge base offers: a tree, and indexes that lead from texts to its nodes."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from queryveil.knowledge.index import Index
@@ -33,3 +35,10 @@ class Knowledge:
     meanings: Callable[[], Cells]
     hosts: Index | None = None
     folder: Path | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the tree, by which the verifier knows that it looks at the same one."""
+        tree = self.taxonomy
+        names = "\n".join(tree.names.to_pylist())
+        return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 from queryveil.files.folders import LocalFolder, State
 from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
@@ -57,6 +57,7 @@ def build_directory(
     Returns:
         What `about.json` says.
     """
+    require("A web directory", "publicsuffixlist", "tantivy")
     place = LocalFolder(target)
     replaces = _check_target(place, overwrite)
     dump = open_dump(paths)
@@ -234,7 +235,7 @@ class _Build:
 
     def _hosts(self, engine: DuckDB) -> None:
         """A host ranks its categories by its own sites, then by those of the hosts below it, then by depth."""
-        rows = engine.table(
+        rows = engine.fetch(
             f"SELECT key, node, CAST(sum(CASE WHEN kind = {_HOST} THEN n ELSE 0 END) AS BIGINT) AS own,"
             f" CAST(sum(CASE WHEN kind = {_ABOVE} THEN n ELSE 0 END) AS BIGINT) AS below FROM postings"
             f" WHERE kind <> {_TERM} GROUP BY key, node ORDER BY key, node"
@@ -255,14 +256,14 @@ class _Build:
         term = self.terms.number(stem_words(split.text))
         by_name, first = np.unique(term << 32 | named, return_index=True)
         level = 1 + (split.per_query == 1)[named][first].astype(np.int64)
-        counts = engine.table(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
+        counts = engine.fetch(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
         size = np.zeros(len(self.terms), np.int64)
         size[counts["key"].to_numpy()] = counts["n"].to_numpy()
         # Part by part, because together they are the largest thing there is.
         bounds = np.flatnonzero(np.diff(np.cumsum(size) // _PART, prepend=0)) + 1
         found = []
         for low, high in pairwise([0, *bounds[bounds < len(size)].tolist(), len(size)]):
-            rows = engine.table(
+            rows = engine.fetch(
                 f"SELECT key, node, CAST(sum(n) AS BIGINT) AS n FROM postings WHERE kind = {_TERM} AND key >= {low}"
                 f" AND key < {high} GROUP BY key, node ORDER BY key, node"
             )

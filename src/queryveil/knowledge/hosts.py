@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.errors import require
 from queryveil.knowledge.index import Form
 
 # An address may come without its scheme, with a user, with a port.
@@ -27,6 +28,7 @@ def hosts_of(urls: pa.Array) -> pa.Array:
 
 @cache
 def _suffixes() -> Any:
+    require("The domain of a web site", "publicsuffixlist")
     from publicsuffixlist import PublicSuffixList
 
     return PublicSuffixList()

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 from queryveil.knowledge.base import Knowledge
 from queryveil.knowledge.hosts import hosts_of
 from queryveil.knowledge.index import Index
@@ -88,4 +88,5 @@ def hosts_needed(knowledge: Knowledge) -> Index:
             f"'{knowledge.name}' knows no sites, so domains cannot be linked; name a directory that"
             " 'queryveil directory build' made."
         )
+    require("The domain of a web site", "publicsuffixlist")
     return knowledge.hosts

@@ -57,14 +57,12 @@ class Clicks:
         hosts = hosts_of(here.url_text)
         coded = pc.if_else(topical(hosts), hosts, pa.scalar(None, pa.string())).dictionary_encode()
         names, place = coded.dictionary, coded.indices.fill_null(-1).to_numpy()
-        here.engine.read("url_hosts", pa.table({"url_id": np.arange(len(place), dtype=np.int32), "host": place}))
-        try:
-            rows = here.engine.table(
-                "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(c.rank) AS best_rank"
-                " FROM clicks c JOIN url_hosts h ON h.url_id = c.url_id WHERE h.host >= 0 GROUP BY c.query_id, h.host"
+        with here.workspace() as work:
+            known = work.read(pa.table({"url_id": np.arange(len(place), dtype=np.int32), "host": place}))
+            rows = work.fetch(
+                "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(c.rank) AS best_rank"  # noqa: S608  # a table of ours
+                f" FROM clicks c JOIN {known} h ON h.url_id = c.url_id WHERE h.host >= 0 GROUP BY c.query_id, h.host"
             )
-        finally:
-            here.engine.drop("url_hosts")
         query, host, clicks = (rows[name].to_numpy() for name in ("query_id", "host", "clicks"))
         rank = rows["best_rank"].fill_null(np.iinfo(np.int32).max).to_numpy()
         by_name = np.empty(len(names), np.int64)

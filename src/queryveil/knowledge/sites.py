@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, require
 from queryveil.knowledge.hosts import hosts_of, topical
 
 _HEAP = 256 << 20
@@ -26,6 +26,7 @@ class SiteWriter:
     """Writes the index; complete when it is left without an error."""
 
     def __init__(self, folder: Path) -> None:
+        require("A search for sites", "tantivy")
         import tantivy
 
         folder.mkdir()
@@ -62,6 +63,7 @@ class SiteSearch:
     """
 
     def __init__(self, folder: Path) -> None:
+        require("A search for sites", "tantivy")
         import tantivy
 
         self._folder = folder

@@ -1,5 +1,7 @@
 """The log: who searched for what, when, and what they clicked, as integer tables; and how it is read."""
 
-from queryveil.log.log import NOTHING_LEFT, Facts, Hits, LocalLog, QueryLog, Scrub, Size, local, split_queries
+from queryveil.log.local import NOTHING_LEFT, LocalLog, local, split_queries
+from queryveil.log.log import QueryLog
+from queryveil.log.stats import Hits, LogStats, Scrub, Size
 
-__all__ = ["NOTHING_LEFT", "Facts", "Hits", "LocalLog", "QueryLog", "Scrub", "Size", "local", "split_queries"]
+__all__ = ["NOTHING_LEFT", "Hits", "LocalLog", "LogStats", "QueryLog", "Scrub", "Size", "local", "split_queries"]

@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 
@@ -29,8 +30,8 @@ def check_linking(log: QueryLog, linking: Linking) -> None:
         )
 
 
-def make_sessions(log: QueryLog, linking: Linking, name: str) -> None:
-    """Keep a table of event_id, user_id and session, which is the smallest event_id in it.
+def make_sessions(work: Workspace, linking: Linking) -> Table:
+    """A table of event_id, user_id and session, which is the smallest event_id in it.
 
     All events of the log count, whether they are released or not, so that a session is the same in every release. An
     event without a time is a session of its own.
@@ -49,9 +50,9 @@ def make_sessions(log: QueryLog, linking: Linking, name: str) -> None:
         "SELECT event_id, user_id, visit, row_number() OVER (PARTITION BY user_id, visit ORDER BY time, event_id) - 1"
         f" AS place FROM ({visits}) AS visits"
     )
-    log.engine.materialize(
+    return work.table(
         "SELECT event_id, user_id, min(event_id) OVER (PARTITION BY user_id, visit, piece) AS session FROM"
         f" (SELECT event_id, user_id, visit, place - place % {linking.events} AS piece FROM ({places}) AS places)"
         " AS pieces UNION ALL SELECT event_id, user_id, event_id AS session FROM events WHERE time IS NULL",
-        name,
+        "all sessions",
     )

@@ -23,7 +23,7 @@ class Reason:
 
     rule: str
     passed: bool | None
-    """None where nothing is decided, and something is told that helps to understand."""
+    """None where nothing is decided, and the reason only helps to understand the others."""
     found: str
 
 
@@ -71,7 +71,7 @@ class Method(BaseModel):
         Args:
             log: The original log.
             seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
-                it secret: whoever has the seed and most of the log can check a guess about the rest of it.
+                it secret: with the seed and most of the log, anybody can check a guess about the rest of it.
         """
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
@@ -86,13 +86,30 @@ class Method(BaseModel):
         """Why a query of the log is released or not: every rule, with what was found."""
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What whoever makes a release of a log should know before; it is not published."""
+        """What the publisher should know before a release is made of a log; it is not published."""
         return []
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest and a recipe hold them."""
         found = self.model_dump(mode="json")
         return {parameter.name: found[parameter.name] for parameter in parameters_of(type(self))}
+
+
+def check_k(method: Method, users: int, who: str = "users", *, name: str = "k") -> None:
+    """Refuse a parameter that asks for more users than there are.
+
+    Args:
+        method: The method.
+        users: How many users there are.
+        who: What they are, such as `users with a noun`.
+        name: The parameter; nothing is refused if it is off.
+    """
+    least = getattr(method, name)
+    if least is not None and users < least:
+        raise QueryveilError(
+            f"The '{name}' parameter of {type(method).__name__} is {least}, but the log has only {users} {who}, so "
+            "nothing could be released."
+        )
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pydantic import Field
 from queryveil.claims import QueryUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason
+from queryveil.methods.base import Reason, check_k
 from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import check_k, release_queries
+from queryveil.methods.queries import release_queries
 from queryveil.release import Release
 
 
@@ -32,10 +32,11 @@ class Equality(LinkedMethod):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release the queries of at least k users."""
-        check_k(self, "k", self.k, log)
-        log.need("per_query")
-        kept = f"SELECT query_id FROM per_query WHERE users >= {self.k}"
-        return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed)
+        check_k(self, log.n_users)
+        log.ensure_tables("per_query")
+        with log.workspace() as work:
+            kept = work.table(f"SELECT query_id FROM per_query WHERE users >= {self.k}", "kept queries")
+            return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Compare the query's distinct users with k."""

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from queryveil.claims import HashedWords
 from queryveil.claims.limits import LIMITS
+from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
@@ -28,13 +29,13 @@ from queryveil.release import Release
 from queryveil.text.arrays import byte_spans, from_offsets
 
 BYTES = 8
-"""Of an HMAC-SHA256 so many bytes are kept; a token is twice as many hex digits."""
+"""How many bytes of an HMAC-SHA256 are kept; a token is twice as many hex digits."""
 LEAST_KEY = 16
 """Fewest bytes of a key of one's own."""
 MOST_KEY = 4096
 """Most bytes of it: a longer file is something else, named by mistake."""
 _PART = 2_000_000
-"""About so many words are put together at once."""
+"""About how many words are put together at once."""
 _BLOCK = 64
 _HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
 _KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
@@ -67,42 +68,29 @@ class Hash(LinkedMethod):
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Hash every word, and release every event with the tokens of its words."""
         key = self._key()
-        engine = log.engine
-        engine.map("SELECT word_id, word FROM words", _hashing(key), _KEPT, "tokens")
-        (distinct,) = engine.row("SELECT count(*) AS n FROM (SELECT token FROM tokens GROUP BY token) AS t")
-        if distinct < log.facts.words:
-            raise QueryveilError("Two words of the log have the same token under this key; use another key.")
-        (words,) = engine.row("SELECT count(*) AS n FROM tok")
-        engine.map_groups(
-            f"SELECT t.query_id % {words // _PART + 1} AS part, t.query_id AS query_id, t.position AS position,"
-            " w.token AS token FROM tok t JOIN tokens w ON w.word_id = t.word_id",
-            "part",
-            _put_together,
-            _TEXTS,
-            "hashed",
-        )
-        engine.drop("tokens")
-        (events,) = engine.row(
-            "SELECT count(*) AS n FROM events e LEFT JOIN hashed h ON h.query_id = e.query_id WHERE h.query_id IS NULL"
-        )
-        release = Release.of_texts(
-            log,
-            "hashed",
-            method=self.name,
-            parameters=self.parameters(),
-            claims=(HashedWords(sessions=claimed_sessions(self.linking)),),
-            limits=self.limits,
-            seed=seed,
-            linking=self.linking,
-            notes=[
-                "The key was drawn for this release and is forgotten: tokens of another release do not match."
-                if self.key_file is None
-                else "The key came from a file: releases under the same key have the same tokens, and can be joined.",
-                f"{events:,} events were left out, because their queries have no word.",
-            ],
-        )
-        engine.drop("hashed")
-        return release
+        with log.workspace() as work:
+            texts = _hashed_texts(log, work, key)
+            (events,) = work.row(
+                f"SELECT count(*) AS n FROM events e LEFT JOIN {texts} h ON h.query_id = e.query_id"
+                " WHERE h.query_id IS NULL"
+            )
+            return Release.of_texts(
+                log,
+                texts,
+                method=self.name,
+                parameters=self.parameters(),
+                claims=(HashedWords(sessions=claimed_sessions(self.linking)),),
+                limits=self.limits,
+                seed=seed,
+                linking=self.linking,
+                notes=[
+                    "The key was drawn for this release and is forgotten: tokens of another release do not match."
+                    if self.key_file is None
+                    else "The key came from a file: releases under the same key have the same tokens, and can be"
+                    " joined.",
+                    f"{events:,} events were left out, because their queries have no word.",
+                ],
+            )
 
     def tokens(self, log: QueryLog) -> pa.Table:
         """The token of each `word` of a log, which is the secret of a release under a key of one's own.
@@ -112,7 +100,7 @@ class Hash(LinkedMethod):
         """
         if self.key_file is None:
             raise QueryveilError("Only a key from a file hashes words again as they were; name it as 'key_file'.")
-        words = log.engine.table("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
+        words = log.engine.fetch("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
         return pa.table({"word": words, "token": token_texts(hashed(self._key(), words))})
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -139,7 +127,7 @@ class Hash(LinkedMethod):
         try:
             mode = 0 if self.key_file is None else self.key_file.stat().st_mode
         except OSError:
-            return []  # told when it is read
+            return []  # an error says so when it is read
         if not mode & (stat.S_IRGRP | stat.S_IROTH):
             return []
         return [
@@ -151,7 +139,7 @@ class Hash(LinkedMethod):
 def _read_key(path: Path) -> bytes:
     """What a key file holds; nothing that is not a file, and nothing that is too long."""
     try:
-        # Without waiting: a named pipe would wait for whoever writes into it.
+        # Without waiting: a named pipe would wait until somebody writes into it.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise QueryveilError(f"The key file {path} is not a file but a pipe or a device; name a file.")
@@ -161,6 +149,28 @@ def _read_key(path: Path) -> bytes:
     if len(key) > MOST_KEY:
         raise QueryveilError(f"The key file {path} has more than {MOST_KEY:,} bytes; that is not a key.")
     return key
+
+
+def _hashed_texts(log: QueryLog, work: Workspace, key: bytes) -> Table:
+    """For every query with a word the tokens of its words: query_id, query, and the digest of that, low and high.
+
+    Raises:
+        QueryveilError: If two words have the same token.
+    """
+    with log.workspace() as steps:
+        tokens = steps.map("SELECT word_id, word FROM words", _hashing(key), _KEPT, "tokens")
+        (distinct,) = steps.row(f"SELECT count(*) AS n FROM (SELECT token FROM {tokens} GROUP BY token) AS t")
+        if distinct < log.stats.words:
+            raise QueryveilError("Two words of the log have the same token under this key; use another key.")
+        (words,) = steps.row("SELECT count(*) AS n FROM query_terms")
+        return work.map_groups(
+            f"SELECT t.query_id % {words // _PART + 1} AS part, t.query_id AS query_id, t.position AS position,"
+            f" w.token AS token FROM query_terms t JOIN {tokens} w ON w.word_id = t.word_id",
+            "part",
+            _put_together,
+            _TEXTS,
+            "hashed queries",
+        )
 
 
 def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:

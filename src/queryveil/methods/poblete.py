@@ -39,8 +39,8 @@ class Removal:
 
     Attributes:
         documents: How many addresses users clicked.
-        sites: Of how many sites they are.
-        named: Whether the query names one of them.
+        sites: How many sites these are of.
+        named: Whether the query names one of the sites.
         passed: Whether the query passes all steps but the last.
         kept: Whether it stays.
         notes: The density of the graph, step by step.
@@ -73,27 +73,26 @@ class Poblete(LinkedMethod):
         """Remove queries until no two of them share a clicked address."""
         here = local(log, "poblete")
         found = self.removal(here)
-        here.engine.read("stay", pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}))
-        release = Release.of_events(
-            here,
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
-            " JOIN stay s ON s.query_id = e.query_id",
-            None,
-            method=self.name,
-            parameters=self.parameters(),
-            claims=(
-                PartOfLog(),
-                ClickedSites(documents=self.k, sites=self.sites),
-                DisjointClicks(),
-                *link_claims(self.linking),
-            ),
-            limits=self.limits,
-            seed=seed,
-            linking=self.linking,
-            notes=found.notes,
-        )
-        here.engine.drop("stay")
-        return release
+        with here.workspace() as work:
+            kept = work.read(pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}), "kept queries")
+            return Release.of_events(
+                here,
+                "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
+                f" JOIN {kept} k ON k.query_id = e.query_id",
+                None,
+                method=self.name,
+                parameters=self.parameters(),
+                claims=(
+                    PartOfLog(),
+                    ClickedSites(documents=self.k, sites=self.sites),
+                    DisjointClicks(),
+                    *link_claims(self.linking),
+                ),
+                limits=self.limits,
+                seed=seed,
+                linking=self.linking,
+                notes=found.notes,
+            )
 
     def removal(self, log: LocalLog) -> Removal:
         """Which queries stay, and what each step found.
@@ -106,7 +105,7 @@ class Poblete(LinkedMethod):
                 "Poblete removes queries by the addresses that users clicked, and no click of the log has one: it has"
                 " no URL column, or none that was found; name the column (url=COLUMN), or choose another method."
             )
-        pairs = log.engine.table(
+        pairs = log.engine.fetch(
             "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
             " ORDER BY query_id, url_id"
         )
@@ -192,7 +191,7 @@ def classes_of(query: Longs, url: Longs, queries: int) -> Classes:
     urls = int(url.max(initial=-1)) + 1
     size = np.bincount(query, minlength=queries)
     start = offsets(size)
-    # Address by address, queries that agreed so far are told apart by the next one.
+    # Address by address, the next one separates queries that agreed so far.
     state, known, place, queue = np.zeros(queries, np.int64), 0, 0, np.arange(queries)
     while len(queue):
         found, number = np.unique(state[queue] * urls + url[start[queue] + place], return_inverse=True)

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
-from queryveil.errors import QueryveilError
+from queryveil.engines import Table
 from queryveil.log import QueryLog
 from queryveil.log.sessions import Linking
-from queryveil.methods.base import Method
 from queryveil.methods.linked import LinkedMethod
 from queryveil.release import Release
 
@@ -16,7 +15,7 @@ from queryveil.release import Release
 def release_queries(
     method: LinkedMethod,
     log: QueryLog,
-    kept: str,
+    kept: Table,
     claim: Claim,
     *,
     k: int,
@@ -24,13 +23,23 @@ def release_queries(
     notes: Sequence[str] = (),
     certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:
-    """Release all events of the queries that an SQL text gives, with the clicks that at least k users made."""
-    log.engine.materialize(kept, "released_queries")
-    release = Release.of_events(
+    """Release all events of some queries, with the clicks that at least k users made.
+
+    Args:
+        method: The method.
+        log: The log.
+        kept: The query_id of each query.
+        claim: What the method promises about them.
+        k: Users that a click needs.
+        seed: Random seed.
+        notes: Sentences about what the method did.
+        certified: The tables of the certificate.
+    """
+    return Release.of_events(
         log,
         "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
-        " JOIN released_queries r ON r.query_id = e.query_id",
-        clicks_of(k) if log.has_clicks else None,
+        f" JOIN {kept} r ON r.query_id = e.query_id",
+        clicks_of(kept, k) if log.has_clicks else None,
         method=method.name,
         parameters=method.parameters(),
         claims=(PartOfLog(), claim, *click_claims(k, log), *link_claims(method.linking)),
@@ -40,8 +49,6 @@ def release_queries(
         notes=notes,
         certified=certified or {},
     )
-    log.engine.drop("released_queries")
-    return release
 
 
 def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
@@ -69,23 +76,15 @@ def claimed_sessions(linking: Linking) -> Sessions | None:
     return Sessions(gap=linking.gap, events=linking.events) if linking.by == "session" else None
 
 
-def check_k(method: Method, name: str, k: int, log: QueryLog) -> None:
-    """Refuse a k that no query can reach."""
-    if k > log.n_users:
-        raise QueryveilError(
-            f"The '{name}' parameter of {type(method).__name__} is {k}, but the log has only {log.n_users} users, so "
-            "nothing could be released."
-        )
-
-
-def clicks_of(k: int, clicks: str = "clicks") -> str:
+def clicks_of(released: Table, k: int, clicks: str = "clicks") -> str:
     """SQL of the clicks on released queries that at least k users made; a rank stays if k users clicked at it.
 
     Args:
+        released: The query_id of each released query.
         k: Users needed.
         clicks: The table, or a query in brackets, that holds the clicks.
     """
-    url, rank = _shared(clicks, "query_id, url_id", k), _shared(clicks, "query_id, url_id, rank", k)
+    url, rank = (_shared(released, clicks, keys, k) for keys in ("query_id, url_id", "query_id, url_id, rank"))
     return (
         f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id FROM {clicks} c JOIN ({url}) AS shared"
         f" ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS ranks"
@@ -93,13 +92,13 @@ def clicks_of(k: int, clicks: str = "clicks") -> str:
     )
 
 
-def _shared(clicks: str, keys: str, k: int) -> str:
+def _shared(released: Table, clicks: str, keys: str, k: int) -> str:
     """SQL of the combinations of columns that the clicks of at least k users share."""
     given = " AND ".join(f"c.{key} IS NOT NULL" for key in keys.split(", "))
     named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
     grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
     pairs = (
-        f"SELECT {named}, c.user_id AS user_id FROM {clicks} c JOIN released_queries r ON r.query_id = c.query_id"
+        f"SELECT {named}, c.user_id AS user_id FROM {clicks} c JOIN {released} r ON r.query_id = c.query_id"
         f" WHERE {given} GROUP BY {grouped}, c.user_id"
     )
     return f"SELECT {keys} FROM ({pairs}) AS pairs GROUP BY {keys} HAVING count(*) >= {k}"

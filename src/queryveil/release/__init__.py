@@ -1,18 +1,10 @@
 """The release: the released table, its manifest, its report, and the folder that holds them."""
 
-from queryveil.release.release import (
-    MANIFEST,
-    REPORT,
-    Release,
-    check_claims,
-    check_loaded,
-    check_log,
-    check_target,
-    counts_of,
-    loaded,
-    made_from,
-    with_user_map,
-)
+from queryveil.release.checks import check_claims, check_loaded, check_log, loaded, made_from
+from queryveil.release.manifest import counts_of
+from queryveil.release.release import Release
+from queryveil.release.store import MANIFEST, REPORT, check_target
+from queryveil.release.user_map import with_user_map
 
 __all__ = [
     "MANIFEST",

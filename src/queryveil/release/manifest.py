@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim
-from queryveil.log import Scrub
+from queryveil.log import QueryLog, Scrub
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
 
@@ -81,3 +81,14 @@ class Manifest(BaseModel):
 def written(manifest: Manifest) -> bytes:
     """A manifest as a release holds it: there is one way to write it, so that nothing hides in how it is written."""
     return (manifest.model_dump_json(indent=2) + "\n").encode()
+
+
+def counts_of(log: QueryLog) -> Counts:
+    """How much there is in a log."""
+    return Counts(
+        rows=log.stats.rows,
+        events=log.stats.events,
+        users=log.stats.users,
+        queries=log.stats.queries,
+        clicks=log.stats.clicks,
+    )

@@ -14,7 +14,7 @@ from queryveil.release.bands import Band
 from queryveil.reports import words
 from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.frontiers import frontier_figure
-from queryveil.reports.page import Drawing, Figure, render
+from queryveil.reports.page import Drawing, Figure, check_packages, render
 
 if TYPE_CHECKING:
     from queryveil.assess.comparison import Cell, Comparison, Row
@@ -32,6 +32,7 @@ def comparison_page(comparison: "Comparison") -> str:
     Args:
         comparison: What `queryveil.compare` found.
     """
+    check_packages()
     done = [cell for cell in comparison.cells if cell.status == "done"]
     drawn = frontier_figure(comparison), _bands(comparison), _attacks(comparison)
     figures = [figure for figure in drawn if figure is not None]

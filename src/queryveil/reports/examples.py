@@ -59,8 +59,8 @@ def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[E
 
 def _spread(release: Release, log: LocalLog, column: str) -> list[str]:
     """Ten distinct texts of a column, evenly spread."""
-    with loaded(release, log):
-        found = log.engine.table(f"SELECT {column} AS text FROM released GROUP BY {column} ORDER BY {column}")["text"]
+    with loaded(release, log) as released:
+        found = log.engine.fetch(f"SELECT {column} AS text FROM {released} GROUP BY {column} ORDER BY {column}")["text"]
     places = np.unique(np.linspace(0, len(found) - 1, min(SHOWN, len(found))).astype(np.int64))
     return [str(text) for text in found.take(pa.array(places)).to_pylist()]
 
@@ -69,11 +69,11 @@ def _masked(log: LocalLog, chosen: list[tuple[int, str]]) -> list[Example]:
     if not chosen:
         return []
     ids = ", ".join(str(query) for query, _ in chosen)
-    log.need("word_users")
-    found = log.engine.table(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
+    log.ensure_tables("word_users")
+    found = log.engine.fetch(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
     texts = dict(zip(found["query_id"].to_pylist(), mask(_text(found), KINDS).texts.to_pylist(), strict=True))
-    common = log.engine.table(
-        "SELECT w.word AS word FROM tok t JOIN words w ON w.word_id = t.word_id JOIN word_users u"
+    common = log.engine.fetch(
+        "SELECT w.word AS word FROM query_terms t JOIN words w ON w.word_id = t.word_id JOIN word_users u"
         f" ON u.word_id = t.word_id WHERE t.query_id IN ({ids}) AND u.users >= {COMMON} GROUP BY w.word"
     )
     known = set(common["word"].to_pylist())

@@ -7,12 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
-
+from queryveil.errors import require
 from queryveil.text.show import printable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
 
 
 class Drawing(NamedTuple):
@@ -55,8 +57,16 @@ class Figure:
     wide: bool = False
 
 
+def check_packages() -> None:
+    """Refuse to make a report without the packages that it needs: those that draw, and those that mask examples."""
+    require("A report", "altair", "jinja2", "markupsafe", "vl_convert", "phonenumbers", "stdnum")
+
+
 def render(template: str, figures: Sequence[Figure], **given: object) -> str:
     """A page from a template of this package."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
     environment = Environment(
         loader=PackageLoader("queryveil.reports"),
         autoescape=True,
@@ -85,15 +95,17 @@ def render(template: str, figures: Sequence[Figure], **given: object) -> str:
     )
 
 
-def inert_json(value: Mapping[str, Any]) -> Markup:
+def inert_json(value: Mapping[str, Any]) -> "Markup":
     """JSON that nothing in it can end the script element around it, and that every browser reads."""
+    from markupsafe import Markup
+
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704  # no character is left that means something in HTML
 
 
-def _source(environment: Environment, name: str) -> str:
+def _source(environment: "Environment", name: str) -> str:
     assert environment.loader is not None  # noqa: S101
     return environment.loader.get_source(environment, name)[0]
 
@@ -123,8 +135,10 @@ def _whole(text: str) -> str:
     return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text)
 
 
-def _code(sentence: object) -> Markup:
+def _code(sentence: object) -> "Markup":
     """A sentence of queryveil's own, in which `this` is code."""
+    from markupsafe import Markup, escape
+
     parts = re.split(r"`([^`]*)`", _shown(sentence))
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)

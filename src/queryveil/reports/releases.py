@@ -25,7 +25,7 @@ from queryveil.release.manifest import Manifest
 from queryveil.release.summary import is_private, kept_rows, scrub_rows
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
-from queryveil.reports.page import render
+from queryveil.reports.page import check_packages, render
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
 
@@ -74,6 +74,7 @@ def report(
     Raises:
         QueryveilError: If the file cannot or must not be written, or the release is not of this log.
     """
+    check_packages()
     made = release if isinstance(release, Release) else Release.load(release)
     place = check_place(path, made, overwrite=overwrite)
     here = local(log, "report")
@@ -97,7 +98,7 @@ def report(
         examples(made, here, bands),
         seed=seed,
         knowledge=knowledge is not None,
-        known_users=made.fresh_users is not None,
+        known_users=made.pseudonyms is not None,
         own_policy=rules != Policy(),
     )
     write_whole(place, page.encode(), overwrite=overwrite, private=True)
@@ -232,13 +233,19 @@ def commands(
     if not manifest.table.endswith(".parquet") and manifest.table:
         made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
     return [
-        f"pip install 'queryveil[{'attack,dp' if is_private(manifest) else 'attack'}]=={__version__}'",
+        f"pip install 'queryveil[{','.join(_extras(manifest))}]=={__version__}'",
         f"{' '.join(made)} -o release{known}",
         f"queryveil verify release --original LOG{place}",
         f"queryveil evaluate {again}",
         f"queryveil attack {again}",
         f"queryveil report {again}{' --policy POLICY' if own_policy else ''} -o report.html",
     ]
+
+
+def _extras(manifest: Manifest) -> list[str]:
+    """The extras that these commands need."""
+    by_site = manifest.method in ("poblete", "search") or manifest.parameters.get("distance") == "features"
+    return ["attack", *(["dp"] if is_private(manifest) else []), "report", *(["search"] if by_site else [])]
 
 
 def _options(manifest: Manifest) -> list[str]:

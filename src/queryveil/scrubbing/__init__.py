@@ -10,10 +10,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.log import Hits, QueryLog, Scrub, Size
 from queryveil.scrubbing.clicked import url_hits
-from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, mask, mask_rare
+from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
 from queryveil.text import words
 from queryveil.text.masks import KINDS, RARE
 
@@ -45,7 +46,7 @@ def scrub(
 
     Returns:
         A log on the same kind of engine with the fingerprint of the original, so that its releases are releases of the
-        original; `facts.scrub` tells how it was scrubbed and how much was found.
+        original; `stats.scrub` tells how it was scrubbed and how much was found.
 
     Raises:
         QueryveilError: If a parameter is wrong, the log was scrubbed before, or nothing is left of it.
@@ -53,32 +54,30 @@ def scrub(
     Example:
         >>> from queryveil import read_log
         >>> log = read_log(pa.table({"user": ["a", "b"], "query": ["jane@example.com pizza", "pizza"]}))
-        >>> scrub(log, "mask").facts.scrub.hits
+        >>> scrub(log, "mask").stats.scrub.hits
         {'email': Hits(queries=1, events=1, urls=0, clicks=0)}
     """
     check_scrub(how, kinds, rare_term_users)
-    if log.facts.scrub is not None:
+    if log.stats.scrub is not None:
         raise QueryveilError("The log was scrubbed before; scrub the original log, once, with all that is wanted.")
     chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
     common = None
     if rare_term_users is not None:
-        log.need("word_users")
+        log.ensure_tables("word_users")
         # Words that many typed are few, whatever the log.
-        common = log.engine.table(
+        common = log.engine.fetch(
             "SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id"
             f" WHERE u.users >= {rare_term_users}"
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
-    log.engine.map("SELECT query_id, query FROM queries", _masking(chosen, common), _SCHEMA, "scrubbed queries")
-    urls = "SELECT url_id, url FROM urls" if log.has_clicks else "SELECT url_id, url FROM urls WHERE url IS NULL"
-    log.engine.map(urls, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed urls")
-    try:
-        record = _counted(log, how, chosen, rare_term_users)
+    addresses = "SELECT url_id, url FROM urls" if log.has_clicks else "SELECT url_id, url FROM urls WHERE url IS NULL"
+    with log.workspace() as work:
+        queries = work.map("SELECT query_id, query FROM queries", _masking(chosen, common), _SCHEMA, "scrubbed queries")
+        urls = work.map(addresses, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed addresses")
+        record = _counted(log, queries, urls, how, chosen, rare_term_users)
         stays = "hits = 0" if how == "remove" else "stays"
-        texts = f'SELECT query_id, CASE WHEN {stays} THEN text END AS text, hits = 0 AS same FROM "scrubbed queries"'
-        return log.rewritten(texts, 'SELECT url_id FROM "scrubbed urls" WHERE hits > 0', record)
-    finally:
-        log.engine.drop("scrubbed queries", "scrubbed urls")
+        texts = f"SELECT query_id, CASE WHEN {stays} THEN text END AS text, hits = 0 AS same FROM {queries}"
+        return log.rewritten(texts, f"SELECT url_id FROM {urls} WHERE hits > 0", record)
 
 
 def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | None) -> None:
@@ -94,6 +93,7 @@ def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | No
             "The 'rare_term_users' parameter of scrub must be an integer of at least 2. Got"
             f" {rare_term_users!r} instead."
         )
+    check_packages(DEFAULT_KINDS if kinds is None else kinds)
 
 
 def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
@@ -127,16 +127,23 @@ def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...]) -> pa.Recor
     return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()), pa.array(hits)], schema=_URLS)
 
 
-def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ...], rare: int | None) -> Scrub:
+def _counted(
+    log: QueryLog,
+    queries: Table,
+    urls: Table,
+    how: Literal["remove", "mask"],
+    kinds: tuple[str, ...],
+    rare: int | None,
+) -> Scrub:
     """What was found, by kind."""
-    log.need("per_query")
-    found = log.engine.table(
+    log.ensure_tables("per_query")
+    found = log.engine.fetch(
         "SELECT s.hits AS hits, s.stays AS stays, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
-        ' "scrubbed queries" s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits, s.stays'
+        f" {queries} s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits, s.stays"
     )
-    clicked = log.engine.table(
+    clicked = log.engine.fetch(
         "SELECT s.hits AS hits, count(*) AS urls, CAST(sum(c.clicks) AS BIGINT) AS clicks FROM"
-        ' "scrubbed urls" s JOIN (SELECT url_id, count(*) AS clicks FROM clicks GROUP BY url_id) AS c'
+        f" {urls} s JOIN (SELECT url_id, count(*) AS clicks FROM clicks GROUP BY url_id) AS c"
         " ON c.url_id = s.url_id WHERE s.hits > 0 GROUP BY s.hits"
     )
 
@@ -162,5 +169,5 @@ def _counted(log: QueryLog, how: Literal["remove", "mask"], kinds: tuple[str, ..
             queries=int(gone["queries"].to_numpy().sum()),
             events=int(gone["events"].to_numpy().sum()),
         ),
-        log=Size(queries=log.facts.queries, events=log.facts.events, users=log.facts.users, clicks=log.facts.clicks),
+        log=Size(queries=log.stats.queries, events=log.stats.events, users=log.stats.users, clicks=log.stats.clicks),
     )

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.errors import require
 from queryveil.scrubbing import ids, lists, patterns, people
 from queryveil.text import normal_form, words
 from queryveil.text.arrays import byte_spans
@@ -30,6 +31,15 @@ _FINDERS: dict[str, patterns.Finder] = {
 }
 
 
+_MODULES = {"iban": "stdnum", "national_id": "stdnum", "phone": "phonenumbers"}
+"""The optional package that checks the digits of a kind."""
+
+
+def check_packages(kinds: Sequence[str]) -> None:
+    """Refuse to look for kinds whose packages are not installed."""
+    require("Scrubbing", *(_MODULES[kind] for kind in kinds if kind in _MODULES))
+
+
 class Masked(NamedTuple):
     """Texts with what was found masked."""
 
@@ -47,6 +57,7 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
         >>> mask(pa.array(["jane@example.com pizza", "cheap pizza"])).texts.to_pylist()
         ['<email> pizza', 'cheap pizza']
     """
+    check_packages(kinds)
     doubtful = _doubtful(texts, kinds)
     hits = np.zeros(len(texts), np.int64)
     places = np.flatnonzero(doubtful.any(axis=0))

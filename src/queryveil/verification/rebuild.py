@@ -114,7 +114,7 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
 
 def _made_again(release: Release, log: QueryLog, method: Method) -> Verdict:
     manifest = release.manifest
-    scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.facts.scrub is None else log
+    scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.stats.scrub is None else log
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     try:

@@ -38,9 +38,8 @@ from queryveil.claims import (
     Verdict,
 )
 from queryveil.claims.certificates import Certificate
-from queryveil.claims.generalized import tree_digest
 from queryveil.claims.limits import LIMITS
-from queryveil.engines import identifier
+from queryveil.engines import Table, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder
 from queryveil.formats import writers
@@ -105,7 +104,7 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         sound = (*sound, check())
         if not sound[-1].holds:
             return Verification(sound)
-    if release.manifest.scrub is None and log.facts.scrub is None:
+    if release.manifest.scrub is None and log.stats.scrub is None:
         return Verification((*sound, *_checked(release, log)), unchecked)
     scrubbed, verdict = _scrubbed(release, log)
     if scrubbed is None:
@@ -126,9 +125,9 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         first = (*first, check(release, log))
         if not first[-1].holds:
             return first
-    with loaded(release, log):
-        claims = check_loaded(release, log, release.certificate)
-        found = (*first, _order_right(release, log), _counts_right(release, log), *claims)
+    with loaded(release, log) as released:
+        claims = check_loaded(release, log, released, release.certificate)
+        found = (*first, _order_right(release, log, released), _counts_right(release, log, released), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
         # Otherwise a forger would call their release one of 0.1, of which less can be checked.
         return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
@@ -154,14 +153,14 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
         found = found.untold if private else found
         return found.model_copy(update={"left_out": stated.left_out, "log": stated.log}) if earlier else found
 
-    if log.facts.scrub is not None:
-        same = as_stated(log.facts.scrub) == stated
+    if log.stats.scrub is not None:
+        same = as_stated(log.stats.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
         scrubbed = repeat_scrub(log, stated)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
-    found = scrubbed.facts.scrub
+    found = scrubbed.stats.scrub
     if found is not None and as_stated(found) == stated:
         return scrubbed, Verdict(claim, True)
     scrubbed.close()
@@ -185,14 +184,13 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
         return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds))], schema=hits)
 
     looks = (("query", "queries", in_queries), ("url", "addresses", in_urls))
-    with loaded(release, log):
+    with loaded(release, log) as released, log.workspace() as work:
         for column, what, look in looks:
             if column not in release.schema.names:
                 continue
-            asked = f"SELECT {column} FROM released WHERE {column} IS NOT NULL GROUP BY {column}"  # noqa: S608  # parts of this module
-            log.engine.map(asked, look, hits, "released hits")
-            (wrong,) = log.engine.row('SELECT count(*) AS n FROM "released hits" WHERE hits > 0')
-            log.engine.drop("released hits")
+            asked = f"SELECT {column} FROM {released} WHERE {column} IS NOT NULL GROUP BY {column}"  # noqa: S608  # parts of this module
+            made = work.map(asked, look, hits, f"hits in {what}")
+            (wrong,) = work.row(f"SELECT count(*) AS n FROM {made} WHERE hits > 0")  # noqa: S608  # a table of ours
             if wrong:
                 return Verdict(claim, False, f"{wrong} of its distinct {what} do")
     return Verdict(claim, True)
@@ -250,7 +248,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         return [IssuedQueries(), *shared, AllUsers(compact=compact)]
     if manifest.method in ("clump", "partition", "wngen"):
         base = recall_knowledge(given["knowledge"])
-        common = {"users": given["k"], "knowledge": given["knowledge"], "tree": tree_digest(base)}
+        common = {"users": given["k"], "knowledge": given["knowledge"], "tree": base.digest}
         if manifest.method == "wngen":
             return [ConceptUsers(**common), *_linked(given, items=True)]
         return [BagUsers(**common, duplicates=given.get("duplicates", False))]
@@ -268,7 +266,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     if given["min_query_users"] is not None:
         claims.append(QueryUsers(users=given["min_query_users"]))
     if given["min_row_users"] is not None:
-        known = [name for name in ("device", "country") if name in log.facts.extras]
+        known = [name for name in ("device", "country") if name in log.stats.extras]
         columns = (*(["url"] if has_clicks else []), *known)
         claims.append(RowUsers(users=given["min_row_users"], columns=columns))
         if has_clicks:
@@ -281,7 +279,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     if given["time"] != "drop":
         claims.append(TimesRounded(unit=given["time"]))
     if given["min_metadata_users"] is not None:
-        known = [name for name in given["metadata"] if name in log.facts.extras]
+        known = [name for name in given["metadata"] if name in log.stats.extras]
         if known:  # without such a column there is nothing to promise, and no such column may be in the table
             claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
     return claims + _linked(given, whole=given["min_row_users"] is None)
@@ -367,21 +365,21 @@ def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
         known = [name for name in given["metadata"] if given["min_metadata_users"] is not None]
         known += ["device", "country"] if given["min_row_users"] is not None else []
         columns += ["time"] if given["time"] != "drop" else []
-        columns += dict.fromkeys(name for name in known if name in log.facts.extras)
+        columns += dict.fromkeys(name for name in known if name in log.stats.extras)
         clicks = clicks and given["min_row_users"] is not None
     return columns + (["rank", "url"] if clicks else [])
 
 
-def _order_right(release: Release, log: QueryLog) -> Verdict:
+def _order_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     claim = "Ids are numbered from 1, rows are in the order of pseudonyms and texts, and every rank has an address."
-    found = _wrong_values(release, log)
+    found = _wrong_values(release, log, released)
     if found is None and isinstance(log, LocalLog):
         row = _out_of_order(release)
         found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
     return Verdict(claim, found is None, found)
 
 
-def _wrong_values(release: Release, log: QueryLog) -> str | None:
+def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | None:
     """A column whose values cannot be those of a release, whatever its rows."""
     names, expected = release.schema.names, expected_columns(release.manifest, log)
     ids = [name for name in ("user", "session", "event") if name in names]
@@ -394,7 +392,7 @@ def _wrong_values(release: Release, log: QueryLog) -> str | None:
     asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
     asked.append("count(CASE WHEN url IS NULL THEN rank END)" if "rank" in names else "0")
     counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
-    rows, *found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module, names are escaped
+    rows, *found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module, names are escaped
     for name in ids:
         there, distinct, low, high = found[:4]
         found = found[4:]
@@ -550,7 +548,7 @@ def _same_log(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, same, None if same else "the fingerprints differ; is the certificate that of this release?")
 
 
-def _counts_right(release: Release, log: QueryLog) -> Verdict:
+def _counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     columns = release.schema.names
     private = is_private(release.manifest)
     count = {
@@ -563,9 +561,9 @@ def _counts_right(release: Release, log: QueryLog) -> Verdict:
     }
     asked = {name: sql for name, sql in count.items() if sql is not None}
     counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
-    found = log.engine.row(f"SELECT {counted} FROM released")  # noqa: S608  # parts of this module
+    found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module
     kept = log.frequencies(
-        f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM released r"  # noqa: S608  # parts of this module
+        f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM {released} r"  # noqa: S608  # parts of this module
         " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
         if "query" in columns
         else None

@@ -37,7 +37,7 @@ def as_it_is(log):
 
 def shuffled(log, seed=1):
     """The events of a log under the ids of users by lot, so that a record is nobody's."""
-    events = log.engine.table("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
+    events = log.engine.fetch("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
     user = np.random.default_rng(seed).permutation(events["user_id"].to_numpy())
     log.engine.read("dealt", events.set_column(1, "user_id", pa.array(user)))
     release = Release.of_events(

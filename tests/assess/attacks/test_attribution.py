@@ -6,7 +6,7 @@ import pytest
 import queryveil as qv
 from queryveil.assess.attacks import InapplicableError, attribution, attribution_to_one
 from queryveil.log.draws import keyed
-from queryveil.release.linkage import half
+from queryveil.release.scoring import half
 from tests.assess.attacks.helpers import by_lot, identity, own_words, read, records, together
 
 BOTH = pytest.mark.parametrize("attack", [attribution, attribution_to_one])
@@ -43,11 +43,11 @@ def test_only_queries_count_that_no_member_is_known_to_have_issued():
     log = own_words(users=12, queries=10, of_own=0.3)
     release = together(log, 3)
     found = attribution(release, log, seed=2)
-    events = log.engine.table("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
+    events = log.engine.fetch("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
     user, query = events["user_id"].to_numpy(), events["query_id"].to_numpy()
     draw = keyed(log.secret(2, "background knowledge"), events["event_id"].to_numpy().astype(np.uint64))
     chosen = half(user.astype(np.int64), draw)
-    truth = log.engine.table(f'SELECT user_id, "user" AS record FROM "{release.fresh_users}"')
+    truth = log.engine.fetch(f'SELECT user_id, "user" AS record FROM {release.pseudonyms}')
     record = dict(zip(truth["user_id"].to_pylist(), truth["record"].to_pylist(), strict=True))
     bags, _ = records(release)
     groups: dict[frozenset, set] = {}

@@ -79,7 +79,7 @@ def test_groups_by_lot_fall_apart_into_people_better_than_by_lot(synthetic, k):
 
 
 def test_groups_whose_queries_were_dealt_by_lot_do_not_fall_apart(synthetic):
-    rows = synthetic.engine.table(
+    rows = synthetic.engine.fetch(
         "SELECT e.user_id AS user_id, q.query AS query FROM events e JOIN queries q ON q.query_id = e.query_id"
         " ORDER BY e.event_id"
     )

@@ -43,8 +43,8 @@ def test_who_has_the_same_log_reads_the_frequent_tokens(hashed):
     total = int((log.events_per_query * log.tokens.per_query).sum())
     expected = sum(n for n, is_right in zip(occurrences, right, strict=True) if is_right) / total
     assert found.recovered.occurrences == pytest.approx(expected)
-    assert found.recovered.tokens == pytest.approx(sum(right) / log.facts.words)
-    assert found.by_frequency.tokens == pytest.approx(sum(by_frequency) / log.facts.words)
+    assert found.recovered.tokens == pytest.approx(sum(right) / log.stats.words)
+    assert found.by_frequency.tokens == pytest.approx(sum(by_frequency) / log.stats.words)
 
 
 def test_no_word_is_guessed_twice_and_the_same_is_guessed_again(hashed):
@@ -83,7 +83,7 @@ def test_only_hashed_words_are_attacked(hashed):
 def test_words_are_known_again_by_their_company_and_never_wrongly(hashed):
     log, release, truth = hashed
     found = same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
-    assert len(found) > 0.5 * log.facts.words
+    assert len(found) > 0.5 * log.stats.words
     assert all(truth[row["token"]] == row["word"] for row in found)
 
 
@@ -133,7 +133,7 @@ def test_who_has_the_log_reads_what_its_company_tells_apart(hashed):
     found = token_matching(release, log)
     read = same_words(released_texts(release), typed_texts(log, log.events_per_query)).to_pylist()
     assert all(truth[row["token"]] == row["word"] for row in read)
-    assert (found.trials, found.estimate.value) == (log.facts.words, pytest.approx(len(read) / log.facts.words))
+    assert (found.trials, found.estimate.value) == (log.stats.words, pytest.approx(len(read) / log.stats.words))
     assert found.control.value < 0.1 < 0.5 < found.estimate.value
     assert found.succeeds
     assert 0.5 < found.details["of_text"] <= 1

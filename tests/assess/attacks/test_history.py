@@ -68,15 +68,15 @@ def test_where_nothing_is_anybodys_it_hardly_ever_succeeds(link):
 def test_it_finds_what_is_measured_when_a_release_is_written(synthetic):
     """Two ways to the same number: from the engine's tables, and from what an attacker sees."""
     events = "SELECT u.user AS user, q.query AS query FROM events e JOIN users u USING (user_id)"
-    log = qv.read_log(synthetic.engine.table(f"{events} JOIN queries q USING (query_id)"))
+    log = qv.read_log(synthetic.engine.fetch(f"{events} JOIN queries q USING (query_id)"))
     for k in (2, 5):
         release = qv.Equality(k=k, link="user").anonymize(log)
-        with loaded(release, log):
+        with loaded(release, log) as released:
             rows = (
-                'SELECT r."user" AS "user", q.query_id AS query_id, r.event AS event FROM released r'
+                f'SELECT r."user" AS "user", q.query_id AS query_id, r.event AS event FROM {released} r'
                 " JOIN queries q ON q.query = r.query"
             )
-            measured = measure_linkage(log, rows, release.fresh_users, column="user", seed=3)
+            measured = measure_linkage(log, rows, release.pseudonyms, column="user", seed=3)
         found = history_linkage(release, log, seed=3)
         assert found.estimate.value == pytest.approx(measured.learned, abs=1e-12)
         assert (found.estimate.low, found.estimate.high) == pytest.approx((measured.low, measured.high))

@@ -26,7 +26,7 @@ def test_a_record_is_a_session_of_one_user(synthetic, linked):
     assert seen.records == len(seen.truth.record) == linked.manifest.counts.sessions
     # Everything in a session was issued by the user behind it.
     for record in range(0, seen.records, 97):
-        mine = synthetic.engine.table(
+        mine = synthetic.engine.fetch(
             f"SELECT DISTINCT query_id FROM events WHERE user_id = {seen.truth.user[record]}"
         )["query_id"].to_pylist()
         assert set(seen.item[seen.start[record] : seen.start[record + 1]].tolist()) <= set(mine)

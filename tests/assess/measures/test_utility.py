@@ -196,7 +196,7 @@ def test_an_event_with_several_clicks_is_one_event():
         (0, "red", "http://a.com/"), (0, "red", "http://b.com/"), (0, "ham", None), (1, "red", None), (1, "ham", None),
     ]]  # fmt: skip
     log = read(rows)
-    assert log.facts.events == 4
+    assert log.stats.events == 4
     _, released = records(as_it_is(log), "a test")
     assert released.times.tolist() == [1, 1, 1, 1]
     assert record_linkage(as_it_is(log)) == 50

@@ -6,18 +6,18 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.methods.affinity import graph_tables
 from queryveil.methods.affinity.concepts import mine_concepts
-from queryveil.methods.affinity.graph_tables import Wanted, find_affine
+from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
 from tests.methods.affinity.test_method import LOGS, PROTECTION, THETAS
 from tests.oracles.affinity import affinity_degrees
 from tests.oracles.log import Row
 from tests.strategies import table
 
 
-def affine(log: qv.QueryLog, concept_min_users: int, wanted: Wanted, vectors: str = "words") -> set[str]:
-    words = wanted.min_term_users if vectors == "words" else None
-    find_affine(log, mine_concepts(log, concept_min_users, word_min_users=words), wanted)
-    found = log.engine.table("SELECT q.query AS query FROM affine a JOIN queries q ON q.query_id = a.query_id")
-    log.engine.drop("affine")
+def affine(log: qv.QueryLog, concept_min_users: int, params: AffinityParams, vectors: str = "words") -> set[str]:
+    words = params.min_term_users if vectors == "words" else None
+    with log.workspace() as work:
+        kept = find_affine(log, work, mine_concepts(log, concept_min_users, word_min_users=words), params)
+        found = work.fetch(f"SELECT q.query AS query FROM {kept} a JOIN queries q ON q.query_id = a.query_id")
     return set(found["query"].to_pylist())
 
 
@@ -28,7 +28,7 @@ def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, con
     vectors = protection.pop("vectors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(graph_tables, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
-        found = affine(qv.read_log(table(rows)), concept_min_users, Wanted(k, theta, **protection), vectors)
+        found = affine(qv.read_log(table(rows)), concept_min_users, AffinityParams(k, theta, **protection), vectors)
     assert found == {query for query, degree in expected.items() if degree >= k}
 
 
@@ -41,14 +41,14 @@ def test_tables_and_arrays_agree_on_a_larger_log(max_new_users):
     method = qv.Affinity(k=4, theta=0.8, max_new_users=max_new_users)
     release = method.anonymize(log)
     by_arrays = {query for batch in release.batches() for query in batch["query"].to_pylist()}
-    assert affine(log, 5, Wanted(4, 0.8, 4, 1, max_new_users)) == by_arrays
+    assert affine(log, 5, AffinityParams(4, 0.8, 4, 1, max_new_users)) == by_arrays
     assert 100 < len(by_arrays) < log.n_queries - 100
 
 
 def test_every_table_in_between_is_dropped():
     log = qv.read_log(table([Row(f"u{i}", f"cell phone {'case' if i % 2 else 'red'}") for i in range(9)]))
-    before = {"events", "clicks", "users", "queries", "urls", "words", "tok"}
-    affine(log, 3, Wanted(3, 0.9, 1, 1, None))
+    before = {"events", "clicks", "users", "queries", "urls", "words", "query_terms"}
+    affine(log, 3, AffinityParams(3, 0.9, 1, 1, None))
     made = {row[0] for row in log.engine._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    kept = {"searchers", "per_query", "word_users", "rarest"}
-    assert made | set(log.engine._arrow) <= before | kept | {f"extra {name}" for name in log.facts.extras}
+    kept = {"query_users", "per_query", "word_users", "rarest"}
+    assert made | set(log.engine._arrow) <= before | kept | {f"extra {name}" for name in log.stats.extras}

@@ -397,7 +397,7 @@ def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_opened", {})
     with pytest.raises(QueryveilError, match=r"knowledge base 'food\.qvd', which is not here; say where it lies"):
         qv.verify(tmp_path / "r", log)
-    monkeypatch.setattr(module, "_opened", {"food.qvd": "wordnet"})
+    monkeypatch.setattr(module, "_opened", {"food.qvd": ("wordnet",)})
     assert not qv.verify(tmp_path / "r", log).holds
 
 

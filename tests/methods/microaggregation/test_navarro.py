@@ -42,7 +42,7 @@ def test_the_distance_is_the_literal_mean_of_its_parts(rows):
     number = {query: i for i, query in enumerate(log.query_text.to_pylist())}
     # Rows of one user that agree in query and time are one event with several clicks.
     of = defaultdict(list)
-    clicks = log.engine.table(
+    clicks = log.engine.fetch(
         "SELECT e.event_id AS event, u.url AS url FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id"
         " LEFT JOIN urls u ON u.url_id = c.url_id"
     ).to_pylist()

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import DifferentialPrivacy
 from queryveil.claims.private import NoisyStep, spent
+from queryveil.engines import Workspace
 from queryveil.errors import QueryveilError
 from queryveil.methods.private import noise
-from queryveil.methods.private.contributions import PAIRS, bound, counted, lots, weighed
+from queryveil.methods.private.contributions import PAIRS, bound, counted, random_keys, weighed
 from queryveil.release import check_claims
 from queryveil.release.summary import scrub_rows
 from tests.both import on_both_engines
@@ -110,10 +111,8 @@ def test_by_default_a_user_counts_for_what_they_repeated_most(silent, method):
     assert released(first) == []
 
 
-def sums(log: qv.QueryLog, sql: str) -> dict[str, int]:
-    found = log.engine.table(
-        f"SELECT q.query AS query, s.n AS n FROM ({sql}) AS s JOIN queries q ON q.query_id = s.query_id"
-    )
+def sums(work: Workspace, sql: str) -> dict[str, int]:
+    found = work.fetch(f"SELECT q.query AS query, s.n AS n FROM ({sql}) AS s JOIN queries q ON q.query_id = s.query_id")
     return dict(zip(found["query"].to_pylist(), found["n"].to_pylist(), strict=True))
 
 
@@ -124,7 +123,9 @@ def test_one_user_more_changes_d_counts_by_one_and_weights_by_a_unit(users, more
     for everybody in (users, [*users, more]):
         log = qv.read_log(table(rows_of_users(everybody)))
         given_ = bound(PAIRS, ["query_id"], d, keep)
-        found.append((sums(log, counted(given_, ["query_id"], 1)), sums(log, weighed(log, given_, ["query_id"], d, 1))))
+        with log.workspace() as work:
+            weights = sums(work, weighed(work, given_, ["query_id"], d, 1))
+            found.append((sums(work, counted(given_, ["query_id"], 1)), weights))
     (counts, weights), (more_counts, more_weights) = found
     changed = [more_counts[query] - counts.get(query, 0) for query in more_counts]
     assert set(changed) <= {0, 1}
@@ -132,16 +133,15 @@ def test_one_user_more_changes_d_counts_by_one_and_weights_by_a_unit(users, more
     assert sum((more_weights[query] - weights.get(query, 0)) ** 2 for query in more_weights) <= noise.WHOLE**2
 
 
-def test_lots_give_every_query_its_turn_and_never_more_than_d():
+def test_a_random_choice_gives_every_query_its_turn_and_never_more_than_d():
     log = qv.read_log(table(rows_of_users([["a", "b", "c", "d"]] * 200)))
-    found = sums(
-        log, counted(bound(lots(log, PAIRS, ["query_id"], "lots"), ["query_id"], 2, "random"), ["query_id"], 1)
-    )
+    key = ["query_id"]
+    with log.workspace() as work:
+        found, again = (
+            sums(work, counted(bound(random_keys(log, work, PAIRS, key), key, 2, "random"), key, 1)) for _ in range(2)
+        )
     assert sum(found.values()) == 400
     assert all(50 < n < 150 for n in found.values())  # 100 +- 7 each
-    again = sums(
-        log, counted(bound(lots(log, PAIRS, ["query_id"], "lots"), ["query_id"], 2, "random"), ["query_id"], 1)
-    )
     assert again != found
 
 

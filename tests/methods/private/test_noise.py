@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.claims import DifferentialPrivacy
+from queryveil.claims.base import Evidence
 from queryveil.claims.likelihood import FINE, REACH, Chosen, Counted, Noise, evidence_of_counts
 from queryveil.methods.private import contributions, dp_set, noise, zealous
 from queryveil.release import loaded
@@ -124,8 +125,8 @@ METHODS = {
 def wrong(release: qv.Release) -> str | None:
     """What the check of differential privacy finds."""
     (claim,) = (claim for claim in release.manifest.claims if isinstance(claim, DifferentialPrivacy))
-    with loaded(release, release.log):
-        return claim.check(release.log, tuple(release.schema.names))
+    with loaded(release, release.log) as found, release.log.workspace() as work:
+        return claim.check(Evidence(release.log, work, tuple(release.schema.names), found))
 
 
 def refused(method, log):
@@ -158,7 +159,7 @@ def test_users_who_give_more_than_d_things_are_refused(name, request, monkeypatc
     bound, weighed = contributions.bound, contributions.weighed
     for module in (zealous, dp_set):
         monkeypatch.setattr(module, "bound", lambda things, keys, d, keep: bound(things, keys, 1000, keep))
-    monkeypatch.setattr(dp_set, "weighed", lambda log, given_, keys, d, least: weighed(log, given_, keys, 1000, least))
+    monkeypatch.setattr(dp_set, "weighed", lambda work, given_, keys, d, n: weighed(work, given_, keys, 1000, n))
     assert wrong(method.anonymize(log)) is not None
 
 

@@ -58,12 +58,10 @@ def rows_of(log: LocalLog, events: NDArray[np.integer]) -> pa.Table:
     if log.has_clicks:
         joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
     time = ", e.time AS time" if log.has_times else ""
-    log.engine.read("attacked events", pa.table({"event_id": events.astype(np.int32)}))
-    try:
-        return log.engine.table(
+    with log.workspace() as work:
+        some = work.read(pa.table({"event_id": events.astype(np.int32)}))
+        return work.fetch(
             f'SELECT u."user" AS "user", q.query AS query{time}{clicks}{extras} FROM events e'
-            ' JOIN "attacked events" a ON a.event_id = e.event_id JOIN users u ON u.user_id = e.user_id'
+            f" JOIN {some} a ON a.event_id = e.event_id JOIN users u ON u.user_id = e.user_id"
             f" JOIN queries q ON q.query_id = e.query_id{joins}"
         )
-    finally:
-        log.engine.drop("attacked events")

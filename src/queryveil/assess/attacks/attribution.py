@@ -19,7 +19,7 @@ from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release
-from queryveil.release.linkage import half, interval
+from queryveil.release.scoring import half, interval
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]

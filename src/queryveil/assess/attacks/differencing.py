@@ -63,9 +63,9 @@ def _threshold(release: Release) -> int:
 
 
 def _queries(seen: View, other: Release) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    with loaded(other, seen.log):
-        found = seen.log.engine.table(
-            "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
+    with loaded(other, seen.log) as released:
+        found = seen.log.engine.fetch(
+            f"SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM {released} GROUP BY query) AS r"
             " ON r.query = q.query ORDER BY query_id"
         )
     return np.asarray(found["query_id"].to_numpy(), np.int32)

@@ -41,7 +41,7 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
     owner = seen.owners("disambiguation")
     rng = np.random.default_rng(seed)
     group = np.where(owner >= 0, seen.kind[owner], -1)
-    members = np.bincount(group[group >= 0], minlength=len(seen.crowd))
+    members = np.bincount(group[group >= 0], minlength=len(seen.class_size))
     shared = np.flatnonzero(members >= 2)
     if len(shared) == 0:
         raise InapplicableError("no record is shared by several people")

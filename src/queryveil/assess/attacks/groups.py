@@ -26,19 +26,19 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     seen = view(release, log)
     if not seen.records:
         raise InapplicableError("the classic risks are for releases with pseudonyms")
-    people, kinds = int(seen.people.sum()), len(seen.crowd)
+    people, kinds = int(seen.people.sum()), len(seen.class_size)
     kind = np.repeat(seen.kind, seen.people)
     by_lot = np.random.default_rng(seed).permutation(kind)
-    details: dict[str, float | int | str] = {"prosecutor": 1 / int(seen.crowd.min())}
+    details: dict[str, float | int | str] = {"prosecutor": 1 / int(seen.class_size.min())}
     if seen.texts:
         some = np.unique(seen.kind, return_index=True)[1]
         size = np.diff(seen.start)[some]
         fitting = seen.issued.count(offsets(size), seen.item[ranges(seen.start[some], size)])[0]
         fitting[seen.rest[some] != 0] = 0
-        details["journalist"] = 1 / int(np.maximum(fitting, seen.crowd).min())
+        details["journalist"] = 1 / int(np.maximum(fitting, seen.class_size).min())
     beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
-    control = share(float(((by_lot == kind) / seen.crowd[kind]).sum()), people)
-    details |= {"groups": kinds, "alone": int((seen.crowd == 1).sum())}
+    control = share(float(((by_lot == kind) / seen.class_size[kind]).sum()), people)
+    details |= {"groups": kinds, "alone": int((seen.class_size == 1).sum())}
     return Finding(
         attack="classic risks",
         question="singling out",

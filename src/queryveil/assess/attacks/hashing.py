@@ -113,12 +113,12 @@ def token_hashing(
     others = None
     if reference is None:
         half = rng.permutation(read.log.n_users)[: (read.log.n_users + 1) // 2]
-        events = here.engine.table("SELECT user_id, query_id FROM events")
+        events = here.engine.fetch("SELECT user_id, query_id FROM events")
         theirs = events["query_id"].to_numpy()[np.isin(events["user_id"].to_numpy(), read.numbers(half))]
         known = typed_texts(here, np.bincount(theirs, minlength=here.n_queries))
         setting = "with half of the log"
-        if "user" in release.schema.names and release.fresh_users is not None and release.log is log:
-            who = read.log.engine.table(f'SELECT user_id, "user" FROM "{release.fresh_users}"')
+        if "user" in release.schema.names and release.pseudonyms is not None and release.log is log:
+            who = read.log.engine.fetch(f'SELECT user_id, "user" FROM {release.pseudonyms}')
             others = who["user"].combine_chunks().filter(pa.array(~np.isin(who["user_id"].to_numpy(), half)))
             setting = "with the log of other users"
     else:
@@ -168,7 +168,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
     read = _reading(release, log)
     if not int(read.tokens.occurrences.sum()):
         raise InapplicableError("there is no token, or no word to guess")
-    words, total = read.words, read.hashed.facts.words
+    words, total = read.words, read.hashed.stats.words
     dealt = np.random.default_rng(seed).permutation(words.item)
     by_lot = same_words(read.tokens, Texts(words.text, words.start, dealt, words.times))
     found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
@@ -207,7 +207,7 @@ def linked_by_words(release: Release, log: QueryLog, *, seed: int = 0, people: i
     """
     read = _reading(release, log)
     rng = np.random.default_rng(seed)
-    who = read.log.engine.table(f'SELECT user_id, "user" AS record FROM "{release.fresh_users}" ORDER BY record')
+    who = read.log.engine.fetch(f'SELECT user_id, "user" AS record FROM {release.pseudonyms} ORDER BY record')
     some = np.arange(len(who))
     if len(some) > people:
         some = np.sort(rng.choice(some, people, replace=False))
@@ -285,7 +285,7 @@ def _reading(release: Release, log: QueryLog) -> _Reading:
     if key not in _readings:
         here = local(log, "An attack on hashed words")
         hashed = here
-        if release.manifest.scrub is not None and log.facts.scrub is None:
+        if release.manifest.scrub is not None and log.stats.scrub is None:
             hashed = local(repeat_scrub(log, release.manifest.scrub), "An attack on hashed words")
         tokens, words = released_texts(release), typed_texts(hashed, hashed.events_per_query)
         _readings[key] = _Reading(here, hashed, tokens, words, same_words(tokens, words))

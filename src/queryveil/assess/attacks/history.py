@@ -17,20 +17,15 @@ from queryveil.assess.attacks.again import NO_READ, cannot, method_again, rows_o
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
 from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
-from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, link_texts, open_knowledge, recall_knowledge
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.release import Release
-from queryveil.release.linkage import (
-    CANDIDATES,
-    EVENTS,
-    HEAVY,
+from queryveil.release.linkage import CANDIDATES, EVENTS, HEAVY, THEIR_EVENTS, USERS
+from queryveil.release.scoring import (
     NOBODY,
-    THEIR_EVENTS,
-    USERS,
     Bags,
     Compared,
     Learned,
@@ -168,7 +163,7 @@ def older_history(
 def _scrubbed(newer: LocalLog, release: Release, here: LocalLog) -> LocalLog:
     """The log that a method is run on again, scrubbed as the one that it ran on was."""
     scrub = release.manifest.scrub
-    if scrub is None or here.facts.scrub is not None:
+    if scrub is None or here.stats.scrub is not None:
         return newer
     try:
         return local(repeat_scrub(newer, scrub), "An attack")
@@ -204,7 +199,7 @@ def _taxonomy(release: Release, knowledge: str | None) -> Knowledge:
     except QueryveilError as error:
         raise InapplicableError(str(error)) from None
     trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
-    if any(tree != tree_digest(base) for tree in trees):
+    if any(tree != base.digest for tree in trees):
         raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --knowledge")
     return base
 
@@ -226,7 +221,7 @@ def _issuers(seen: View, item: NDArray[np.integer], base: Knowledge | None) -> T
 
 def _drawn(log: LocalLog, seed: int) -> Longs:
     """All users of a log in random order."""
-    digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+    digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
     found: Longs = np.argsort(keyed(log.secret(seed, _PURPOSE), digest), kind="stable").astype(np.int64)
     return found
 

@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 
 from queryveil.assess.attacks.finding import Finding, InapplicableError, share, shown
 from queryveil.assess.attacks.view import NO_QUERY, view
+from queryveil.errors import missing
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sharing import shared
 from queryveil.release import Release, loaded
@@ -36,11 +37,16 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         raise InapplicableError(
             "tokens stand for the words, so that there is nothing to recognize before they are read"
         )
-    with loaded(release, seen.log):
-        told = seen.log.engine.table("SELECT query FROM released WHERE query IS NOT NULL GROUP BY query ORDER BY query")
+    with loaded(release, seen.log) as released:
+        told = seen.log.engine.fetch(
+            f"SELECT query FROM {released} WHERE query IS NOT NULL GROUP BY query ORDER BY query"
+        )
     if not len(told):
         raise InapplicableError(NO_QUERY)
     texts = told["query"].combine_chunks()
+    lacking = missing("phonenumbers", "stdnum")
+    if lacking is not None:
+        raise InapplicableError(lacking)
     found = mask(texts, KINDS)
     before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
     # What is not in the log was typed by nobody, so that it is not widespread.
@@ -87,8 +93,8 @@ def _examples(
     some = np.flatnonzero(hit)
     if len(some) > EXAMPLES:
         some = np.sort(np.random.default_rng(seed).choice(some, EXAMPLES, replace=False))
-    log.need("word_users")
-    common = log.engine.table(
+    log.ensure_tables("word_users")
+    common = log.engine.fetch(
         f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"
     )["word"]
     shown = mask_rare(

@@ -97,9 +97,9 @@ def _promised(release: Release) -> int | None:
 
 def _secrets(release: Release, seen: View) -> tuple[str, str]:
     """Two queries that nobody issued, made of released words; of equals, what comes first in the alphabet."""
-    with loaded(release, seen.log):
-        rows = seen.log.engine.table(
-            f"SELECT query, count(*) AS n FROM released GROUP BY query ORDER BY n DESC, query LIMIT {_POPULAR}"
+    with loaded(release, seen.log) as released:
+        rows = seen.log.engine.fetch(
+            f"SELECT query, count(*) AS n FROM {released} GROUP BY query ORDER BY n DESC, query LIMIT {_POPULAR}"
         )
     popular = rows["query"].to_pylist()
     split = words(rows["query"].combine_chunks())
@@ -143,9 +143,9 @@ def _released(method: Method, seed: int, table: pa.Table, read: Callable[[pa.Tab
     log = read(table)
     try:
         release = method.anonymize(log, seed=seed)
-        with loaded(release, log):
-            log.engine.read("planted query", pa.table({"query": normal_form(pa.array([secret]))}))
-            (rows,) = log.engine.row('SELECT count(*) AS n FROM released r JOIN "planted query" p ON p.query = r.query')
+        with loaded(release, log) as released, log.workspace() as work:
+            planted = work.read(pa.table({"query": normal_form(pa.array([secret]))}))
+            (rows,) = work.row(f"SELECT count(*) AS n FROM {released} r JOIN {planted} p ON p.query = r.query")
         return bool(rows)
     finally:
         log.close()

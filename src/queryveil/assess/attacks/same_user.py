@@ -24,6 +24,7 @@ from queryveil.assess.attacks.finding import (
     shown,
 )
 from queryveil.assess.attacks.view import Holders, lists, view
+from queryveil.errors import missing
 from queryveil.kernels.holders import gaps, overlaps, trigrams
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.vectors import embed
@@ -56,10 +57,9 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
         seed: Decides what is drawn.
         pairs: Most pairs of each kind to train on, and most to try.
     """
-    try:
-        import sklearn  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError:
-        raise InapplicableError("needs scikit-learn: pip install 'queryveil[attack]'") from None
+    lacking = missing("sklearn")
+    if lacking is not None:
+        raise InapplicableError(lacking)
     seen = view(release, log)
     if not seen.texts:
         raise InapplicableError("the same user is looked for in releases of queries")
@@ -126,19 +126,19 @@ class _Beside:
     @classmethod
     def of(cls, release: Release, log: LocalLog) -> "_Beside":
         columns = release.schema.names
-        with loaded(release, log):
-            clicks = log.engine.table(_CLICKS) if "url" in columns else None
-            days = log.engine.table(_DAYS) if "time" in columns else None
+        with loaded(release, log) as released:
+            clicks = log.engine.fetch(_CLICKS.format(released)) if "url" in columns else None
+            days = log.engine.fetch(_DAYS.format(released)) if "time" in columns else None
         return cls(_by_query(clicks, log.n_queries), _by_query(days, log.n_queries))
 
 
 _CLICKS = (
-    "SELECT q.query_id AS query_id, u.url_id AS told FROM (SELECT query, url FROM released WHERE url IS NOT NULL"
+    "SELECT q.query_id AS query_id, u.url_id AS told FROM (SELECT query, url FROM {} WHERE url IS NOT NULL"
     " GROUP BY query, url) AS r JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
     " ORDER BY query_id, told"
 )
 _DAYS = (
-    "SELECT q.query_id AS query_id, r.told AS told FROM (SELECT query, CAST(time AS DATE) AS told FROM released"
+    "SELECT q.query_id AS query_id, r.told AS told FROM (SELECT query, CAST(time AS DATE) AS told FROM {}"
     " WHERE time IS NOT NULL GROUP BY query, CAST(time AS DATE)) AS r JOIN queries q ON q.query = r.query"
     " ORDER BY query_id, told"
 )

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.assess.attacks.finding import InapplicableError
+from queryveil.engines import Table
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
 from queryveil.knowledge.index import offsets, ranges
@@ -19,7 +20,7 @@ from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.release import Release, check_log, loaded
-from queryveil.release.linkage import Truth
+from queryveil.release.scoring import Truth
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -112,18 +113,18 @@ class View:
         check_log(release, here)
         columns = set(release.schema.names)
         texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
-        with loaded(release, here):
-            rows = here.engine.table(_entries(texts, column))
-            who = here.engine.table(_records(column, bool(release.manifest.parameters.get("compact"))))
+        with loaded(release, here) as released:
+            rows = here.engine.fetch(_entries(released, texts, column))
+            who = here.engine.fetch(_records(released, column, bool(release.manifest.parameters.get("compact"))))
             queries = nodes = np.empty(0, np.int32)
-            other = here.engine.table(_other(column)) if texts and column else None
+            other = here.engine.fetch(_other(released, column)) if texts and column else None
             if texts:
-                queries = here.engine.table(
-                    "SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM released GROUP BY query) AS r"
-                    " ON r.query = q.query ORDER BY query_id"
+                queries = here.engine.fetch(
+                    "SELECT q.query_id AS query_id FROM queries q"
+                    f" JOIN (SELECT query FROM {released} GROUP BY query) AS r ON r.query = q.query ORDER BY query_id"
                 )["query_id"].to_numpy()
             else:
-                found = here.engine.table("SELECT node FROM released GROUP BY node ORDER BY node")
+                found = here.engine.fetch(f"SELECT node FROM {released} GROUP BY node ORDER BY node")
                 nodes = found["node"].to_numpy().astype(np.int32)
         ids = who["record"].to_numpy()
         record = np.searchsorted(ids, rows["record"].to_numpy())
@@ -182,7 +183,7 @@ class View:
         return np.unique(whole, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
-    def crowd(self) -> Longs:
+    def class_size(self) -> Longs:
         """How many people stand behind the records of each kind."""
         found = np.zeros(int(self.kind.max(initial=-1)) + 1, np.int64)
         np.add.at(found, self.kind, self.people)
@@ -222,13 +223,15 @@ class View:
 def view(release: Release, log: QueryLog) -> View:
     """What there is to see of a release; looked at once, and let go of with the release."""
     key = id(release), id(log)
-    if key not in _views:
-        _views[key] = View.of(release, log)
+    found = _views.get(key)
+    if found is None:
+        found = _views.setdefault(key, View.of(release, log))
         weakref.finalize(release, _views.pop, key, None)
-    return _views[key]
+    return found
 
 
 _views: dict[tuple[int, int], View] = {}
+"""A view holds its log, and goes with its release, so that no other objects get these numbers meanwhile."""
 
 
 def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:
@@ -249,38 +252,38 @@ def _mixed(item: NDArray[np.integer], times: Longs) -> NDArray[np.uint64]:
     return keyed(_KEY, (item.astype(np.uint64) << np.uint64(32)) | times.astype(np.uint64))
 
 
-def _other(column: str) -> str:
+def _other(released: Table, column: str) -> str:
     """SQL of the released texts of each record that are no queries of the log."""
     return (
-        f'SELECT r."{column}" AS record, r.query AS query, count(*) AS n FROM released r LEFT JOIN queries q'
+        f'SELECT r."{column}" AS record, r.query AS query, count(*) AS n FROM {released} r LEFT JOIN queries q'
         f' ON q.query = r.query WHERE q.query_id IS NULL GROUP BY r."{column}", r.query'
     )
 
 
-def _entries(texts: bool, column: str | None) -> str:
+def _entries(released: Table, texts: bool, column: str | None) -> str:
     """SQL of the distinct items of each record."""
     if column is None:
         return "SELECT 0 AS record, 0 AS item, 0 AS n WHERE 1 = 0"
     item = "q.query_id" if texts else "r.node"
     joined = " JOIN queries q ON q.query = r.query" if texts else ""
     return (
-        f'SELECT r."{column}" AS record, {item} AS item, count(*) AS n FROM released r{joined}'
+        f'SELECT r."{column}" AS record, {item} AS item, count(*) AS n FROM {released} r{joined}'
         f' GROUP BY r."{column}", {item} ORDER BY record, item'
     )
 
 
-def _records(column: str | None, compact: bool) -> str:
+def _records(released: Table, column: str | None, compact: bool) -> str:
     """SQL of the records, and the people behind each."""
     if column is None:
         return "SELECT 0 AS record, 0 AS people WHERE 1 = 0"
     people = "max(users)" if compact else "1"
-    return f'SELECT "{column}" AS record, {people} AS people FROM released GROUP BY "{column}" ORDER BY record'
+    return f'SELECT "{column}" AS record, {people} AS people FROM {released} GROUP BY "{column}" ORDER BY record'
 
 
 def _truth(release: Release, log: LocalLog, ids: Longs) -> Truth | None:
-    if release.fresh_users is None or release.log is not log:
+    if release.pseudonyms is None or release.log is not log:
         return None
-    found: pa.Table = log.engine.table(
-        f'SELECT user_id, "user" AS record FROM "{release.fresh_users}" ORDER BY record, user_id'
+    found: pa.Table = log.engine.fetch(
+        f'SELECT user_id, "user" AS record FROM {release.pseudonyms} ORDER BY record, user_id'
     )
     return Truth(np.searchsorted(ids, found["record"].to_numpy()), found["user_id"].to_numpy().astype(np.int64))

@@ -22,7 +22,6 @@ from queryveil import __version__
 from queryveil.assess.comparison.cells import EPSILONS, KS, Job, as_json, grid
 from queryveil.assess.comparison.results import Cell, Comparison
 from queryveil.assess.policy import Policy, load_policy
-from queryveil.claims.generalized import tree_digest
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
 from queryveil.knowledge import Knowledge, open_knowledge
@@ -126,7 +125,7 @@ def compare(
 def _digest(base: Knowledge) -> str:
     """A digest of a knowledge base: of its tree and, if it was built, of what is known of its files."""
     about = b"" if base.folder is None else (base.folder / ABOUT).read_bytes()
-    return hashlib.sha256(tree_digest(base).encode() + about).hexdigest()
+    return hashlib.sha256(base.digest.encode() + about).hexdigest()
 
 
 def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:

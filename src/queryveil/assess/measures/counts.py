@@ -30,9 +30,9 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
         number = "sum(r.users)"
     elif "event" in columns:
         number = "count(DISTINCT r.event)"
-    with loaded(release, log):
-        rows = log.engine.table(
-            f"SELECT q.query_id AS query_id, CAST({number} AS BIGINT) AS n FROM released r"
+    with loaded(release, log) as released:
+        rows = log.engine.fetch(
+            f"SELECT q.query_id AS query_id, CAST({number} AS BIGINT) AS n FROM {released} r"
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
         )
     found[rows["query_id"].to_numpy()] = rows["n"].to_numpy()
@@ -57,9 +57,9 @@ def records_once(release: Release, log: LocalLog) -> tuple[Longs, Longs, Longs]:
         log: Its log.
     """
     record_id = f'r."{pseudonym(release)}"'
-    with loaded(release, log):
-        rows = log.engine.table(
-            f"SELECT {record_id} AS record, q.query_id AS query_id, count(*) AS n FROM released r"
+    with loaded(release, log) as released:
+        rows = log.engine.fetch(
+            f"SELECT {record_id} AS record, q.query_id AS query_id, count(*) AS n FROM {released} r"
             f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY record, query_id"
         )
     record, query, n = (rows[name].to_numpy().astype(np.int64) for name in ("record", "query_id", "n"))

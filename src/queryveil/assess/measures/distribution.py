@@ -35,8 +35,8 @@ def distribution(release: Release, log: QueryLog) -> Distribution:
 
     here = local(log, "the distances of frequencies")
     original, released = here.events_per_query, released_counts(release, here)
-    tok = here.engine.table("SELECT query_id, word_id FROM tok")
-    query, word = tok["query_id"].to_numpy(), tok["word_id"].to_numpy()
+    query_terms = here.engine.fetch("SELECT query_id, word_id FROM query_terms")
+    query, word = query_terms["query_id"].to_numpy(), query_terms["word_id"].to_numpy()
     terms = [np.bincount(word, weights=counts[query]) for counts in (original, released)]
     top = np.lexsort((np.arange(len(original)), -original))[:TOP]
     ranks = float("nan")

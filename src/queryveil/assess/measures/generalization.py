@@ -25,8 +25,8 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
         raise QueryveilError("GGD is for releases of items a user, by clump or partition.")
     here = local(log, "GGD")
     transactions = Transactions.of(here, links)
-    with loaded(release, here):
-        rows = here.engine.table("SELECT node, count(*) AS n FROM released GROUP BY node ORDER BY node")
+    with loaded(release, here) as released:
+        rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
     return Loss.of(
         links.taxonomy,
         rows["node"].to_numpy().astype(np.int32),
@@ -51,15 +51,15 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
     total = _terms(here, "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
     columns = release.schema.names
     if "node" in columns:
-        with loaded(release, here):
-            rows = here.engine.table("SELECT node, count(*) AS n FROM released GROUP BY node ORDER BY node")
+        with loaded(release, here) as released:
+            rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
         leaves = links.taxonomy.leaves[rows["node"].to_numpy()]
         kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.taxonomy.leaves[0]))).sum())
     elif "event" in columns and release.manifest.method in ("equality", "affinity", "rules"):
-        with loaded(release, here):
+        with loaded(release, here) as released:
             kept = _terms(
                 here,
-                "SELECT q.query_id AS query_id, count(*) AS n FROM (SELECT event, min(query) AS query FROM released"
+                f"SELECT q.query_id AS query_id, count(*) AS n FROM (SELECT event, min(query) AS query FROM {released}"
                 " GROUP BY event) AS r JOIN queries q ON q.query = r.query GROUP BY q.query_id",
             )
     else:
@@ -70,7 +70,7 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
 def _terms(log: LocalLog, events: str) -> float:
     """How many terms some events have: SQL of query_id and n."""
     (found,) = log.engine.row(
-        "SELECT coalesce(sum(t.terms * e.n), 0) AS n FROM (SELECT query_id, count(*) AS terms FROM tok GROUP BY"
+        "SELECT coalesce(sum(t.terms * e.n), 0) AS n FROM (SELECT query_id, count(*) AS terms FROM query_terms GROUP BY"
         f" query_id) AS t JOIN ({events}) AS e ON e.query_id = t.query_id"
     )
     return float(found)

@@ -42,12 +42,12 @@ def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.flo
     """
     log = original(release, "RL")
     record_id = f'r."{pseudonym(release)}"'
-    with loaded(release, log):
-        rows = log.engine.table(
-            f"SELECT {record_id} AS record, q.query_id AS query_id, {events(release)} AS n FROM released r"
+    with loaded(release, log) as released:
+        rows = log.engine.fetch(
+            f"SELECT {record_id} AS record, q.query_id AS query_id, {events(release)} AS n FROM {released} r"
             f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY {record_id}, q.query_id"
         )
-    truth = log.engine.table(f'SELECT "user" AS record, user_id FROM "{release.fresh_users}" ORDER BY record, user_id')
+    truth = log.engine.fetch(f'SELECT "user" AS record, user_id FROM {release.pseudonyms} ORDER BY record, user_id')
     users = truth["user_id"].to_numpy()
     if seed is not None:
         users = np.random.default_rng(seed).permutation(users)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from queryveil.assess.measures.records import UserRecords
 from queryveil.knowledge.index import offsets
 from queryveil.methods.microaggregation.common import Searches
-from queryveil.methods.microaggregation.record_tables import gifts
+from queryveil.methods.microaggregation.record_tables import contributions
 
 Longs = NDArray[np.int64]
 N = TypeVar("N", bound=np.integer)
@@ -114,7 +114,7 @@ def group_records(
         return Searches(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.int64)), of
     some, group_of = issued.take(members), mine[members].astype(np.int32)
     draw = rng.integers(np.iinfo(np.uint64).max, size=len(some.query), dtype=np.uint64, endpoint=True)
-    _, taken = gifts(some.start, some.times, draw, group_of, by_repetition=by_repetition)
+    _, taken = contributions(some.start, some.times, draw, group_of, by_repetition=by_repetition)
     given = np.flatnonzero(taken)
     pairs, at = np.unique(group_of[some.user[given]].astype(np.int64) << 32 | some.query[given], return_inverse=True)
     times = np.bincount(at, weights=taken[given]).astype(np.int64)

@@ -20,7 +20,7 @@ from queryveil.release import Release, loaded
 def original(release: Release, measure: str) -> LocalLog:
     """The log of a release that was just made; only that knows who is who in it."""
     queries = "query" in release.schema.names and pseudonym(release) is not None
-    if release.log is None or release.fresh_users is None or not queries:
+    if release.log is None or release.pseudonyms is None or not queries:
         raise QueryveilError(
             f"{measure} needs a release that was just made, with users and queries, which still knows whose record is"
             " whose."
@@ -62,7 +62,7 @@ def user_records(release: Release, measure: str) -> UserRecords:
         measure: What needs the records, for the message.
     """
     log, released = records(release, measure)
-    members = log.engine.table(f'SELECT user_id FROM "{release.fresh_users}" GROUP BY user_id')["user_id"].to_numpy()
+    members = log.engine.fetch(f"SELECT user_id FROM {release.pseudonyms} GROUP BY user_id")["user_id"].to_numpy()
     group = np.full(log.n_users, -1, np.int64)
     group[members] = np.arange(len(members))
     shared = shares_records(release)
@@ -84,10 +84,10 @@ def records(release: Release, measure: str) -> tuple[LocalLog, Searches]:
         measure: What needs them, for the message.
     """
     log = original(release, measure)
-    with loaded(release, log):
-        rows = log.engine.table(
-            f"SELECT f.user_id AS user_id, q.query_id AS query_id, {events(release)} AS n FROM released r"
-            f' JOIN "{release.fresh_users}" f ON f."user" = r."{pseudonym(release)}"'
+    with loaded(release, log) as released:
+        rows = log.engine.fetch(
+            f"SELECT f.user_id AS user_id, q.query_id AS query_id, {events(release)} AS n FROM {released} r"
+            f' JOIN {release.pseudonyms} f ON f."user" = r."{pseudonym(release)}"'
             " JOIN queries q ON q.query = r.query"
             " GROUP BY f.user_id, q.query_id ORDER BY f.user_id, q.query_id"
         )

@@ -53,14 +53,14 @@ def retention(release: Release, log: QueryLog) -> Retention:
     here = local(log, "retention")
     counts = np.minimum(released_counts(release, here), here.events_per_query)
     kept = np.flatnonzero(counts)
-    tok = here.engine.table("SELECT query_id, word_id FROM tok")
-    word = tok["word_id"].to_numpy()
-    some = np.unique(word[np.isin(tok["query_id"].to_numpy(), kept)])
+    query_terms = here.engine.fetch("SELECT query_id, word_id FROM query_terms")
+    word = query_terms["word_id"].to_numpy()
+    some = np.unique(word[np.isin(query_terms["query_id"].to_numpy(), kept)])
     users = release.manifest.counts.users
     if "users" in release.schema.names:
-        with loaded(release, here):
+        with loaded(release, here) as released:
             (users,) = here.engine.row(
-                'SELECT CAST(sum(n) AS BIGINT) AS n FROM (SELECT max(users) AS n FROM released GROUP BY "user") AS r'
+                f'SELECT CAST(sum(n) AS BIGINT) AS n FROM (SELECT max(users) AS n FROM {released} GROUP BY "user") AS r'
             )
     frequency = here.users_per_query
     order = np.unique(frequency)
@@ -80,9 +80,9 @@ def retention(release: Release, log: QueryLog) -> Retention:
     )
     return Retention(
         Kept(len(kept), here.n_queries),
-        Kept(int(counts.sum()), here.facts.events),
+        Kept(int(counts.sum()), here.stats.events),
         None if "user" not in release.schema.names else Kept(int(users or 0), here.n_users),
-        Kept(release.manifest.counts.clicks, here.facts.clicks),
+        Kept(release.manifest.counts.clicks, here.stats.clicks),
         Kept(len(some), len(np.unique(word))),
         bands(table),
         release.manifest.counts.sessions,

@@ -153,7 +153,7 @@ def _suggestion(release: Release, log: LocalLog, tests: int, seed: int) -> list[
 
 def _log_suggestion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs, Longs]:
     """Queries, what follows them in a session, and the place that the log itself gives that."""
-    events = log.engine.table("SELECT user_id, query_id, time FROM events ORDER BY user_id, time, event_id")
+    events = log.engine.fetch("SELECT user_id, query_id, time FROM events ORDER BY user_id, time, event_id")
     user, query = events["user_id"].to_numpy(), events["query_id"].to_numpy()
     follows = (user[1:] == user[:-1]) & (query[1:] != query[:-1])
     if log.has_times:
@@ -163,7 +163,7 @@ def _log_suggestion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs,
     some = np.flatnonzero(follows)
     some = some[_drawn(seed, len(some), tests)]
     now, then = query[some], query[some + 1]
-    mine = log.searchers
+    mine = log.query_users
     places = _next_places((mine["user_id"].to_numpy(), mine["query_id"].to_numpy()), now, then, log.n_queries)
     return now, then, places
 
@@ -209,7 +209,7 @@ def _log_completion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, "Spans
     """The order of the queries as texts, some of them, and the place that the log itself gives each."""
     counts = log.events_per_query
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(log.n_queries, min(tests, log.facts.events), p=counts / counts.sum())
+    chosen = rng.choice(log.n_queries, min(tests, log.stats.events), p=counts / counts.sum())
     by_text = pc.sort_indices(log.query_text).to_numpy()
     ordered, wanted = log.query_text.take(pa.array(by_text)), log.query_text.take(pa.array(chosen)).to_pylist()
     spans = _spans(ordered, wanted)
@@ -244,10 +244,10 @@ def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task
     query, url, original = shared(log, ("click prediction", tests, seed), lambda: _log_clicks(log, tests, seed))
     released = None
     if "url" in release.schema.names:
-        with loaded(release, log):
-            rows = log.engine.table(
-                "SELECT q.query_id AS query_id, u.url_id AS url_id FROM released r JOIN queries q ON q.query = r.query"
-                " JOIN urls u ON u.url = r.url"
+        with loaded(release, log) as table:
+            rows = log.engine.fetch(
+                f"SELECT q.query_id AS query_id, u.url_id AS url_id FROM {table} r"
+                " JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
             )
         known = rows["query_id"].to_numpy(), rows["url_id"].to_numpy()
         released = _click_places(known, query, url, _own(release))
@@ -265,7 +265,7 @@ def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task
 
 def _log_clicks(log: LocalLog, tests: int, seed: int) -> tuple[Longs, Longs, Longs]:
     """The queries and addresses of some clicks, and the place that the log itself gives each."""
-    clicks = log.engine.table("SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL ORDER BY event_id, url_id")
+    clicks = log.engine.fetch("SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL ORDER BY event_id, url_id")
     query, url = clicks["query_id"].to_numpy(), clicks["url_id"].to_numpy()
     some = _drawn(seed, len(query), tests)
     return query[some], url[some], _click_places((query, url), query[some], url[some], 1)
@@ -289,7 +289,7 @@ def _trends(release: Release, log: LocalLog) -> list[Task]:
     if not log.has_times:
         return []
     week = "CAST(date_trunc('week', time) AS DATE)"
-    rows = log.engine.table(
+    rows = log.engine.fetch(
         f"SELECT query_id, {week} AS week, count(*) AS n FROM events WHERE time IS NOT NULL GROUP BY query_id, {week}"
     )
     weeks, at = np.unique(rows["week"].cast(pa.int32()).to_numpy(), return_inverse=True)
@@ -300,9 +300,9 @@ def _trends(release: Release, log: LocalLog) -> list[Task]:
     if not truth.any():
         return []
     if "time" in release.schema.names:
-        with loaded(release, log):
-            found = log.engine.table(
-                f"SELECT q.query_id AS query_id, {week} AS week, count(DISTINCT r.event) AS n FROM released r"
+        with loaded(release, log) as table:
+            found = log.engine.fetch(
+                f"SELECT q.query_id AS query_id, {week} AS week, count(DISTINCT r.event) AS n FROM {table} r"
                 f" JOIN queries q ON q.query = r.query WHERE time IS NOT NULL GROUP BY q.query_id, {week}"
             )
         their = np.searchsorted(weeks, found["week"].cast(pa.int32()).to_numpy()).clip(0, len(weeks) - 1)

@@ -110,7 +110,7 @@ def _events(
     engine.read("rows", rows)
     names = ", ".join(map(identifier, rows.column_names))
     keys = "".join(f", {identifier(f'{name} id')}" for name in sorted(extras))
-    table = engine.table(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")  # noqa: S608  # names are escaped
+    table = engine.fetch(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")  # noqa: S608  # names are escaped
     engine.drop("rows")
     digested = _digest_rows(pool, table, sorted(extras), ids)
     wanted = ("user_id", "query_id", "time", "rank", "url_id")

@@ -106,7 +106,8 @@ def mine_concepts(log: QueryLog, concept_min_users: int, *, word_min_users: int 
     Args:
         log: The log.
         concept_min_users: The least users of a key concept, an n-gram not made of stop words alone.
-        word_min_users: Words of so many users are found too, but for stop words; by default key concepts alone.
+        word_min_users: Words with at least this many users are found too, except stop words; by default only key
+            concepts are.
     """
     least = concept_min_users if word_min_users is None else min(concept_min_users, word_min_users)
     counted = [log.ngrams(n, min_users=least if n == 1 else concept_min_users) for n in range(1, LONGEST + 1)]
@@ -132,12 +133,12 @@ def mine_concepts(log: QueryLog, concept_min_users: int, *, word_min_users: int 
 
 
 def _vocabulary(log: QueryLog, single: pa.Table) -> Vocabulary:
-    log.engine.read("vocabulary", single.select(["word_1"]))
-    found = log.engine.table(
-        "SELECT w.word_id AS word_id, w.word AS word FROM words w JOIN vocabulary v ON v.word_1 = w.word_id"
-        " ORDER BY w.word_id"
-    )
-    log.engine.drop("vocabulary")
+    with log.workspace() as work:
+        shared = work.read(single.select(["word_1"]), "shared words")
+        found = work.fetch(
+            f"SELECT w.word_id AS word_id, w.word AS word FROM words w JOIN {shared} v ON v.word_1 = w.word_id"
+            " ORDER BY w.word_id"
+        )
     return Vocabulary(found["word_id"].to_numpy(), found["word"].combine_chunks().cast(pa.string()))
 
 
@@ -147,7 +148,7 @@ def query_vectors(log: LocalLog, concepts: Concepts) -> tuple[NDArray[np.int64],
     A query without a key concept has an empty vector: it is compared with no other.
     """
     reserve(20 * len(log.tokens.word), "The vectors of queries")
-    place = concepts.vocabulary.places(np.arange(log.facts.words))
+    place = concepts.vocabulary.places(np.arange(log.stats.words))
     return vectors(concepts, log.tokens.start, place[log.tokens.word])
 
 

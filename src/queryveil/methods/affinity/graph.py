@@ -75,7 +75,7 @@ def vertices_of(
     Args:
         log: The log.
         concepts: Its concepts.
-        start: Where the concepts of each query start, as `query_vectors` tells.
+        start: Where the concepts of each query start, as `query_vectors` gives it.
         concept: The concepts of all queries.
         chosen: Which queries are vertices; each holds a concept.
         level: For each query a small number; equal vectors are merged only at the same one, and are neighbours else.
@@ -110,7 +110,7 @@ def vertices_of(
 def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
     from queryveil.kernels.cores import Users
 
-    query, user = (log.searchers[name].to_numpy() for name in ("query_id", "user_id"))
+    query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
     reserve(len(query) * 40, _WHAT)
     new = new_accounts(log)
     vertex = of_query[query].astype(np.int64)
@@ -124,7 +124,7 @@ def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users"
 
 def new_accounts(log: LocalLog) -> NDArray[np.bool_]:
     """Which users have a history of one or two distinct queries."""
-    return np.bincount(log.searchers["user_id"].to_numpy(), minlength=log.n_users) <= NEW_ACCOUNT
+    return np.bincount(log.query_users["user_id"].to_numpy(), minlength=log.n_users) <= NEW_ACCOUNT
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,20 @@ Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refin
 and Management 51, 2015, section 3.4. The same vertices, heavy subsets and answer as `graph.py`, in the verbs that all
 engines share: affine queries meet by an equi-join on the subset that they share.
 
-A group of vertices that share a subset may be as large as the log, but k of its users tell all that is asked of it:
+A group of vertices that share a subset may be as large as the log, but k of its users answer all that is asked of it:
 those who come first when its members are ordered by weight. A member is affine to the members up to some weight; if k
 users stand behind these, the first k do, and if fewer do, all of them are among the first k.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.methods.affinity.concepts import Concepts, vectors
 from queryveil.methods.affinity.graph import MOST_SUBSETS, NEW_ACCOUNT
@@ -23,11 +25,11 @@ from queryveil.text import words
 from queryveil.text.arrays import byte_spans
 
 Mapped = tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]
-"""A function for `Engine.map`, and the columns it makes."""
+"""A function for `Workspace.map`, and the columns it makes."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AffinityParams:
     """What a query needs to be released."""
 
     k: int
@@ -42,36 +44,54 @@ class Wanted:
         return f"CAST('{self.theta * self.theta!r}' AS DOUBLE)"
 
     def users(self, new: str) -> str:
-        """SQL that counts users, of new accounts only so many."""
+        """SQL that counts users, but no more than `max_new_users` new accounts."""
         if self.max_new_users is None:
             return "count(*)"
         return f"sum(1 - {new}) + least(sum({new}), {self.max_new_users})"
 
 
-def find_affine(log: QueryLog, concepts: Concepts, wanted: Wanted) -> None:
-    """Make the table `affine`: the query_id of every query that is released."""
-    engine = log.engine
-    log.need("searchers", "per_query", "rarest")
-    engine.materialize(
-        f"SELECT user_id, CASE WHEN count(*) <= {NEW_ACCOUNT} THEN 1 ELSE 0 END AS new FROM searchers GROUP BY user_id",
-        "accounts",
-    )
-    engine.map("SELECT query_id, query FROM queries", *_vectors(log, concepts), "vectors")
-    _make_vertices(log, wanted)
-    _make_members(log, concepts, wanted)
-    _peel(log, wanted)
-    alone = (
-        f"SELECT query_id, {wanted.users('new')} AS n FROM (SELECT s.query_id AS query_id, a.new AS new"
-        " FROM searchers s JOIN accounts a ON a.user_id = s.user_id LEFT JOIN vectors v ON v.query_id = s.query_id"
-        " WHERE v.query_id IS NULL) AS pairs GROUP BY query_id"
-    )
-    engine.materialize(
-        "SELECT q.query_id AS query_id FROM vertex_of q JOIN alive a ON a.vertex = q.vertex UNION ALL"
-        f" SELECT p.query_id AS query_id FROM per_query p JOIN ({alone}) AS issued ON issued.query_id = p.query_id"
-        f" WHERE issued.n >= {wanted.k} AND p.users >= {wanted.min_query_users}",
-        "affine",
-    )
-    engine.drop("accounts", "vectors", "vertex_of", "vertices", "vertex_users", "members", "alive")
+class VertexTables(NamedTuple):
+    """The distinct vectors of queries that may be released, and the users behind them."""
+
+    vertices: Table
+    """vertex, vector, total, and `own`: the users behind the vertex alone, as far as they count."""
+    of_query: Table
+    """query_id, vertex."""
+    users: Table
+    """vertex, user_id, new."""
+
+
+def find_affine(log: QueryLog, work: Workspace, concepts: Concepts, params: AffinityParams) -> Table:
+    """The query_id of every query that is released.
+
+    Args:
+        log: The log.
+        work: Where the table is made.
+        concepts: What vectors are made of.
+        params: What a query needs.
+    """
+    log.ensure_tables("query_users", "per_query", "rarest")
+    with log.workspace() as steps:
+        accounts = steps.table(
+            f"SELECT user_id, CASE WHEN count(*) <= {NEW_ACCOUNT} THEN 1 ELSE 0 END AS new FROM query_users"
+            " GROUP BY user_id",
+            "accounts",
+        )
+        compared = steps.map("SELECT query_id, query FROM queries", *_vectors(log, concepts), "vectors")
+        graph = _find_vertices(log, steps, compared, accounts, params)
+        members = _find_members(log, steps, graph, concepts, params)
+        alive = _peel(log, steps, graph, members, params)
+        alone = (
+            f"SELECT query_id, {params.users('new')} AS n FROM (SELECT s.query_id AS query_id, a.new AS new"
+            f" FROM query_users s JOIN {accounts} a ON a.user_id = s.user_id LEFT JOIN {compared} v"
+            " ON v.query_id = s.query_id WHERE v.query_id IS NULL) AS pairs GROUP BY query_id"
+        )
+        return work.table(
+            f"SELECT q.query_id AS query_id FROM {graph.of_query} q JOIN {alive} a ON a.vertex = q.vertex UNION ALL"
+            f" SELECT p.query_id AS query_id FROM per_query p JOIN ({alone}) AS issued ON issued.query_id = p.query_id"
+            f" WHERE issued.n >= {params.k} AND p.users >= {params.min_query_users}",
+            "affine queries",
+        )
 
 
 def _vectors(log: QueryLog, concepts: Concepts) -> Mapped:
@@ -118,66 +138,76 @@ def _places(
     return np.where((known_low[at] == low) & (known_high[at] == high), at, -1).astype(np.int32)
 
 
-def _make_vertices(log: QueryLog, wanted: Wanted) -> None:
-    """Merge the equal vectors of queries that may be released: `vertices`, `vertex_of` and `vertex_users`.
+def _find_vertices(
+    log: QueryLog, work: Workspace, compared: Table, accounts: Table, params: AffinityParams
+) -> VertexTables:
+    """Merge the equal vectors of queries that may be released.
 
-    In `vertices` stand vertex, vector, total, and `own`: the users behind the vertex alone, as far as they count.
+    Args:
+        log: The log.
+        work: Where the tables are made.
+        compared: The vectors of queries with a concept.
+        accounts: Who is new: user_id, new.
+        params: What a query needs.
     """
-    engine = log.engine
-    engine.materialize(
-        "SELECT v.query_id AS query_id, v.low AS low, v.high AS high, v.total AS total, v.vector AS vector"
-        " FROM vectors v JOIN per_query p ON p.query_id = v.query_id JOIN rarest r ON r.query_id = v.query_id"
-        f" WHERE p.users >= {wanted.min_query_users} AND r.users >= {wanted.min_term_users}",
-        "chosen",
-    )
-    engine.number(
-        "SELECT low, high, min(total) AS total, min(vector) AS vector FROM chosen GROUP BY low, high",
-        ("low", "high"),
-        "distinct_vectors",
-        "vertex",
-    )
-    engine.materialize(
-        "SELECT c.query_id AS query_id, d.vertex AS vertex FROM chosen c JOIN distinct_vectors d ON d.low = c.low"
-        " AND d.high = c.high",
-        "vertex_of",
-    )
-    engine.materialize(
-        "SELECT pairs.vertex AS vertex, pairs.user_id AS user_id, a.new AS new FROM (SELECT q.vertex AS vertex,"
-        " s.user_id AS user_id FROM vertex_of q JOIN searchers s ON s.query_id = q.query_id"
-        " GROUP BY q.vertex, s.user_id) AS pairs JOIN accounts a ON a.user_id = pairs.user_id",
-        "vertex_users",
-    )
-    engine.materialize(
-        "SELECT d.vertex AS vertex, d.total AS total, d.vector AS vector, o.own AS own FROM distinct_vectors d JOIN"
-        f" (SELECT vertex, {wanted.users('new')} AS own FROM vertex_users GROUP BY vertex) AS o ON o.vertex = d.vertex",
-        "vertices",
-    )
-    engine.drop("chosen", "distinct_vectors")
+    with log.workspace() as steps:
+        chosen = steps.table(
+            "SELECT v.query_id AS query_id, v.low AS low, v.high AS high, v.total AS total, v.vector AS vector"
+            f" FROM {compared} v JOIN per_query p ON p.query_id = v.query_id JOIN rarest r ON r.query_id = v.query_id"
+            f" WHERE p.users >= {params.min_query_users} AND r.users >= {params.min_term_users}",
+            "chosen queries",
+        )
+        distinct = steps.number(
+            f"SELECT low, high, min(total) AS total, min(vector) AS vector FROM {chosen} GROUP BY low, high",
+            ("low", "high"),
+            "vertex",
+            name="distinct vectors",
+        )
+        of_query = work.table(
+            f"SELECT c.query_id AS query_id, d.vertex AS vertex FROM {chosen} c JOIN {distinct} d ON d.low = c.low"
+            " AND d.high = c.high",
+            "vertices of queries",
+        )
+        users = work.table(
+            "SELECT pairs.vertex AS vertex, pairs.user_id AS user_id, a.new AS new FROM (SELECT q.vertex AS vertex,"
+            f" s.user_id AS user_id FROM {of_query} q JOIN query_users s ON s.query_id = q.query_id"
+            f" GROUP BY q.vertex, s.user_id) AS pairs JOIN {accounts} a ON a.user_id = pairs.user_id",
+            "users of vertices",
+        )
+        vertices = work.table(
+            f"SELECT d.vertex AS vertex, d.total AS total, d.vector AS vector, o.own AS own FROM {distinct} d JOIN"
+            f" (SELECT vertex, {params.users('new')} AS own FROM {users} GROUP BY vertex) AS o ON o.vertex = d.vertex",
+            "vertices",
+        )
+    return VertexTables(vertices, of_query, users)
 
 
-def _make_members(log: QueryLog, concepts: Concepts, wanted: Wanted) -> None:
-    """Bring vertices together that share a heavy subset: `members`.
+def _find_members(
+    log: QueryLog, work: Workspace, graph: VertexTables, concepts: Concepts, params: AffinityParams
+) -> Table:
+    """Bring vertices together that share a heavy subset.
 
-    What stands in it: low and high, which name the group, the weight of what is shared, and a vertex with its total.
+    Returns:
+        low and high, which name the group, the weight of what is shared, and a vertex with its total.
     """
-    engine = log.engine
-    engine.map("SELECT vertex, total, vector FROM vertices", *_subsets(concepts, wanted.theta), "subsets")
-    # Most subsets belong to one vertex alone, and are of no use.
-    members = (
-        "SELECT s.low AS low, s.high AS high, s.weight AS weight, s.vertex AS vertex, s.total AS total FROM subsets s"
-        " JOIN (SELECT low, high FROM subsets WHERE weight >= 0 GROUP BY low, high HAVING count(*) > 1) AS shared"
-        " ON shared.low = s.low AND shared.high = s.high"
-    )
-    long = engine.row("SELECT count(*) AS n FROM subsets WHERE weight < 0")[0]
-    if long:
-        _make_pairs(log, concepts, wanted)
-        for end in ("one", "other"):
-            members += (
-                f" UNION ALL SELECT one AS low, -other AS high, weight, {end} AS vertex, {end}_total AS total"
-                " FROM pairs"
-            )
-    engine.materialize(members, "members")
-    engine.drop("subsets", *(["pairs"] if long else []))
+    with log.workspace() as steps:
+        subsets = steps.map(
+            f"SELECT vertex, total, vector FROM {graph.vertices}", *_subsets(concepts, params.theta), "subsets"
+        )
+        # Most subsets belong to one vertex alone, and are of no use.
+        members = (
+            "SELECT s.low AS low, s.high AS high, s.weight AS weight, s.vertex AS vertex, s.total AS total"
+            f" FROM {subsets} s JOIN (SELECT low, high FROM {subsets} WHERE weight >= 0 GROUP BY low, high"
+            " HAVING count(*) > 1) AS shared ON shared.low = s.low AND shared.high = s.high"
+        )
+        if steps.row(f"SELECT count(*) AS n FROM {subsets} WHERE weight < 0")[0]:
+            pairs = _find_pairs(log, steps, graph, subsets, concepts, params)
+            for end in ("one", "other"):
+                members += (
+                    f" UNION ALL SELECT one AS low, -other AS high, weight, {end} AS vertex, {end}_total AS total"
+                    f" FROM {pairs}"
+                )
+        return work.table(members, "members")
 
 
 _SUBSETS = pa.schema([(name, pa.int64()) for name in ("low", "high", "weight", "vertex", "total")])
@@ -217,42 +247,43 @@ def _subsets(concepts: Concepts, theta: float) -> Mapped:
     return find, _SUBSETS
 
 
-def _make_pairs(log: QueryLog, concepts: Concepts, wanted: Wanted) -> None:
-    """The neighbours of vertices with too many subsets, very long queries: `pairs`.
+def _find_pairs(
+    log: QueryLog, work: Workspace, graph: VertexTables, subsets: Table, concepts: Concepts, params: AffinityParams
+) -> Table:
+    """The neighbours of vertices with too many subsets, very long queries: one, other, weight and their totals.
 
     A vertex affine to another lacks little of its weight. So it holds one of any concepts that weigh more together, and
     those that hold one of the rarest such are compared.
     """
-    engine = log.engine
-    engine.map("SELECT vertex, total, vector FROM vertices", *_postings(concepts), "postings")
-    engine.materialize("SELECT concept, count(*) AS n FROM postings GROUP BY concept", "sizes")
-    engine.materialize("SELECT vertex, total FROM subsets WHERE weight < 0", "long_ones")
-    engine.materialize(
-        "SELECT vertex, concept, total FROM (SELECT p.vertex AS vertex, p.concept AS concept, l.total AS total,"
-        " coalesce(sum(p.weight) OVER (PARTITION BY p.vertex ORDER BY s.n, p.concept ROWS BETWEEN UNBOUNDED PRECEDING"
-        " AND 1 PRECEDING), 0) AS rarer FROM postings p JOIN long_ones l ON l.vertex = p.vertex"
-        " JOIN sizes s ON s.concept = p.concept) AS held"
-        f" WHERE rarer <= (1 - {wanted.theta2}) * total * 1.000001",
-        "rare_parts",
-    )
-    # Two long ones meet twice, and are taken once.
-    engine.materialize(
-        "SELECT r.vertex AS one, p.vertex AS other FROM rare_parts r JOIN postings p ON p.concept = r.concept"
-        " LEFT JOIN long_ones l ON l.vertex = p.vertex WHERE p.vertex <> r.vertex"
-        " AND (l.vertex IS NULL OR r.vertex < p.vertex)"
-        f" AND p.total >= {wanted.theta2} * r.total * 0.999999 AND p.total * {wanted.theta2} <= r.total * 1.000001"
-        " GROUP BY r.vertex, p.vertex",
-        "near",
-    )
-    engine.materialize(
-        "SELECT one, other, weight, one_total, other_total FROM (SELECT n.one AS one, n.other AS other,"
-        " CAST(sum(a.weight) AS BIGINT) AS weight, min(a.total) AS one_total, min(b.total) AS other_total FROM near n"
-        " JOIN postings a ON a.vertex = n.one JOIN postings b ON b.vertex = n.other AND b.concept = a.concept"
-        " GROUP BY n.one, n.other) AS compared"
-        f" WHERE {_affine('weight', 'one_total', 'other_total', wanted)}",
-        "pairs",
-    )
-    engine.drop("postings", "sizes", "long_ones", "rare_parts", "near")
+    with log.workspace() as steps:
+        postings = steps.map(f"SELECT vertex, total, vector FROM {graph.vertices}", *_postings(concepts), "postings")
+        sizes = steps.table(f"SELECT concept, count(*) AS n FROM {postings} GROUP BY concept", "sizes")
+        long = steps.table(f"SELECT vertex, total FROM {subsets} WHERE weight < 0", "long queries")
+        rare = steps.table(
+            "SELECT vertex, concept, total FROM (SELECT p.vertex AS vertex, p.concept AS concept, l.total AS total,"
+            " coalesce(sum(p.weight) OVER (PARTITION BY p.vertex ORDER BY s.n, p.concept ROWS BETWEEN UNBOUNDED"
+            f" PRECEDING AND 1 PRECEDING), 0) AS rarer FROM {postings} p JOIN {long} l ON l.vertex = p.vertex"
+            f" JOIN {sizes} s ON s.concept = p.concept) AS held"
+            f" WHERE rarer <= (1 - {params.theta2}) * total * 1.000001",
+            "rare concepts",
+        )
+        # Two long ones meet twice, and are taken once.
+        near = steps.table(
+            f"SELECT r.vertex AS one, p.vertex AS other FROM {rare} r JOIN {postings} p ON p.concept = r.concept"
+            f" LEFT JOIN {long} l ON l.vertex = p.vertex WHERE p.vertex <> r.vertex"
+            " AND (l.vertex IS NULL OR r.vertex < p.vertex)"
+            f" AND p.total >= {params.theta2} * r.total * 0.999999 AND p.total * {params.theta2} <= r.total * 1.000001"
+            " GROUP BY r.vertex, p.vertex",
+            "pairs to compare",
+        )
+        return work.table(
+            "SELECT one, other, weight, one_total, other_total FROM (SELECT n.one AS one, n.other AS other,"
+            " CAST(sum(a.weight) AS BIGINT) AS weight, min(a.total) AS one_total, min(b.total) AS other_total"
+            f" FROM {near} n JOIN {postings} a ON a.vertex = n.one JOIN {postings} b ON b.vertex = n.other"
+            " AND b.concept = a.concept GROUP BY n.one, n.other) AS compared"
+            f" WHERE {_affine('weight', 'one_total', 'other_total', params)}",
+            "affine pairs",
+        )
 
 
 _POSTINGS = pa.schema([("vertex", pa.int64()), ("concept", pa.int32()), ("weight", pa.int64()), ("total", pa.int64())])
@@ -273,74 +304,86 @@ def _postings(concepts: Concepts) -> Mapped:
     return find, _POSTINGS
 
 
-def _affine(weight: str, one: str, other: str, wanted: Wanted) -> str:
+def _affine(weight: str, one: str, other: str, params: AffinityParams) -> str:
     """SQL that compares as `kernels.heavy.affine` does, multiplying in the same order."""
     shared, one, other = (f"CAST({column} AS DOUBLE)" for column in (weight, one, other))
-    return f"{shared} * {shared} >= {wanted.theta2} * ({one} * {other})"
+    return f"{shared} * {shared} >= {params.theta2} * ({one} * {other})"
 
 
-def _peel(log: QueryLog, wanted: Wanted) -> None:
-    """Take away vertices with fewer than k users behind them and their living neighbours, until none falls: `alive`.
+def _peel(log: QueryLog, work: Workspace, graph: VertexTables, members: Table, params: AffinityParams) -> Table:
+    """Take away vertices with fewer than k users behind them and their living neighbours, until none falls.
 
     A vertex with k users of its own never falls. Any other is looked at again only when a vertex of one of its groups
     fell.
+
+    Returns:
+        The vertices that are left.
     """
-    engine = log.engine
-    engine.materialize("SELECT vertex FROM vertices", "alive")
-    engine.materialize(f"SELECT vertex FROM vertices WHERE own < {wanted.k}", "look")
-    while True:
-        _find_behind(log, wanted)
-        engine.materialize(
-            "SELECT l.vertex AS vertex FROM look l LEFT JOIN behind b ON b.vertex = l.vertex"
-            f" WHERE b.n IS NULL OR b.n < {wanted.k}",
-            "fallen",
-        )
-        if not engine.row("SELECT count(*) AS n FROM fallen")[0]:
-            break
-        engine.materialize(
-            "SELECT a.vertex AS vertex FROM alive a LEFT JOIN fallen f ON f.vertex = a.vertex WHERE f.vertex IS NULL",
-            "alive",
-        )
-        engine.materialize(
-            "SELECT m.vertex AS vertex FROM members m JOIN (SELECT n.low AS low, n.high AS high FROM members n"
-            " JOIN fallen f ON f.vertex = n.vertex GROUP BY n.low, n.high) AS touched ON touched.low = m.low"
-            " AND touched.high = m.high JOIN alive a ON a.vertex = m.vertex JOIN vertices v ON v.vertex = m.vertex"
-            f" WHERE v.own < {wanted.k} GROUP BY m.vertex",
-            "look",
-        )
-    engine.drop("look", "behind", "fallen")
+    alive = work.table(f"SELECT vertex FROM {graph.vertices}", "living vertices")
+    with log.workspace() as steps:
+        look = steps.table(f"SELECT vertex FROM {graph.vertices} WHERE own < {params.k}", "vertices to look at")
+        while True:
+            behind = _find_behind(log, steps, graph, members, alive, look, params)
+            fallen = steps.table(
+                f"SELECT l.vertex AS vertex FROM {look} l LEFT JOIN {behind} b ON b.vertex = l.vertex"
+                f" WHERE b.n IS NULL OR b.n < {params.k}",
+                "fallen vertices",
+            )
+            steps.drop(look, behind)
+            if not steps.row(f"SELECT count(*) AS n FROM {fallen}")[0]:
+                return alive
+            left = work.table(
+                f"SELECT a.vertex AS vertex FROM {alive} a LEFT JOIN {fallen} f ON f.vertex = a.vertex"
+                " WHERE f.vertex IS NULL",
+                "living vertices",
+            )
+            work.drop(alive)
+            alive = left
+            look = steps.table(
+                f"SELECT m.vertex AS vertex FROM {members} m JOIN (SELECT n.low AS low, n.high AS high"
+                f" FROM {members} n JOIN {fallen} f ON f.vertex = n.vertex GROUP BY n.low, n.high) AS touched"
+                f" ON touched.low = m.low AND touched.high = m.high JOIN {alive} a ON a.vertex = m.vertex"
+                f" JOIN {graph.vertices} v ON v.vertex = m.vertex WHERE v.own < {params.k} GROUP BY m.vertex",
+                "vertices to look at",
+            )
+            steps.drop(fallen)
 
 
-def _find_behind(log: QueryLog, wanted: Wanted) -> None:
-    """Count the users behind the vertices in `look`: `behind`."""
-    engine = log.engine
-    # The users of each group that is asked, with the weight of the lightest living member that has them.
-    engine.materialize(
-        "SELECT m.low AS low, m.high AS high, u.user_id AS user_id, u.new AS new, min(m.total) AS total FROM members m"
-        " JOIN (SELECT n.low AS low, n.high AS high FROM members n JOIN look l ON l.vertex = n.vertex"
-        " GROUP BY n.low, n.high) AS asked ON asked.low = m.low AND asked.high = m.high"
-        " JOIN alive a ON a.vertex = m.vertex JOIN vertex_users u ON u.vertex = m.vertex"
-        " GROUP BY m.low, m.high, u.user_id, u.new",
-        "group_users",
-    )
-    most = (
-        wanted.k
-        if wanted.max_new_users is None
-        else f"CASE WHEN new = 1 THEN {wanted.max_new_users} ELSE {wanted.k} END"
-    )
-    kind = "" if wanted.max_new_users is None else ", new"
-    engine.materialize(
-        "SELECT low, high, user_id, new, total FROM (SELECT low, high, user_id, new, total, row_number() OVER"
-        f" (PARTITION BY low, high{kind} ORDER BY total, user_id) AS place FROM group_users) AS ranked"
-        f" WHERE place <= {most}",
-        "first_users",
-    )
-    engine.materialize(
-        f"SELECT vertex, {wanted.users('new')} AS n FROM (SELECT vertex, user_id, new FROM (SELECT m.vertex AS vertex,"
-        " f.user_id AS user_id, f.new AS new FROM members m JOIN look l ON l.vertex = m.vertex JOIN first_users f"
-        f" ON f.low = m.low AND f.high = m.high WHERE {_affine('m.weight', 'm.total', 'f.total', wanted)} UNION ALL"
-        " SELECT u.vertex AS vertex, u.user_id AS user_id, u.new AS new FROM vertex_users u JOIN look l"
-        " ON l.vertex = u.vertex) AS seen GROUP BY vertex, user_id, new) AS each_once GROUP BY vertex",
-        "behind",
-    )
-    engine.drop("group_users", "first_users")
+def _find_behind(
+    log: QueryLog,
+    work: Workspace,
+    graph: VertexTables,
+    members: Table,
+    alive: Table,
+    look: Table,
+    params: AffinityParams,
+) -> Table:
+    """Count the users behind the vertices to look at: vertex, n."""
+    with log.workspace() as steps:
+        # The users of each group that is asked, with the weight of the lightest living member that has them.
+        group_users = steps.table(
+            "SELECT m.low AS low, m.high AS high, u.user_id AS user_id, u.new AS new, min(m.total) AS total"
+            f" FROM {members} m JOIN (SELECT n.low AS low, n.high AS high FROM {members} n JOIN {look} l"
+            " ON l.vertex = n.vertex GROUP BY n.low, n.high) AS asked ON asked.low = m.low AND asked.high = m.high"
+            f" JOIN {alive} a ON a.vertex = m.vertex JOIN {graph.users} u ON u.vertex = m.vertex"
+            " GROUP BY m.low, m.high, u.user_id, u.new",
+            "users of groups",
+        )
+        most, kind = f"{params.k}", ""
+        if params.max_new_users is not None:
+            most, kind = f"CASE WHEN new = 1 THEN {params.max_new_users} ELSE {params.k} END", ", new"
+        first_users = steps.table(
+            "SELECT low, high, user_id, new, total FROM (SELECT low, high, user_id, new, total, row_number() OVER"
+            f" (PARTITION BY low, high{kind} ORDER BY total, user_id) AS place FROM {group_users}) AS ranked"
+            f" WHERE place <= {most}",
+            "first users of groups",
+        )
+        return work.table(
+            f"SELECT vertex, {params.users('new')} AS n FROM (SELECT vertex, user_id, new FROM (SELECT m.vertex AS"
+            f" vertex, f.user_id AS user_id, f.new AS new FROM {members} m JOIN {look} l ON l.vertex = m.vertex"
+            f" JOIN {first_users} f ON f.low = m.low AND f.high = m.high"
+            f" WHERE {_affine('m.weight', 'm.total', 'f.total', params)} UNION ALL"
+            f" SELECT u.vertex AS vertex, u.user_id AS user_id, u.new AS new FROM {graph.users} u JOIN {look} l"
+            " ON l.vertex = u.vertex) AS seen GROUP BY vertex, user_id, new) AS each_once GROUP BY vertex",
+            "users behind vertices",
+        )

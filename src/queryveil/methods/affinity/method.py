@@ -16,15 +16,16 @@ from pydantic import Field, model_validator
 
 from queryveil.claims import AffineUsers
 from queryveil.claims.limits import LIMITS
+from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
 from queryveil.methods.affinity.graph import AffinityGraph, Vertices, new_accounts, vertices_of
-from queryveil.methods.affinity.graph_tables import Wanted, find_affine
-from queryveil.methods.base import Reason
+from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
+from queryveil.methods.base import Reason, check_k
 from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import check_k, release_queries
+from queryveil.methods.queries import release_queries
 from queryveil.release import Release
 
 MOST_SHOWN = 10
@@ -99,16 +100,9 @@ class Affinity(LinkedMethod):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release every query of anonymity degree at least k."""
-        check_k(self, "k", self.k, log)
-        (n_concepts, witnesses), concept_users = self._choose(log), self.concept_users(log)
-        log.need("per_query")
-        (alone,) = log.engine.row(
-            f"SELECT count(*) AS n FROM affine a JOIN per_query p ON p.query_id = a.query_id WHERE p.users < {self.k}"
-        )
-        notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
-        if n_concepts == 0:
-            notes.append("No concept survives, so every query falls back to equality.")
-        notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
+        check_k(self, log.n_users)
+        log.ensure_tables("per_query")
+        concept_users = self.concept_users(log)
         claim = AffineUsers(
             users=self.k,
             theta=self.theta,
@@ -118,25 +112,29 @@ class Affinity(LinkedMethod):
             min_query_users=self.min_query_users,
             max_new_users=self.max_new_users,
         )
-        chosen = "SELECT query_id FROM affine"
-        certified = {} if witnesses is None else {"witnesses": witnesses}
-        release = release_queries(self, log, chosen, claim, k=self.k, seed=seed, notes=notes, certified=certified)
-        log.engine.drop("affine")
-        return release
+        with log.workspace() as work:
+            kept, n_concepts, certified = self._choose(log, work)
+            (alone,) = work.row(
+                f"SELECT count(*) AS n FROM {kept} a JOIN per_query p ON p.query_id = a.query_id"
+                f" WHERE p.users < {self.k}"
+            )
+            notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
+            if n_concepts == 0:
+                notes.append("No concept survives, so every query falls back to equality.")
+            notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
+            return release_queries(self, log, kept, claim, k=self.k, seed=seed, notes=notes, certified=certified)
 
-    def _choose(self, log: QueryLog) -> tuple[int, pa.Table | None]:
-        """Make `affine`, the queries to release; return how many key concepts the log has, and witnesses if known."""
+    def _choose(self, log: QueryLog, work: Workspace) -> tuple[Table, int, dict[str, pa.Table]]:
+        """The queries to release, how many key concepts the log has, and the tables of the certificate."""
         if isinstance(log, LocalLog):
             decides = (self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users)
             candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
             ((_, _, kept, vouched),) = candidates.released([self.k], [self.theta])
-            log.engine.read("affine", pa.table({"query_id": kept.nonzero()[0]}))
-            return int(candidates.concepts.key.sum()), candidates.witnesses(kept, *vouched)
+            queries = work.read(pa.table({"query_id": np.flatnonzero(kept).astype(np.int32)}), "affine queries")
+            return queries, int(candidates.concepts.key.sum()), {"witnesses": candidates.witnesses(kept, *vouched)}
         concepts = self.mine(log, self.term_users)
-        find_affine(
-            log, concepts, Wanted(self.k, self.theta, self.term_users, self.min_query_users, self.max_new_users)
-        )
-        return int(concepts.key.sum()), None
+        params = AffinityParams(self.k, self.theta, self.term_users, self.min_query_users, self.max_new_users)
+        return find_affine(log, work, concepts, params), int(concepts.key.sum()), {}
 
     def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
@@ -240,7 +238,7 @@ class Candidates:
         """For each query the users who issued it, as far as they count."""
         if self.most_new is None:
             return self._log.users_per_query
-        pairs = self._log.searchers
+        pairs = self._log.query_users
         new = new_accounts(self._log)[pairs["user_id"].to_numpy()]
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
         return self._log.users_per_query - count + np.minimum(count, self.most_new)
@@ -307,8 +305,8 @@ class Candidates:
             if k >= method.k and not core[vertex]:
                 break
         rule = f"at least {method.k} users behind it and the released queries affine to it"
-        told = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
-        reasons = [Reason(rule, degree >= method.k, told)]
+        found = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
+        reasons = [Reason(rule, degree >= method.k, found)]
         near = graph.neighbours(vertex)
         near = near[released[near]]
         same = np.flatnonzero(self.vertices.of_query == vertex)
@@ -317,7 +315,7 @@ class Candidates:
             others = np.concatenate([same[same != query_id], others])
         if len(others) == 0:
             return [*reasons, Reason("affine queries that are released", None, "none")]
-        pairs = log.searchers
+        pairs = log.query_users
         behind = np.isin(pairs["query_id"].to_numpy(), others)
         users = len(set(pairs["user_id"].to_numpy()[behind].tolist()))
         shown = others[np.argsort(-log.users_per_query[others], kind="stable")][:MOST_SHOWN]

@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.claims.generalized import tree_digest
 from queryveil.claims.limits import ITEMS
+from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Knowledge, Links, knowledge_name, link, open_knowledge, recall_knowledge
 from queryveil.knowledge.taxonomy import Taxonomy
@@ -81,7 +81,7 @@ class Generalization(Method):
 
     def claimed(self, base: Knowledge) -> dict[str, Any]:
         """What the claims of these methods say."""
-        return {"users": self.k, "knowledge": knowledge_name(self.knowledge), "tree": tree_digest(base)}
+        return {"users": self.k, "knowledge": knowledge_name(self.knowledge), "tree": base.digest}
 
     def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
         """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
@@ -125,18 +125,19 @@ def release_bags(
         "user_id": np.repeat(transactions.user, length).astype(np.int32),
         "node": each[place].astype(np.int32),
     }
-    log.engine.read("items", pa.table(rows))
-    return release_items(method, log, base, seed=seed, claims=claims, notes=notes, members=True)
+    with log.workspace() as work:
+        items = work.read(pa.table(rows), "items")
+        return release_items(method, log, base, items, seed=seed, claims=claims, notes=notes, members=True)
 
 
 def release_items(
-    method: Generalization, log: LocalLog, base: Knowledge, *, seed: int, claims: tuple[Any, ...], notes: list[str],
-    linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
+    method: Generalization, log: LocalLog, base: Knowledge, items: Table, *, seed: int, claims: tuple[Any, ...],
+    notes: list[str], linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:  # fmt: skip
-    """Release the table `items` (event_id, user_id, node)."""
-    release = Release.of_items(
+    """Release a table of event_id, user_id and node."""
+    return Release.of_items(
         log,
-        "SELECT event_id, user_id, node FROM items",
+        f"SELECT event_id, user_id, node FROM {items}",
         base.taxonomy.names,
         method=method.name,
         parameters=method.parameters(),
@@ -148,8 +149,6 @@ def release_items(
         members=members,
         certified=certified or {},
     )
-    log.engine.drop("items")
-    return release
 
 
 @dataclass(frozen=True)

@@ -44,18 +44,9 @@ class Wngen(Generalization, LinkedMethod):
             here: The log.
             base: The knowledge base.
             links: Where the terms of the log sit in it.
-            seed: Decides all that is random.
+            seed: Random seed.
         """
         node = self.concepts(here, links)
-        here.engine.read(
-            "concepts", pa.table({"query_id": np.arange(len(node), dtype=np.int32), "node": node.astype(np.int32)})
-        )
-        here.engine.materialize(
-            "SELECT e.event_id AS event_id, e.user_id AS user_id, c.node AS node FROM events e JOIN concepts c"
-            " ON c.query_id = e.query_id",
-            "items",
-        )
-        here.engine.drop("concepts")
         used = np.unique(node)
         rooted = int((node == 0).sum())
         notes = [
@@ -64,15 +55,24 @@ class Wngen(Generalization, LinkedMethod):
         ]
         claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
         concepts = pa.table({"query_id": np.arange(len(node)), "node": node, "events": here.events_per_query})
-        return release_items(
-            self, here, base, seed=seed, claims=claims, notes=notes, linking=self.linking,
-            certified={"concepts": concepts},
-        )  # fmt: skip
+        with here.workspace() as work:
+            of_query = work.read(
+                pa.table({"query_id": np.arange(len(node), dtype=np.int32), "node": node.astype(np.int32)}), "concepts"
+            )
+            items = work.table(
+                f"SELECT e.event_id AS event_id, e.user_id AS user_id, c.node AS node FROM events e JOIN {of_query} c"
+                " ON c.query_id = e.query_id",
+                "items",
+            )
+            return release_items(
+                self, here, base, items, seed=seed, claims=claims, notes=notes, linking=self.linking,
+                certified={"concepts": concepts},
+            )  # fmt: skip
 
     def concepts(self, log: LocalLog, links: Links) -> Ints:
         """The concept of every query."""
-        log.need("searchers")
-        found = log.engine.table("SELECT query_id, user_id FROM searchers ORDER BY query_id, user_id")
+        log.ensure_tables("query_users")
+        found = log.engine.fetch("SELECT query_id, user_id FROM query_users ORDER BY query_id, user_id")
         issued = np.searchsorted(found["query_id"].to_numpy(), np.arange(log.n_queries + 1))
         start, node = nouns_of(links)
         tree = links.taxonomy

@@ -1,8 +1,9 @@
 """Microaggregation of users: what the methods share that give all users of a group one record.
 
-A user's profile counts the categories of his queries on every level of the tree. Groups are made of users with similar
-profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with like main interests.
-Each user gives a share of his queries to the record of his group, and every member is published with that record.
+A user's profile counts the categories of their queries on every level of the tree. Groups are made of users with
+similar profiles, greedily and exactly; in a log of more than `EXACT` users, inside blocks of users with similar main
+interests. Each user gives a share of their queries to the record of their group, and every member is published with
+that record.
 """
 
 import json
@@ -18,6 +19,7 @@ from pydantic import Field
 
 from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.limits import RECORDS
+from queryveil.engines import Workspace
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
@@ -27,6 +29,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.microaggregation import record_tables
+from queryveil.methods.microaggregation.record_tables import Records
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
@@ -49,9 +52,9 @@ class Searches:
     @classmethod
     def of(cls, log: LocalLog) -> "Searches":
         """The searches of a log."""
-        log.need("searchers")
-        found = log.engine.table(
-            "SELECT user_id, query_id, events FROM searchers ORDER BY user_id, events DESC, query_id"
+        log.ensure_tables("query_users")
+        found = log.engine.fetch(
+            "SELECT user_id, query_id, events FROM query_users ORDER BY user_id, events DESC, query_id"
         )
         start = np.searchsorted(found["user_id"].to_numpy(), np.arange(log.n_users + 1))
         return cls(start, found["query_id"].to_numpy(), found["events"].to_numpy())
@@ -78,7 +81,7 @@ class Profiles:
     """How often each user searched for each category, all levels together: M_1 to M_L in the paper.
 
     Those of user u are feature[start[u]:start[u + 1]], with their count. A feature is a node of the tree, and every
-    node is on one level, so the levels need not be told apart.
+    node is on one level, so the levels need not be kept apart.
     """
 
     start: Longs
@@ -135,7 +138,7 @@ def group_users(
 ) -> tuple[NDArray[np.int32], int]:
     """Groups of k to 2k - 1 users with similar profiles.
 
-    Users without a category are alike to nobody. They come last in the order that settles ties, so that they are
+    Users without a category are similar to nobody. They come last in the order that settles ties, so that they are
     grouped with each other when nobody else is left.
 
     Args:
@@ -217,7 +220,7 @@ class Microaggregation(Method):
         return "seed"
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them: of files only the names, for a path may tell who is behind it."""
+        """The parameters as the manifest holds them: of files only the names, because a path may reveal a person."""
         given = super().parameters()
         if given.get("knowledge") is not None:
             given["knowledge"] = knowledge_name(given["knowledge"])
@@ -229,7 +232,7 @@ class Microaggregation(Method):
         Args:
             log: The log.
             links: Where its queries sit in a tree of topics.
-            seed: Decides all that is random.
+            seed: Random seed.
         """
         self.check(log)
         searches = Searches.of(log)
@@ -242,17 +245,16 @@ class Microaggregation(Method):
     def release_groups(
         self, log: LocalLog, searches: Searches, group: Ints, *, parts: int, seed: int, notes: list[str]
     ) -> Release:
-        """Release the record of each group, whoever made the groups, in however many parts."""
+        """Release the record of each group, however the groups were made, and in however many parts."""
         draw = _draws(log, searches, _keys(log, self, seed, parts))
-        quota, taken = record_tables.gifts(
+        quota, taken = record_tables.contributions(
             searches.start, searches.times, draw, group, by_repetition=self.by_repetition
         )
-        load_records(
-            log, group, np.repeat(group[searches.user], taken), np.repeat(searches.query, taken), compact=self.compact
-        )
-        return release_records(
-            self, log, promises(self.k, self.compact), seed=seed, notes=[*notes, *_silence(int((quota == 0).sum()))]
-        )
+        notes = [*notes, *_silence(int((quota == 0).sum()))]
+        of, query = np.repeat(group[searches.user], taken), np.repeat(searches.query, taken)
+        with log.workspace() as work:
+            records = load_records(work, group, of, query, compact=self.compact)
+            return release_records(self, log, records, promises(self.k, self.compact), seed=seed, notes=notes)
 
     def check(self, log: QueryLog) -> None:
         """Refuse a k that no group reaches, before any work is done."""
@@ -266,20 +268,40 @@ class Microaggregation(Method):
         """The same release by tables, for a log that is not in the memory of this machine."""
         self.check(log)
         parts = parts_of(log.n_users, self.k, self.grouping)
-        record_tables.link_queries(log, knowledge, linker, categories)
-        record_tables.count_interests(log)
-        record_tables.count_levels(log, knowledge, self.levels)
         tree = open_knowledge(knowledge).taxonomy
-        levels = min(self.levels, tree.height)
-        record_tables.cut_blocks(log, "SELECT user_id FROM users", log.n_users, len(tree), levels, parts)
-        keys = _keys(log, self, seed, parts)
-        record_tables.make_records(log, keys, k=self.k, linkage=self.linkage, by_repetition=self.by_repetition)
-        found = record_tables.load_records(log, compact=self.compact)
-        notes = _notes(found.groups, found.least, found.most, parts, found.unlinked) + _silence(found.silent)
-        return release_records(self, log, promises(self.k, self.compact), seed=seed, notes=notes)
+        with log.workspace() as work:
+            # All but the records is let go of before these are released.
+            with log.workspace() as steps:
+                counted = record_tables.count_interests(
+                    log, steps, knowledge, linker, categories=categories, levels=self.levels
+                )
+                blocks = record_tables.cut_blocks(
+                    log,
+                    steps,
+                    counted.profiles,
+                    "SELECT user_id FROM users",
+                    count=log.n_users,
+                    nodes=len(tree),
+                    levels=min(self.levels, tree.height),
+                    parts=parts,
+                )
+                made = record_tables.make_records(
+                    log,
+                    steps,
+                    counted.profiles,
+                    blocks,
+                    _keys(log, self, seed, parts),
+                    k=self.k,
+                    linkage=self.linkage,
+                    by_repetition=self.by_repetition,
+                )
+                records, found = record_tables.load_records(log, work, made, compact=self.compact)
+                unlinked = record_tables.count_unlinked(steps, counted.profiles)
+            notes = _notes(found.groups, found.least, found.most, parts, unlinked) + _silence(found.silent)
+            return release_records(self, log, records, promises(self.k, self.compact), seed=seed, notes=notes)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
-        """Who could have brought the query in; which queries a group publishes is drawn by lot."""
+        """Who could have brought the query in; which queries a group publishes is random."""
         users = int(log.users_per_query[query_id])
         found = f"{plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
         return [Reason("a user gave the query to the record of his group", None, found)]
@@ -294,16 +316,16 @@ def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tup
 
 def _draws(log: LocalLog, searches: Searches, keys: tuple[bytes, bytes]) -> NDArray[np.uint64]:
     """A random number for every query of every user, which follows from their texts."""
-    digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+    digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
     query = keyed(keys[1], digests(*byte_spans(log.query_text))[0])
     return keyed(keys[0], digest)[searches.user] + query[searches.query]
 
 
-def load_records(log: LocalLog, group: Ints, of: Ints, query: Ints, *, compact: bool) -> None:
-    """Make the tables `records` and `record members` that a release is made of.
+def load_records(work: Workspace, group: Ints, of: Ints, query: Ints, *, compact: bool) -> Records:
+    """Write the records of groups.
 
     Args:
-        log: The log.
+        work: Where the tables go.
         group: The group of each user; -1 for one who is left out.
         of: The group of every query of a record.
         query: The query.
@@ -322,9 +344,8 @@ def load_records(log: LocalLog, group: Ints, of: Ints, query: Ints, *, compact: 
     }
     if compact:
         rows["users"] = np.repeat(np.bincount(group[there])[group[users]], length)
-    log.engine.read("records", pa.table(rows))
     members = {"user_id": there.astype(np.int32), "holder": holder[group[there]].astype(np.int32)}
-    log.engine.read("record members", pa.table(members))
+    return Records(work.read(pa.table(rows), "records"), work.read(pa.table(members), "record members"))
 
 
 def promises(k: int, compact: bool) -> tuple[Claim, ...]:
@@ -338,23 +359,23 @@ def promises(k: int, compact: bool) -> tuple[Claim, ...]:
 
 
 def release_records(
-    method: Method, log: QueryLog, claims: tuple[Claim, ...], *, seed: int, notes: list[str]
+    method: Method, log: QueryLog, records: Records, claims: tuple[Claim, ...], *, seed: int, notes: list[str]
 ) -> Release:
-    """Release the table `records`: the record of every group under each of its members, or once with their number.
+    """Release the record of every group under each of its members, or once with their number.
 
     Args:
-        method: The method, with its parameters, one of which is `compact`.
-        log: The log. The tables `records` (event_id, user_id, query_id, users) and `record members` (user_id, and the
-            holder in whose place the record of his group stands if it is written once) go with the release.
-        claims: What it promises.
-        seed: Decides all that is random.
+        method: The method; `compact` is one of its parameters.
+        log: The log.
+        records: The records.
+        claims: What the release promises.
+        seed: Random seed.
         notes: Sentences for the report.
     """
     parameters = method.parameters()
     carried = ("users",) if parameters["compact"] else ()
-    release = Release.of_events(
+    return Release.of_events(
         log,
-        f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM records",
+        f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM {records.rows}",
         None,
         method=method.name,
         parameters=parameters,
@@ -362,11 +383,9 @@ def release_records(
         limits=method.limits,
         seed=seed,
         carried=carried,
-        holders='SELECT user_id, holder FROM "record members"' if carried else None,
+        holders=f"SELECT user_id, holder FROM {records.members}" if carried else None,
         notes=notes,
     )
-    log.engine.drop("records", "record members")
-    return release
 
 
 def _notes(count: int, least: int, most: int, parts: int, unlinked: int) -> list[str]:

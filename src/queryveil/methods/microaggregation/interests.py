@@ -146,7 +146,7 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
 
     Args:
         rows_of: The distances.
-        order: The users, those who are alike next to each other.
+        order: The users, similar ones next to each other.
         parts: In how many blocks they are grouped.
         k: Least users of a group.
         threads: How many threads.
@@ -230,7 +230,7 @@ def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs, spread: 
 
 
 def interests_of(searches: Searches, links: Links) -> Interests:
-    """The categories of every user, with how often he searched for each; the root is none."""
+    """The categories of every user, with how often they searched for each; the root is none."""
     start, node = links.nodes()
     size = np.diff(start)[searches.query]
     mine = node[ranges(start[searches.query], size)]
@@ -259,7 +259,7 @@ def queries_of(links: Links) -> tuple[Longs, Ints]:
 def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
     """The items of the record of every group: their group, and the item.
 
-    The centre of a group is the item nearest to all others. Each user gives his share of items, those nearest to the
+    The centre of a group is the item nearest to all others. Each user gives a share of items, those nearest to the
     centre first, with their repetitions; of equals, the earlier.
     """
     user = np.repeat(np.arange(len(group)), np.diff(interests.start))
@@ -283,7 +283,7 @@ def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
     return np.repeat(group[user], taken), np.repeat(interests.item, taken)
 
 
-def lots(of: Ints, item: Ints, name: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
+def random_keys(of: Ints, item: Ints, name: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
     """A random number for every item of a record, another one for each time that it stands there.
 
     Args:
@@ -306,7 +306,7 @@ def replaced(of: Ints, item: Ints, pool: tuple[Longs, Ints], name: NDArray[np.ui
     """A query for every item of a record, drawn from all that the item has."""
     start, query = pool
     size = (start[item + 1] - start[item]).astype(np.uint64)
-    return query[start[item] + (lots(of, item, name, key) % size).astype(np.int64)]
+    return query[start[item] + (random_keys(of, item, name, key) % size).astype(np.int64)]
 
 
 def own_counts(searches: Searches, group: Ints, of: NDArray[np.integer[Any]], query: Ints) -> tuple[Longs, Longs]:

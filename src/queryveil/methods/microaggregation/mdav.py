@@ -20,7 +20,7 @@ from queryveil.knowledge import Links, knowledge_name, link
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods.base import Method, Reason
-from queryveil.methods.microaggregation import mdav_tables
+from queryveil.methods.microaggregation import mdav_tables, record_tables
 from queryveil.methods.microaggregation.common import (
     Grouping,
     Searches,
@@ -123,7 +123,7 @@ class Mdav(Method):
         Args:
             log: The log.
             links: Where its queries sit in a tree of topics, for the distance `semantic`.
-            seed: Decides all that is random.
+            seed: Random seed.
         """
         if (links is None) != (self.distance != "semantic"):
             raise QueryveilError("Links are for the distance semantic, and for that alone.")
@@ -148,7 +148,7 @@ class Mdav(Method):
             of, item = representatives(some, mine)
             query = item
             if links is not None:
-                digest = log.engine.table("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+                digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
                 query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
@@ -156,8 +156,9 @@ class Mdav(Method):
         notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
             notes.append(own_share(*own_counts(searches, group, of, query)))
-        load_records(log, group, of, query, compact=self.compact)
-        return release_records(self, log, self._claims, seed=seed, notes=notes)
+        with log.workspace() as work:
+            records = load_records(work, group, of, query, compact=self.compact)
+            return release_records(self, log, records, self._claims, seed=seed, notes=notes)
 
     @property
     def _claims(self) -> tuple[Claim, ...]:
@@ -199,16 +200,20 @@ class Mdav(Method):
                 "The distance 'features' needs the log in the memory of one machine; on Spark use semantic or strings."
             )
         knowledge = self.knowledge if self.distance == "semantic" else None
-        users = mdav_tables.count_interests(log, knowledge, self.linker)
-        self._check(users, _LINKED)
-        parts = self._parts(users)
-        mdav_tables.cut_blocks(log, knowledge, users, parts)
-        mdav_tables.make_records(log, knowledge, self._key(log, seed, parts), self.k)
-        found = mdav_tables.load_records(log, compact=self.compact)
-        notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users)
-        if self.distance == "semantic":
-            notes.append(found.own)
-        return release_records(self, log, self._claims, seed=seed, notes=notes)
+        with log.workspace() as work:
+            # All but the records is let go of before these are released.
+            with log.workspace() as steps:
+                counted, users = mdav_tables.count_interests(log, steps, knowledge, self.linker)
+                self._check(users, _LINKED)
+                parts = self._parts(users)
+                blocks = mdav_tables.cut_blocks(log, steps, counted, knowledge, users, parts)
+                key = self._key(log, seed, parts)
+                made = mdav_tables.make_records(log, steps, counted, blocks, knowledge, key, self.k)
+                steps.drop(counted.interests, counted.profiles)
+                own = [mdav_tables.share_of_own(steps, made)] if self.distance == "semantic" else []
+                records, found = record_tables.load_records(log, work, made, compact=self.compact)
+            notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users) + own
+            return release_records(self, log, records, self._claims, seed=seed, notes=notes)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in."""

@@ -5,11 +5,11 @@ wherever that is. Then every category of a record is joined with the query that 
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from queryveil.engines import Table, Workspace
 from queryveil.knowledge import open_knowledge
 from queryveil.log import QueryLog
 from queryveil.methods.microaggregation import record_tables
@@ -18,85 +18,93 @@ from queryveil.methods.microaggregation.interests import (
     Interests,
     distances,
     group_users,
-    lots,
     own_share,
+    random_keys,
     representatives,
 )
-from queryveil.methods.microaggregation.record_tables import opened
+from queryveil.methods.microaggregation.record_tables import Counted, opened
 
 _MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "item", "draw")])
 _PLACES = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "place")])
 
 
-def count_interests(log: QueryLog, knowledge: str | None, linker: str) -> int:
-    """Make the tables `interests` (user_id, node, n) and `profiles`; without knowledge, nodes are queries.
-
-    Returns:
-        How many users have any.
-    """
+def count_interests(log: QueryLog, work: Workspace, knowledge: str | None, linker: str) -> tuple[Counted, int]:
+    """The interests of users, and how many users have any; without knowledge, nodes are queries."""
     if knowledge is None:
-        log.need("searchers")
-        log.engine.materialize(
-            "SELECT user_id, query_id AS node, CAST(events AS BIGINT) AS n FROM searchers", "interests"
+        log.ensure_tables("query_users")
+        interests = work.table(
+            "SELECT user_id, query_id AS node, CAST(events AS BIGINT) AS n FROM query_users", "interests"
         )
-        log.engine.materialize("SELECT user_id, node, CAST(1 AS INT) AS level, n FROM interests", "profiles")
+        profiles = work.table(f"SELECT user_id, node, CAST(1 AS INT) AS level, n FROM {interests}", "profiles")
+        counted = Counted(None, interests, profiles)
     else:
-        record_tables.link_queries(log, knowledge, linker, 1)
-        record_tables.count_interests(log)
-        record_tables.count_levels(log, knowledge, LEVELS)
-    (users,) = log.engine.row(f"SELECT count(*) AS n FROM ({_USERS}) AS users")
-    return int(users)
+        counted = record_tables.count_interests(log, work, knowledge, linker, categories=1, levels=LEVELS)
+    (users,) = work.row(f"SELECT count(*) AS n FROM ({_users(counted)}) AS users")
+    return counted, int(users)
 
 
-_USERS = "SELECT user_id FROM profiles GROUP BY user_id"
+def _users(counted: Counted) -> str:
+    return f"SELECT user_id FROM {counted.profiles} GROUP BY user_id"
 
 
-def cut_blocks(log: QueryLog, knowledge: str | None, users: int, parts: int) -> None:
-    """Make the table `blocks` (user_id, block) of the users with interests."""
+def cut_blocks(
+    log: QueryLog, work: Workspace, counted: Counted, knowledge: str | None, users: int, parts: int
+) -> Table:
+    """The table of user_id and block, of the users with interests."""
     nodes, levels = 2**62, 1
     if knowledge is not None:
         tree = open_knowledge(knowledge).taxonomy
         nodes, levels = len(tree), min(LEVELS, tree.height)
-    record_tables.cut_blocks(log, _USERS, users, nodes, levels, parts)
+    return record_tables.cut_blocks(
+        log, work, counted.profiles, _users(counted), count=users, nodes=nodes, levels=levels, parts=parts
+    )
 
 
-def make_records(log: QueryLog, knowledge: str | None, key: bytes, k: int) -> None:
-    """Make the table `made` (block, member, user_id, query_id, n) of `interests` and `blocks`.
+def make_records(
+    log: QueryLog, work: Workspace, counted: Counted, blocks: Table, knowledge: str | None, key: bytes, k: int
+) -> Table:
+    """The table of block, member, user_id, query_id and n: groups, and the queries of their records.
 
-    Its rows: for each user, member = his group, no query; for each query of a record, n = how often.
+    Its rows: for each user, member = their group, no query; for each query of a record, n = how often.
     """
-    engine = log.engine
-    engine.map_groups(
-        "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
-        " u.digest AS digest FROM interests i JOIN blocks b ON b.user_id = i.user_id JOIN users u"
-        " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
-        "block",
-        _Block(knowledge, k, key),
-        _MADE,
-        "standing",
-    )
-    drawn = "SELECT block, member, user_id, item AS query_id FROM standing WHERE item IS NOT NULL"
-    if knowledge is not None:
-        engine.number("SELECT node, query_id FROM links GROUP BY node, query_id", ("node", "query_id"), "pool", "place")
-        engine.map(
-            "SELECT s.block AS block, s.member AS member, s.user_id AS user_id, s.draw AS draw, p.first AS first,"
-            " p.n AS n FROM standing s JOIN (SELECT node, min(place) AS first, count(*) AS n FROM pool GROUP BY node)"
-            " AS p ON p.node = s.item",
-            _places,
-            _PLACES,
-            "places",
+    with log.workspace() as steps:
+        standing = steps.map_groups(
+            "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
+            f" u.digest AS digest FROM {counted.interests} i JOIN {blocks} b ON b.user_id = i.user_id JOIN users u"
+            " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
+            "block",
+            _Block(knowledge, k, key),
+            _MADE,
+            "groups and items",
         )
-        drawn = (
-            "SELECT s.block AS block, s.member AS member, s.user_id AS user_id, p.query_id AS query_id FROM places s"
-            " JOIN pool p ON p.place = s.place"
+        drawn = f"SELECT block, member, user_id, item AS query_id FROM {standing} WHERE item IS NOT NULL"
+        if counted.links is not None:
+            drawn = _draw_queries(steps, standing, counted.links)
+        return work.table(
+            f"SELECT block, member, user_id, CAST(NULL AS BIGINT) AS query_id, CAST(1 AS BIGINT) AS n FROM {standing}"
+            " WHERE item IS NULL UNION ALL SELECT block, member, min(user_id) AS user_id, CAST(query_id AS BIGINT)"
+            f" AS query_id, count(*) AS n FROM ({drawn}) AS drawn GROUP BY block, member, query_id",
+            "contributions",
         )
-    engine.materialize(
-        "SELECT block, member, user_id, CAST(NULL AS BIGINT) AS query_id, CAST(1 AS BIGINT) AS n FROM standing"
-        " WHERE item IS NULL UNION ALL SELECT block, member, min(user_id) AS user_id, CAST(query_id AS BIGINT)"
-        f" AS query_id, count(*) AS n FROM ({drawn}) AS drawn GROUP BY block, member, query_id",
-        "made",
+
+
+def _draw_queries(work: Workspace, standing: Table, links: Table) -> str:
+    """SQL of block, member, user_id and query_id: a query drawn for each category that stands in a record."""
+    pool = work.number(
+        f"SELECT node, query_id FROM {links} GROUP BY node, query_id", ("node", "query_id"), "place", name="pool"
     )
-    engine.drop("interests", "standing", "pool", "places")
+    places = work.map(
+        "SELECT s.block AS block, s.member AS member, s.user_id AS user_id, s.draw AS draw, p.first AS first, p.n AS n"
+        f" FROM {standing} s JOIN (SELECT node, min(place) AS first, count(*) AS n FROM {pool} GROUP BY node) AS p"
+        " ON p.node = s.item",
+        _places,
+        _PLACES,
+        "places",
+    )
+    return (
+        f"SELECT s.block AS block, s.member AS member, s.user_id AS user_id, p.query_id AS query_id FROM {places} s"
+        f" JOIN {pool} p ON p.place = s.place"
+    )
 
 
 def _places(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -129,7 +137,7 @@ class _Block:
         of, taken = representatives(interests, group)
         holder = users[np.unique(group, return_index=True)[1]]
         digest = column["digest"][rows][first][np.unique(group, return_index=True)[1]].astype(np.uint64)
-        draw = lots(of, taken, digest, self.key).view(np.int64)
+        draw = random_keys(of, taken, digest, self.key).view(np.int64)
         none = np.zeros(len(users), np.int64)
         missing = np.concatenate([np.ones(len(users), bool), np.zeros(len(of), bool)])
         arrays = [
@@ -142,28 +150,16 @@ class _Block:
         return pa.RecordBatch.from_arrays(arrays, schema=_MADE)
 
 
-class Found(NamedTuple):
-    """What came out."""
-
-    groups: int
-    least: int
-    """Users of the smallest group."""
-    most: int
-    own: str
-    """What share of records came from their own users."""
-
-
-def load_records(log: QueryLog, *, compact: bool) -> Found:
-    """Make the tables `records` and `record members` of `made`, and let go of all others."""
+def share_of_own(work: Workspace, made: Table) -> str:
+    """What share of records came from their own users, in a sentence."""
     mine = (
-        "SELECT m.block AS block, m.member AS member, s.query_id AS query_id FROM made m JOIN searchers s"
+        f"SELECT m.block AS block, m.member AS member, s.query_id AS query_id FROM {made} m JOIN query_users s"
         " ON s.user_id = m.user_id WHERE m.query_id IS NULL GROUP BY m.block, m.member, s.query_id"
     )
-    shares = log.engine.table(
+    shares = work.fetch(
         "SELECT r.block AS block, r.member AS member, CAST(sum(r.n) AS BIGINT) AS n,"
-        " CAST(sum(CASE WHEN t.query_id IS NULL THEN 0 ELSE r.n END) AS BIGINT) AS own FROM made r LEFT JOIN"
+        f" CAST(sum(CASE WHEN t.query_id IS NULL THEN 0 ELSE r.n END) AS BIGINT) AS own FROM {made} r LEFT JOIN"
         f" ({mine}) AS t ON t.block = r.block AND t.member = r.member AND t.query_id = r.query_id"
         " WHERE r.query_id IS NOT NULL GROUP BY r.block, r.member"
     )
-    found = record_tables.load_records(log, compact=compact)
-    return Found(found.groups, found.least, found.most, own_share(shares["own"].to_numpy(), shares["n"].to_numpy()))
+    return own_share(shares["own"].to_numpy(), shares["n"].to_numpy())

@@ -28,7 +28,7 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 TYPICAL = 3
-"""Queries of a user, those he repeats most, whose strings and terms are compared."""
+"""How many queries of a user are compared as strings and terms, those repeated most."""
 _MISSING = -1
 _FINE = 1 << 10
 """Mean lengths are whole numbers of 1 / _FINE characters."""
@@ -39,7 +39,7 @@ class Features:
     """What the users of a log are compared by; times, lengths and shares are whole numbers."""
 
     time: Longs | None
-    """The mean time of his events in the span of the log; `_MISSING` if none has a time. None if that is everybody."""
+    """The mean time of a user's events in the span of the log; `_MISSING` if none has a time. None if no event has."""
     start: Longs
     domain: Ints
     clicks: Longs
@@ -47,7 +47,7 @@ class Features:
     domains: int
     """How many domains were clicked."""
     length: Longs
-    """The mean length of his queries."""
+    """The mean length of a user's queries."""
     typical: Longs
     """A row for each user: queries, `_MISSING` after the last."""
     text: pa.Array
@@ -65,7 +65,7 @@ class Features:
         place = searches.start[:-1, None] + np.arange(TYPICAL)
         there = place < searches.start[1:, None]
         typical = np.where(there, searches.query[np.where(there, place, 0)], _MISSING).astype(np.int64)
-        tok = log.engine.table("SELECT query_id, word_id FROM tok ORDER BY query_id, position")
+        query_terms = log.engine.fetch("SELECT query_id, word_id FROM query_terms ORDER BY query_id, position")
         return cls(
             _times(log),
             start,
@@ -76,8 +76,8 @@ class Features:
             typical,
             log.query_text,
             (
-                np.searchsorted(tok["query_id"].to_numpy(), np.arange(log.n_queries + 1)),
-                tok["word_id"].to_numpy().astype(np.int32),
+                np.searchsorted(query_terms["query_id"].to_numpy(), np.arange(log.n_queries + 1)),
+                query_terms["word_id"].to_numpy().astype(np.int32),
             ),
         )
 
@@ -197,19 +197,19 @@ def _as_letters(start: Longs, word: Ints, queries: Longs) -> list[str]:
 
 def _domains(log: LocalLog) -> tuple[pa.Table, int]:
     """How often each user clicked on each domain (user_id, domain, n), and how many domains there are."""
-    urls = log.engine.table("SELECT url_id, url FROM urls ORDER BY url_id")
+    urls = log.engine.fetch("SELECT url_id, url FROM urls ORDER BY url_id")
     host = pc.dictionary_encode(hosts_of(urls["url"].combine_chunks()))
     named = domains_of(host.dictionary)
     # A host that is a number or a suffix has no domain, and stands for itself.
     domain = pc.dictionary_encode(pc.coalesce(named, host.dictionary))
     of_host = domain.indices.to_numpy().astype(np.int32)
     of_url = np.append(of_host, _MISSING)[host.indices.fill_null(len(of_host)).to_numpy()].astype(np.int32)
-    log.engine.read("url domains", pa.table({"url_id": urls["url_id"], "domain": of_url}))
-    found = log.engine.table(
-        'SELECT c.user_id AS user_id, d.domain AS domain, count(*) AS n FROM clicks c JOIN "url domains" d'
-        " ON d.url_id = c.url_id WHERE d.domain >= 0 GROUP BY c.user_id, d.domain ORDER BY c.user_id, d.domain"
-    )
-    log.engine.drop("url domains")
+    with log.workspace() as work:
+        domains = work.read(pa.table({"url_id": urls["url_id"], "domain": of_url}), "domains of urls")
+        found = work.fetch(
+            f"SELECT c.user_id AS user_id, d.domain AS domain, count(*) AS n FROM clicks c JOIN {domains} d"
+            " ON d.url_id = c.url_id WHERE d.domain >= 0 GROUP BY c.user_id, d.domain ORDER BY c.user_id, d.domain"
+        )
     return found, len(domain.dictionary)
 
 
@@ -218,7 +218,7 @@ def _times(log: LocalLog) -> Longs | None:
         return None
     seconds = "CAST(epoch_us(time) // 1000000 AS BIGINT)"
     first, last = log.engine.row(f"SELECT min({seconds}) AS first, max({seconds}) AS last FROM events")
-    found = log.engine.table(
+    found = log.engine.fetch(
         f"SELECT user_id, CAST(sum({seconds} - {first}) AS BIGINT) AS total, count(*) AS n FROM events"
         " WHERE time IS NOT NULL GROUP BY user_id ORDER BY user_id"
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.engines import Table, Workspace
 from queryveil.kernels import groups, quotas
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import link_texts, open_knowledge
@@ -33,14 +34,55 @@ opened = cache(open_knowledge)
 """A worker opens a knowledge base once."""
 
 
-def link_queries(log: QueryLog, knowledge: str, linker: str, categories: int) -> None:
-    """Make the table `links` (query_id, node), a row for every node of every item of a query."""
-    texts = "SELECT query_id, query AS text FROM queries"
-    if linker == "domains":
-        _find_sites(log)
-        texts = "SELECT query_id, host AS text FROM sites"
-    log.engine.map(texts, _Link(knowledge, linker, categories), _LINKS, "links")
-    log.engine.drop("sites")
+class Counted(NamedTuple):
+    """What users are interested in, as tables."""
+
+    links: Table | None
+    """query_id and node, a row for every node of every item of a query; None if the nodes are queries."""
+    interests: Table
+    """user_id, node and n: how often each user searched for each node."""
+    profiles: Table
+    """user_id, node, level and n: the same on every level."""
+
+
+def count_interests(
+    log: QueryLog, work: Workspace, knowledge: str, linker: str, *, categories: int, levels: int
+) -> Counted:
+    """Count how often each user searched for each node of a tree.
+
+    Args:
+        log: The log.
+        work: Where the tables go.
+        knowledge: The tree.
+        linker: What is looked up for a query.
+        categories: Most nodes of an item of a query.
+        levels: How many levels of the tree count.
+    """
+    log.ensure_tables("query_users")
+    links = _link_queries(log, work, knowledge, linker, categories)
+    interests = work.table(
+        "SELECT s.user_id AS user_id, l.node AS node, CAST(sum(s.events) AS BIGINT) AS n FROM query_users s"
+        f" JOIN {links} l ON l.query_id = s.query_id GROUP BY s.user_id, l.node",
+        "interests",
+    )
+    with log.workspace() as steps:
+        above = steps.map(
+            f"SELECT user_id, node, n FROM {interests}", _Above(knowledge, levels), _COUNTS, "all interests"
+        )
+        profiles = work.table(
+            f"SELECT user_id, node, level, CAST(sum(n) AS BIGINT) AS n FROM {above} GROUP BY user_id, node, level",
+            "profiles",
+        )
+    return Counted(links, interests, profiles)
+
+
+def _link_queries(log: QueryLog, work: Workspace, knowledge: str, linker: str, categories: int) -> Table:
+    """The table of query_id and node, a row for every node of every item of a query."""
+    with log.workspace() as steps:
+        texts = "SELECT query_id, query AS text FROM queries"
+        if linker == "domains":
+            texts = f"SELECT query_id, host AS text FROM {_find_sites(log, steps)}"
+        return work.map(texts, _Link(knowledge, linker, categories), _LINKS, "links")
 
 
 @dataclass(frozen=True)
@@ -58,54 +100,33 @@ class _Link:
         return pa.RecordBatch.from_arrays([pa.array(query, pa.int64()), pa.array(node)], schema=_LINKS)
 
 
-def _find_sites(log: QueryLog) -> None:
-    """Make the table `sites` (query_id, host): the most clicked host; of equals the best rank, then the first name."""
-    engine = log.engine
-    engine.map("SELECT url_id, url FROM urls", _hosts, _HOSTS, "url_hosts")
-    engine.materialize(
-        "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(coalesce(c.rank, 2147483647)) AS best"
-        " FROM clicks c JOIN url_hosts h ON h.url_id = c.url_id GROUP BY c.query_id, h.host",
-        "clicked",
-    )
-    most = "SELECT query_id, max(clicks) AS clicks FROM clicked GROUP BY query_id"
-    engine.materialize(
-        "SELECT c.query_id AS query_id, c.host AS host, c.best AS best FROM clicked c"
-        f" JOIN ({most}) AS m ON m.query_id = c.query_id AND m.clicks = c.clicks",
-        "most clicked",
-    )
-    first = 'SELECT query_id, min(best) AS best FROM "most clicked" GROUP BY query_id'
-    engine.materialize(
-        'SELECT c.query_id AS query_id, min(c.host) AS host FROM "most clicked" c'
-        f" JOIN ({first}) AS f ON f.query_id = c.query_id AND f.best = c.best GROUP BY c.query_id",
-        "sites",
-    )
-    engine.drop("url_hosts", "clicked", "most clicked")
+def _find_sites(log: QueryLog, work: Workspace) -> Table:
+    """The table of query_id and host: the most clicked host; of equals the best rank, then the first name."""
+    with log.workspace() as steps:
+        hosts = steps.map("SELECT url_id, url FROM urls", _hosts, _HOSTS, "hosts")
+        clicked = steps.table(
+            "SELECT c.query_id AS query_id, h.host AS host, count(*) AS clicks, min(coalesce(c.rank, 2147483647))"
+            f" AS best FROM clicks c JOIN {hosts} h ON h.url_id = c.url_id GROUP BY c.query_id, h.host",
+            "clicked hosts",
+        )
+        most = f"SELECT query_id, max(clicks) AS clicks FROM {clicked} GROUP BY query_id"
+        favourite = steps.table(
+            f"SELECT c.query_id AS query_id, c.host AS host, c.best AS best FROM {clicked} c"
+            f" JOIN ({most}) AS m ON m.query_id = c.query_id AND m.clicks = c.clicks",
+            "most clicked hosts",
+        )
+        first = f"SELECT query_id, min(best) AS best FROM {favourite} GROUP BY query_id"
+        return work.table(
+            f"SELECT c.query_id AS query_id, min(c.host) AS host FROM {favourite} c"
+            f" JOIN ({first}) AS f ON f.query_id = c.query_id AND f.best = c.best GROUP BY c.query_id",
+            "sites",
+        )
 
 
 def _hosts(batch: pa.RecordBatch) -> pa.RecordBatch:
     host = hosts_of(batch["url"])
     good = topical(host)
     return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()).filter(good), host.filter(good)], schema=_HOSTS)
-
-
-def count_interests(log: QueryLog) -> None:
-    """Make the table `interests` (user_id, node, n) of `links`."""
-    log.need("searchers")
-    log.engine.materialize(
-        "SELECT s.user_id AS user_id, l.node AS node, CAST(sum(s.events) AS BIGINT) AS n FROM searchers s"
-        " JOIN links l ON l.query_id = s.query_id GROUP BY s.user_id, l.node",
-        "interests",
-    )
-
-
-def count_levels(log: QueryLog, knowledge: str, levels: int) -> None:
-    """Make the table `profiles` (user_id, node, level, n) of `interests`: the same on every level."""
-    log.engine.map("SELECT user_id, node, n FROM interests", _Above(knowledge, levels), _COUNTS, "all interests")
-    log.engine.materialize(
-        'SELECT user_id, node, level, CAST(sum(n) AS BIGINT) AS n FROM "all interests" GROUP BY user_id, node, level',
-        "profiles",
-    )
-    log.engine.drop("all interests")
 
 
 @dataclass(frozen=True)
@@ -126,11 +147,15 @@ class _Above:
         return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=_COUNTS)
 
 
-def cut_blocks(log: QueryLog, users: str, count: int, nodes: int, levels: int, parts: int) -> None:
-    """Make the table `blocks` (user_id, block): users in the order of their main interests, cut into equal parts.
+def cut_blocks(
+    log: QueryLog, work: Workspace, profiles: Table, users: str, *, count: int, nodes: int, levels: int, parts: int
+) -> Table:
+    """The table of user_id and block: users in the order of their main interests, cut into equal parts.
 
     Args:
-        log: The log, with the table `profiles`.
+        log: The log.
+        work: Where the table goes.
+        profiles: The profiles of users.
         users: SQL of the user_id of those who take part.
         count: How many they are.
         nodes: How many nodes there are.
@@ -138,24 +163,24 @@ def cut_blocks(log: QueryLog, users: str, count: int, nodes: int, levels: int, p
         parts: How many blocks.
     """
     wanted = range(1, levels + 1)
-    log.engine.materialize(
-        "SELECT p.user_id AS user_id, p.level AS level, min(p.node) AS node FROM profiles p JOIN"
-        " (SELECT user_id, level, max(n) AS n FROM profiles GROUP BY user_id, level) AS most"
-        " ON most.user_id = p.user_id AND most.level = p.level AND most.n = p.n GROUP BY p.user_id, p.level",
-        "main",
-    )
-    names = ", ".join(f"coalesce(m{i}.node, {nodes}) AS m{i}" for i in wanted)
-    joins = "".join(f" LEFT JOIN main m{i} ON m{i}.user_id = u.user_id AND m{i}.level = {i}" for i in wanted)
-    log.engine.number(
-        f"SELECT u.user_id AS user_id, {names}, -coalesce(t.n, 0) AS lack FROM ({users}) AS u LEFT JOIN"
-        " (SELECT user_id, CAST(sum(n) AS BIGINT) AS n FROM profiles GROUP BY user_id) AS t"
-        f" ON t.user_id = u.user_id{joins}",
-        (*(f"m{i}" for i in wanted), "lack", "user_id"),
-        "places",
-        "place",
-    )
-    log.engine.map("SELECT user_id, place FROM places", _Cut(count, parts), _BLOCKS, "blocks")
-    log.engine.drop("main", "places")
+    with log.workspace() as steps:
+        main = steps.table(
+            f"SELECT p.user_id AS user_id, p.level AS level, min(p.node) AS node FROM {profiles} p JOIN"
+            f" (SELECT user_id, level, max(n) AS n FROM {profiles} GROUP BY user_id, level) AS most"
+            " ON most.user_id = p.user_id AND most.level = p.level AND most.n = p.n GROUP BY p.user_id, p.level",
+            "main interests",
+        )
+        names = ", ".join(f"coalesce(m{i}.node, {nodes}) AS m{i}" for i in wanted)
+        joins = "".join(f" LEFT JOIN {main} m{i} ON m{i}.user_id = u.user_id AND m{i}.level = {i}" for i in wanted)
+        places = steps.number(
+            f"SELECT u.user_id AS user_id, {names}, -coalesce(t.n, 0) AS lack FROM ({users}) AS u LEFT JOIN"
+            f" (SELECT user_id, CAST(sum(n) AS BIGINT) AS n FROM {profiles} GROUP BY user_id) AS t"
+            f" ON t.user_id = u.user_id{joins}",
+            (*(f"m{i}" for i in wanted), "lack", "user_id"),
+            "place",
+            name="users in order",
+        )
+        return work.map(f"SELECT user_id, place FROM {places}", _Cut(count, parts), _BLOCKS, "blocks")
 
 
 @dataclass(frozen=True)
@@ -174,37 +199,50 @@ class _Cut:
         return pa.RecordBatch.from_arrays([batch["user_id"].cast(pa.int64()), pa.array(block)], schema=_BLOCKS)
 
 
-def make_records(log: QueryLog, keys: tuple[bytes, bytes], *, k: int, linkage: int, by_repetition: bool) -> None:
-    """Make the table `made` of `profiles` and `blocks`.
+def make_records(
+    log: QueryLog,
+    work: Workspace,
+    profiles: Table,
+    blocks: Table,
+    keys: tuple[bytes, bytes],
+    *,
+    k: int,
+    linkage: int,
+    by_repetition: bool,
+) -> Table:
+    """The table of block, member, user_id, query_id and n: groups, and what their users give to records.
 
-    Its rows: for each user, member = his group, n = his quota, no query; for each query that he gives, n = how often.
+    Its rows: for each user, member = their group, n = their quota, no query; for each query that they give, n = how
+    often.
 
     Args:
         log: The log.
+        work: Where the table goes.
+        profiles: The profiles of users.
+        blocks: The block of each user.
         keys: What the draws of users and of queries are keyed by.
         k: Least users of a group.
         linkage: How a group draws the next user.
         by_repetition: Whether users give the queries that they repeat most, or any.
     """
-    engine = log.engine
-    engine.map("SELECT user_id AS id, digest FROM users", _Draw(keys[0]), _DRAWS, "user draws")
-    engine.map("SELECT query_id AS id, query AS text FROM queries", _Draw(keys[1]), _DRAWS, "query draws")
-    rows = (
-        "SELECT b.block AS block, CAST(p.user_id AS BIGINT) AS user_id, CAST(0 AS BIGINT) AS kind,"
-        " CAST(p.node AS BIGINT) AS item, p.n AS n, CAST(0 AS BIGINT) AS mine, CAST(0 AS BIGINT) AS its FROM profiles p"
-        " JOIN blocks b ON b.user_id = p.user_id UNION ALL"
-        " SELECT b.block AS block, CAST(s.user_id AS BIGINT) AS user_id, CAST(1 AS BIGINT) AS kind,"
-        " CAST(s.query_id AS BIGINT) AS item, CAST(s.events AS BIGINT) AS n, u.draw AS mine, q.draw AS its"
-        ' FROM searchers s JOIN blocks b ON b.user_id = s.user_id JOIN "user draws" u ON u.id = s.user_id'
-        ' JOIN "query draws" q ON q.id = s.query_id'
-    )
-    engine.map_groups(rows, "block", _Records(k, linkage, by_repetition), _MADE, "made")
-    engine.drop("user draws", "query draws")
+    with log.workspace() as steps:
+        of_user = steps.map("SELECT user_id AS id, digest FROM users", _Draw(keys[0]), _DRAWS, "user draws")
+        of_query = steps.map("SELECT query_id AS id, query AS text FROM queries", _Draw(keys[1]), _DRAWS, "query draws")
+        rows = (
+            "SELECT b.block AS block, CAST(p.user_id AS BIGINT) AS user_id, CAST(0 AS BIGINT) AS kind,"
+            " CAST(p.node AS BIGINT) AS item, p.n AS n, CAST(0 AS BIGINT) AS mine, CAST(0 AS BIGINT) AS its"
+            f" FROM {profiles} p JOIN {blocks} b ON b.user_id = p.user_id UNION ALL"
+            " SELECT b.block AS block, CAST(s.user_id AS BIGINT) AS user_id, CAST(1 AS BIGINT) AS kind,"
+            " CAST(s.query_id AS BIGINT) AS item, CAST(s.events AS BIGINT) AS n, u.draw AS mine, q.draw AS its"
+            f" FROM query_users s JOIN {blocks} b ON b.user_id = s.user_id JOIN {of_user} u ON u.id = s.user_id"
+            f" JOIN {of_query} q ON q.id = s.query_id"
+        )
+        return work.map_groups(rows, "block", _Records(k, linkage, by_repetition), _MADE, "contributions")
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """A random number for each id, that follows from a key and from the text behind it."""
+    """A random number for each id, which follows from a key and from the text behind it."""
 
     key: bytes
 
@@ -218,7 +256,7 @@ class _Draw:
         )
 
 
-def gifts(
+def contributions(
     start: NDArray[np.int64],
     times: NDArray[np.int64],
     draw: NDArray[np.uint64],
@@ -226,14 +264,14 @@ def gifts(
     *,
     by_repetition: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What each user gives to the record of his group: how many queries, and how often each of his own.
+    """What each user gives to the record of their group: how many queries, and how often each of their own.
 
     Args:
         start: The queries of user u are those from start[u] to start[u + 1], the most repeated first.
-        times: How often he issued each.
+        times: How often the user issued each.
         draw: A random number for each.
         group: The group of each user.
-        by_repetition: Whether he gives the queries that he repeats most, or any.
+        by_repetition: Whether users give the queries that they repeat most, or any.
     """
     size = np.add.reduceat(times, start[:-1])
     member = np.argsort(group, kind="stable").astype(np.int32)
@@ -246,7 +284,7 @@ def gifts(
 
 @dataclass(frozen=True)
 class _Records:
-    """The groups of a block, and what each user gives to the record of his."""
+    """The groups of a block, and what each user gives to the record of theirs."""
 
     k: int
     linkage: int
@@ -263,7 +301,7 @@ class _Records:
         start = np.searchsorted(user[search], np.arange(len(users) + 1))
         times = column["n"][search]
         draw = column["mine"][search].view(np.uint64) + column["its"][search].view(np.uint64)
-        quota, taken = gifts(start, times, draw, group, by_repetition=self.by_repetition)
+        quota, taken = contributions(start, times, draw, group, by_repetition=self.by_repetition)
         given = np.flatnonzero(taken)
         of = user[search][given]
         none = np.full(len(users), np.iinfo(np.int64).min)
@@ -295,6 +333,15 @@ class _Records:
         return group
 
 
+class Records(NamedTuple):
+    """The tables that a release of records is made of."""
+
+    rows: Table
+    """event_id, user_id, query_id and, where a record is written once, users."""
+    members: Table
+    """user_id, and the holder in whose place the record of their group stands if it is written once."""
+
+
 class Found(NamedTuple):
     """What came out."""
 
@@ -302,56 +349,61 @@ class Found(NamedTuple):
     least: int
     """Users of the smallest group."""
     most: int
-    unlinked: int
-    """Users without a category."""
     silent: int
     """Users who gave no query."""
 
 
-def load_records(log: QueryLog, *, compact: bool) -> Found:
-    """Make the tables `records` and `record members` that a release is made of, of `made`, and let go of all others.
+def load_records(log: QueryLog, work: Workspace, made: Table, *, compact: bool) -> tuple[Records, Found]:
+    """Write the records of groups.
 
     Args:
         log: The log.
+        work: Where the tables go.
+        made: Groups and what their users give, as `make_records` has them.
         compact: Whether a record is written once, with the number of its users.
     """
-    engine = log.engine
-    engine.materialize("SELECT block, member, user_id, n FROM made WHERE query_id IS NULL", "group members")
-    engine.materialize(
-        'SELECT block, member, min(user_id) AS holder, count(*) AS users FROM "group members" GROUP BY block, member',
-        "groups",
-    )
-    engine.materialize(
-        "SELECT m.block AS block, m.member AS member, m.user_id AS user_id, g.holder AS holder, g.users AS users"
-        ' FROM "group members" m JOIN groups g ON g.block = m.block AND g.member = m.member',
-        "record members",
-    )
-    engine.materialize(
-        "SELECT block, member, query_id, CAST(sum(n) AS BIGINT) AS n FROM made WHERE query_id IS NOT NULL"
-        " GROUP BY block, member, query_id",
-        "record queries",
-    )
-    engine.map(
-        'SELECT m.user_id AS user_id, r.query_id AS query_id, m.users AS users, r.n AS n FROM "record members" m'
-        ' JOIN "record queries" r ON r.block = m.block AND r.member = m.member'
-        + (" WHERE m.user_id = m.holder" if compact else ""),
-        _copies,
-        _COPIES,
-        "copies",
-    )
-    engine.number(
-        "SELECT user_id, query_id, users, copy FROM copies", ("user_id", "query_id", "copy"), "records", "event_id"
-    )
-    sizes = engine.row("SELECT count(*) AS n, min(users) AS least, max(users) AS most FROM groups")
-    linked = "SELECT user_id FROM profiles GROUP BY user_id"
-    (unlinked,) = engine.row(
+    with log.workspace() as steps:
+        grouped = steps.table(f"SELECT block, member, user_id, n FROM {made} WHERE query_id IS NULL", "group members")
+        groups = steps.table(
+            f"SELECT block, member, min(user_id) AS holder, count(*) AS users FROM {grouped} GROUP BY block, member",
+            "groups",
+        )
+        members = work.table(
+            "SELECT m.block AS block, m.member AS member, m.user_id AS user_id, g.holder AS holder, g.users AS users"
+            f" FROM {grouped} m JOIN {groups} g ON g.block = m.block AND g.member = m.member",
+            "record members",
+        )
+        queries = steps.table(
+            f"SELECT block, member, query_id, CAST(sum(n) AS BIGINT) AS n FROM {made} WHERE query_id IS NOT NULL"
+            " GROUP BY block, member, query_id",
+            "record queries",
+        )
+        copies = steps.map(
+            f"SELECT m.user_id AS user_id, r.query_id AS query_id, m.users AS users, r.n AS n FROM {members} m"
+            f" JOIN {queries} r ON r.block = m.block AND r.member = m.member"
+            + (" WHERE m.user_id = m.holder" if compact else ""),
+            _copies,
+            _COPIES,
+            "copies",
+        )
+        rows = work.number(
+            f"SELECT user_id, query_id, users, copy FROM {copies}",
+            ("user_id", "query_id", "copy"),
+            "event_id",
+            name="records",
+        )
+        sizes = steps.row(f"SELECT count(*) AS n, min(users) AS least, max(users) AS most FROM {groups}")
+        (silent,) = steps.row(f"SELECT count(*) AS n FROM {grouped} WHERE n = 0")
+    return Records(rows, members), Found(sizes[0], sizes[1], sizes[2], silent)
+
+
+def count_unlinked(work: Workspace, profiles: Table) -> int:
+    """How many users have no category."""
+    linked = f"SELECT user_id FROM {profiles} GROUP BY user_id"
+    (unlinked,) = work.row(
         f"SELECT count(*) AS n FROM users u LEFT JOIN ({linked}) AS l ON l.user_id = u.user_id WHERE l.user_id IS NULL"
     )
-    (silent,) = engine.row('SELECT count(*) AS n FROM "group members" WHERE n = 0')
-    engine.drop(
-        "links", "interests", "profiles", "blocks", "made", "group members", "groups", "record queries", "copies"
-    )
-    return Found(sizes[0], sizes[1], sizes[2], unlinked, silent)
+    return int(unlinked)
 
 
 def _copies(batch: pa.RecordBatch) -> pa.RecordBatch:

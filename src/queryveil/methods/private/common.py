@@ -1,4 +1,4 @@
-"""What differentially private methods say alike."""
+"""What the differentially private methods have in common."""
 
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
@@ -8,7 +8,7 @@ UNSEEDED = "The noise comes from OpenDP's secure randomness and is not seeded: a
 
 def refuse_rare_terms(log: QueryLog) -> None:
     """Refuse a log from which rare words were taken: which these are depends on all users together."""
-    if log.facts.scrub is not None and log.facts.scrub.rare_term_users is not None:
+    if log.stats.scrub is not None and log.stats.scrub.rare_term_users is not None:
         raise QueryveilError(
             "Rare terms were scrubbed, which depends on all users together, so that no differential privacy could be"
             " promised; leave --scrub-rare-users out."

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods.private.noise import WHOLE, Noisy
@@ -26,7 +27,7 @@ def bound(things: str, keys: Sequence[str], d: int, keep: Keep) -> str:
     Ties go to the thing that was first, then to the one whose keys, which are ordered by digests of texts, are smaller.
 
     Args:
-        things: SQL of user_id, the keys, and times and began, or draw where there is a lot.
+        things: SQL of user_id, the keys, and times and began, or draw where some are kept at random.
         keys: The columns that make a thing.
         d: At most so many a user.
         keep: Which of them: those that the user repeated most, the first ones, or some at random.
@@ -40,13 +41,13 @@ def bound(things: str, keys: Sequence[str], d: int, keep: Keep) -> str:
     )
 
 
-def lots(log: QueryLog, things: str, keys: Sequence[str], name: str) -> str:
-    """Draw a lot for each thing of each user; SQL of user_id, the keys and draw.
+def random_keys(log: QueryLog, work: Workspace, things: str, keys: Sequence[str]) -> str:
+    """SQL of user_id, the keys and draw: a random number for each thing of each user.
 
-    The lots must not depend on other users, as draws would that are keyed by the log: they are drawn anew in each run.
+    The numbers must not depend on other users, as draws keyed by the log would: they are drawn anew in each run.
     """
     key = secrets.token_bytes(16)
-    schema = pa.schema([("user_id", log.id_type), *((name, log.id_type) for name in keys), ("draw", pa.int64())])
+    schema = pa.schema([*((name, log.id_type) for name in ("user_id", *keys)), ("draw", pa.int64())])
 
     def draw(batch: pa.RecordBatch) -> pa.RecordBatch:
         mixed = keyed(key, batch["user_id"].to_numpy().astype(np.uint64))
@@ -55,8 +56,9 @@ def lots(log: QueryLog, things: str, keys: Sequence[str], name: str) -> str:
         columns = [batch[column].cast(schema.field(column).type) for column in schema.names[:-1]]
         return pa.RecordBatch.from_arrays([*columns, pa.array(mixed.view(np.int64))], schema=schema)
 
-    log.engine.map(f"SELECT user_id, {', '.join(keys)} FROM ({things}) AS things", draw, schema, name)
-    return f'SELECT user_id, {", ".join(keys)}, draw FROM "{name}"'
+    names = ", ".join(keys)
+    drawn = work.map(f"SELECT user_id, {names} FROM ({things}) AS things", draw, schema, "random keys")
+    return f"SELECT user_id, {names}, draw FROM {drawn}"
 
 
 def counted(bounded: str, keys: Sequence[str], least: int) -> str:
@@ -65,27 +67,34 @@ def counted(bounded: str, keys: Sequence[str], least: int) -> str:
     return f"SELECT {names}, count(*) AS n FROM ({bounded}) AS given GROUP BY {names} HAVING count(*) >= {least}"
 
 
-def weighed(log: QueryLog, bounded: str, keys: Sequence[str], d: int, least: int) -> str:
+def weighed(work: Workspace, bounded: str, keys: Sequence[str], d: int, least: int) -> str:
     """SQL of the keys and n, the sum of what users give who spread `WHOLE` over their things.
 
-    A user of n things gives each WHOLE / sqrt(n), rounded down, so that the length of what he gives is at most WHOLE.
+    A user of n things gives each WHOLE / sqrt(n), rounded down, so that all of it has a length of at most WHOLE.
     """
     n = np.arange(1, d + 1)
     weight = np.floor(WHOLE / np.sqrt(n)).astype(np.int64)
     weight -= weight * weight * n > WHOLE * WHOLE  # where floating point rounded up
-    log.engine.read("weights", pa.table({"n": n.astype(np.int64), "weight": weight}))
+    weights = work.read(pa.table({"n": n.astype(np.int64), "weight": weight}), "weights")
     names, total = ", ".join(f"g.{key}" for key in keys), "CAST(sum(w.weight) AS BIGINT)"
     named = ", ".join(f"g.{key} AS {key}" for key in keys)
     return (
-        f"SELECT {named}, {total} AS n FROM ({bounded}) AS g JOIN weights w ON w.n = g.n GROUP BY {names}"
+        f"SELECT {named}, {total} AS n FROM ({bounded}) AS g JOIN {weights} w ON w.n = g.n GROUP BY {names}"
         f" HAVING sum(w.weight) >= {least}"
     )
 
 
 def publish(
-    log: QueryLog, sums: str, keys: Sequence[str], kind: str, scale: float, threshold: int | None, name: str
-) -> None:
-    """Keep the keys whose noisy sums reach a threshold, with these sums."""
+    log: QueryLog,
+    work: Workspace,
+    sums: str,
+    keys: Sequence[str],
+    kind: str,
+    scale: float,
+    threshold: int | None,
+    name: str,
+) -> Table:
+    """The table of the keys whose noisy sums reach a threshold, and n, these sums."""
     noisy = Noisy(pa.schema([(key, log.id_type) for key in keys]), kind, scale, threshold)
     # The table is written once, so that everything behind it sees one draw of the noise, even if Spark does it again.
-    log.engine.map(sums, noisy, noisy.schema, name)
+    return work.map(sums, noisy, noisy.schema, name)

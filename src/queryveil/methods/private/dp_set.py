@@ -15,10 +15,11 @@ from pydantic import Field
 from queryveil.claims import DifferentialPrivacy, IssuedQueries
 from queryveil.claims.limits import LIMITS
 from queryveil.claims.private import NoisyStep
+from queryveil.engines import Table, Workspace
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.private.common import UNSEEDED, meaningless, refuse_rare_terms
-from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, lots, publish, weighed
+from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, publish, random_keys, weighed
 from queryveil.methods.private.noise import WHOLE, gaussian_threshold, opendp, rho_of
 from queryveil.release import Release
 
@@ -94,95 +95,106 @@ class DpSet(Method):
         """Release queries round after round; the noise is not seeded."""
         opendp()
         refuse_rare_terms(log)
-        engine, key = log.engine, ["query_id"]
-        engine.materialize(PAIRS, "things")
-        engine.materialize("SELECT query_id FROM things WHERE query_id IS NULL", "public queries")
-        released: list[int] = []
-        for step in self.steps:
-            if step.of == "n-grams":
-                self._use_ngrams(log, step)
-            if step.of == "queries":
-                if self.keep == "random" and not released:
-                    lots(log, "SELECT user_id, query_id FROM things", key, "drawn things")
-                self._round(log, step)
-                released.append(int(engine.row('SELECT count(*) AS n FROM "public queries"')[0]))
-        rows = 'SELECT query_id FROM "public queries"'
-        if self.counts:
-            self._count(log, self.steps[-1])
-            rows = 'SELECT query_id, n AS "count" FROM "public counts"'
-        release = Release.of_counts(
-            log,
-            rows,
-            columns=("query", *(["count"] if self.counts else [])),
-            method=self.name,
-            parameters=self.parameters(),
-            claims=(IssuedQueries(), self.claim),
-            limits=self.limits,
-            seed=seed,
-            notes=[self._accounting(), _told(released), UNSEEDED],
-        )
-        engine.drop("things", "drawn things", "public queries", "public ngrams", "public counts", "weights")
-        return release
+        with log.workspace() as work:
+            things = self._things(log, work)
+            public, released = self._select(log, work, things)
+            rows = f"SELECT query_id FROM {public}"
+            if self.counts:
+                counts = self._count(log, work, things, public, self.steps[-1])
+                rows = f'SELECT query_id, n AS "count" FROM {counts}'
+            return Release.of_counts(
+                log,
+                rows,
+                columns=("query", *(["count"] if self.counts else [])),
+                method=self.name,
+                parameters=self.parameters(),
+                claims=(IssuedQueries(), self.claim),
+                limits=self.limits,
+                seed=seed,
+                notes=[self._accounting(), _told(released), UNSEEDED],
+            )
 
-    def _things(self, joined: str) -> str:
-        """SQL of what users may give, with some condition."""
-        source, order = ('"drawn things"', "t.draw AS draw") if self.keep == "random" else ("things", _ORDER)
-        return f"SELECT t.user_id AS user_id, t.query_id AS query_id, {order} FROM {source} t {joined}"
+    def _things(self, log: QueryLog, work: Workspace) -> str:
+        """SQL of what users may give: user_id, query_id, and times and began, or draw."""
+        things = work.table(PAIRS, "things")
+        if self.ngrams:
+            built = self._built(log, work, things, self.steps[0])
+            work.drop(things)
+            things = built
+        if self.keep == "random":
+            return random_keys(log, work, f"SELECT user_id, query_id FROM {things}", ["query_id"])
+        return f"SELECT user_id, query_id, times, began FROM {things}"
 
-    def _round(self, log: QueryLog, step: NoisyStep) -> None:
-        """Release what reaches the threshold with the weight of users who do not need it elsewhere."""
-        key = ["query_id"]
-        left = self._things('LEFT JOIN "public queries" p ON p.query_id = t.query_id WHERE p.query_id IS NULL')
-        sums = weighed(log, bound(left, key, self.d, self.keep), key, self.d, step.first)
-        assert step.threshold is not None  # noqa: S101  # every round has one
-        publish(log, sums, key, step.noise, step.scale, step.threshold, "new queries")
-        both = 'SELECT query_id FROM "public queries" UNION ALL SELECT query_id FROM "new queries"'
-        log.engine.materialize(both, "more queries")
-        log.engine.materialize('SELECT query_id FROM "more queries"', "public queries")
-        log.engine.drop("new queries", "more queries")
-
-    def _use_ngrams(self, log: QueryLog, step: NoisyStep) -> None:
-        """Release runs of words, and keep in `things` only queries all of whose runs of so many words are released."""
-        engine, n = log.engine, range(1, self.ngrams + 1)
+    def _built(self, log: QueryLog, work: Workspace, things: Table, step: NoisyStep) -> Table:
+        """Release runs of words; the things without queries that have a run of so many words that is not released."""
+        n = range(1, self.ngrams + 1)
         keys = [f"word_{i}" for i in n]
-        runs = " ".join(
-            f"JOIN tok t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}" for i in n[1:]
+        joins = " ".join(
+            f"JOIN query_terms t{i} ON t{i}.query_id = t1.query_id AND t{i}.position = t1.position + {i - 1}"
+            for i in n[1:]
         )
         named = ", ".join(f"t{i}.word_id AS word_{i}" for i in n)
-        engine.materialize(f"SELECT t1.query_id AS query_id, {named} FROM tok t1 {runs}", "runs")
-        grams = (
-            f"SELECT p.user_id AS user_id, {', '.join(f'r.{key} AS {key}' for key in keys)},"
-            " CAST(sum(p.times) AS BIGINT) AS times, min(p.began) AS began FROM things p JOIN runs r"
-            f" ON r.query_id = p.query_id GROUP BY p.user_id, {', '.join(f'r.{key}' for key in keys)}"
-        )
-        if self.keep == "random":
-            grams = lots(log, grams, keys, "drawn runs")
-        sums = weighed(log, bound(grams, keys, self.d, self.keep), keys, self.d, step.first)
-        assert step.threshold is not None  # noqa: S101
-        publish(log, sums, keys, step.noise, step.scale, step.threshold, "public ngrams")
-        same = " AND ".join(f"g.{key} = r.{key}" for key in keys)
-        engine.materialize(
-            f'SELECT r.query_id AS query_id FROM runs r LEFT JOIN "public ngrams" g ON {same}'
-            " WHERE g.word_1 IS NULL GROUP BY r.query_id",
-            "unbuilt",
-        )
-        engine.materialize(
-            f"SELECT t.user_id AS user_id, t.query_id AS query_id, {_ORDER} FROM things t LEFT JOIN unbuilt u"
-            " ON u.query_id = t.query_id WHERE u.query_id IS NULL",
-            "built",
-        )
-        engine.materialize("SELECT user_id, query_id, times, began FROM built", "things")
-        engine.drop("runs", "unbuilt", "built", "drawn runs")
+        with log.workspace() as steps:
+            runs = steps.table(f"SELECT t1.query_id AS query_id, {named} FROM query_terms t1 {joins}", "runs")
+            grams = (
+                f"SELECT p.user_id AS user_id, {', '.join(f'r.{key} AS {key}' for key in keys)},"
+                f" CAST(sum(p.times) AS BIGINT) AS times, min(p.began) AS began FROM {things} p JOIN {runs} r"
+                f" ON r.query_id = p.query_id GROUP BY p.user_id, {', '.join(f'r.{key}' for key in keys)}"
+            )
+            if self.keep == "random":
+                grams = random_keys(log, steps, grams, keys)
+            public = self._publish(log, steps, grams, keys, step, "public ngrams")
+            same = " AND ".join(f"g.{key} = r.{key}" for key in keys)
+            unbuilt = steps.table(
+                f"SELECT r.query_id AS query_id FROM {runs} r LEFT JOIN {public} g ON {same}"
+                " WHERE g.word_1 IS NULL GROUP BY r.query_id",
+                "unbuilt",
+            )
+            return work.table(
+                "SELECT t.user_id AS user_id, t.query_id AS query_id, t.times AS times, t.began AS began"
+                f" FROM {things} t LEFT JOIN {unbuilt} u ON u.query_id = t.query_id WHERE u.query_id IS NULL",
+                "built things",
+            )
 
-    def _count(self, log: QueryLog, step: NoisyStep) -> None:
+    def _select(self, log: QueryLog, work: Workspace, things: str) -> tuple[Table, list[int]]:
+        """The table of the query_id of released queries, and how many there are after each round."""
+        public = work.table(f"SELECT query_id FROM ({things}) AS t WHERE query_id IS NULL", "no queries")
+        released = []
+        for step in self.steps:
+            if step.of == "queries":
+                public = self._round(log, work, things, public, step)
+                released.append(int(work.row(f"SELECT count(*) AS n FROM {public}")[0]))
+        return public, released
+
+    def _round(self, log: QueryLog, work: Workspace, things: str, public: Table, step: NoisyStep) -> Table:
+        """Release what reaches the threshold with the weight of users who do not need it elsewhere."""
+        left = self._joined(things, f"LEFT JOIN {public} p ON p.query_id = t.query_id WHERE p.query_id IS NULL")
+        with log.workspace() as steps:
+            new = self._publish(log, steps, left, ["query_id"], step, "new queries")
+            return work.table(f"SELECT query_id FROM {public} UNION ALL SELECT query_id FROM {new}", "public queries")
+
+    def _publish(
+        self, log: QueryLog, work: Workspace, things: str, keys: list[str], step: NoisyStep, name: str
+    ) -> Table:
+        """The things whose noisy weight reaches the threshold of a step."""
+        sums = weighed(work, bound(things, keys, self.d, self.keep), keys, self.d, step.first)
+        assert step.threshold is not None  # noqa: S101  # every step with weights has one
+        return publish(log, work, sums, keys, step.noise, step.scale, step.threshold, name)
+
+    def _count(self, log: QueryLog, work: Workspace, things: str, public: Table, step: NoisyStep) -> Table:
         """Count the users of released queries, each user for at most d of them."""
-        mine = self._things('JOIN "public queries" p ON p.query_id = t.query_id')
+        mine = self._joined(things, f"JOIN {public} p ON p.query_id = t.query_id")
         users = counted(bound(mine, ["query_id"], self.d, self.keep), ["query_id"], 1)
         sums = (
-            'SELECT p.query_id AS query_id, coalesce(c.n, 0) AS n FROM "public queries" p'
+            f"SELECT p.query_id AS query_id, coalesce(c.n, 0) AS n FROM {public} p"
             f" LEFT JOIN ({users}) AS c ON c.query_id = p.query_id"
         )
-        publish(log, sums, ["query_id"], step.noise, step.scale, None, "public counts")
+        return publish(log, work, sums, ["query_id"], step.noise, step.scale, None, "public counts")
+
+    def _joined(self, things: str, joined: str) -> str:
+        """SQL of some of the things that users may give."""
+        order = "t.draw AS draw" if self.keep == "random" else "t.times AS times, t.began AS began"
+        return f"SELECT t.user_id AS user_id, t.query_id AS query_id, {order} FROM ({things}) AS t {joined}"
 
     def _accounting(self) -> str:
         steps = [step for step in self.steps if step.threshold is not None]
@@ -200,7 +212,7 @@ class DpSet(Method):
         )
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What whoever makes a release should know, and nobody else: it tells something exact of the log."""
+        """What only the maker of a release should know, because it reveals something exact about the log."""
         return meaningless(self.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -217,13 +229,10 @@ class DpSet(Method):
         ]
 
 
-_ORDER = "t.times AS times, t.began AS began"
-
-
 def _gauss(d: int, scale: float, first: int, threshold: int | None) -> dict[str, object]:
     return {"noise": "gaussian", "d": d, "scale": scale, "first": first, "threshold": threshold}
 
 
 def _told(released: list[int]) -> str:
-    """How the release grew; it follows from what was released in each round, so that it may be told."""
+    """How the release grew; it follows from what was released in each round, so it may be published."""
     return "Distinct queries after each round: " + ", ".join(f"{n:,}" for n in released) + "."

@@ -2,10 +2,10 @@
 
 A sum is released in three steps: sums below a first threshold are dropped, the others get noise, and noisy sums below
 a second threshold are dropped. One user adds to at most d sums. Let M be this on a log, and M' on the log with one user
-more; call a sum *crossed* that reaches the first threshold only with him. Then, for any set of releases:
+more; call a sum *crossed* that reaches the first threshold only with them. Then, for any set of releases:
 
-- Without the crossed sums M' is M on sums that differ by what he gives, so that it is as private as its noise.
-- A crossed sum has at most first - 1 + what he gives. The second threshold is such that some crossed sum is released
+- Without the crossed sums M' is M on sums that differ by what they give, so it is as private as its noise.
+- A crossed sum has at most first - 1 + what they give. The second threshold is such that some crossed sum is released
   with probability at most delta_t. The noise of crossed sums is apart from the rest, so that M' releases what it would
   without them with probability at least 1 - delta_t times what it were.
 
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import require
 
 Longs = NDArray[np.int64]
 
@@ -36,12 +36,9 @@ def opendp() -> Any:
     Raises:
         QueryveilError: If it is not installed.
     """
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        raise QueryveilError(
-            "Noise comes from OpenDP, which is not installed; get it with: pip install 'queryveil[dp]'."
-        ) from None
+    require("Differentially private noise", "opendp.prelude")
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     return dp
 
@@ -101,7 +98,7 @@ def laplace_delta(d: int, scale: float, threshold: int, first: int) -> float:
 def gaussian_threshold(d: int, scale: float, delta: float, first: int) -> int:
     """The least threshold for which one user, who spreads `WHOLE` over at most d sums, costs at most delta.
 
-    The more sums he lifts, the less each of them: the worst number is looked for.
+    The more sums they lift, the less each of them: the worst number is looked for.
     """
     from scipy.special import ndtri
 

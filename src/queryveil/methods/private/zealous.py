@@ -12,11 +12,12 @@ from pydantic import Field, model_validator
 from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.claims.private import NoisyStep
+from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.private.common import UNSEEDED, meaningless, refuse_rare_terms
-from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, lots, publish
+from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, publish, random_keys
 from queryveil.methods.private.noise import laplace_delta, laplace_threshold, opendp
 from queryveil.release import Release
 
@@ -115,40 +116,42 @@ class Zealous(Method):
         if self.clicks and not log.has_clicks:
             raise QueryveilError("The 'clicks' parameter of Zealous is on, but the log has no clicks; leave it off.")
         made = self.budget
-        self._publish(log, PAIRS, ["query_id"], made, "public queries")
-        rows = 'SELECT query_id, n AS "count" FROM "public queries"'
-        if self.clicks:
-            pairs = (
-                "SELECT c.user_id AS user_id, c.query_id AS query_id, c.url_id AS url_id, count(*) AS times,"
-                ' min(c.event_id) AS began FROM clicks c JOIN "public queries" p ON p.query_id = c.query_id'
-                " WHERE c.url_id IS NOT NULL GROUP BY c.user_id, c.query_id, c.url_id"
-            )
-            self._publish(log, pairs, ["query_id", "url_id"], made, "public clicks")
-            rows = (
-                'SELECT query_id, NULL AS url_id, n AS "count" FROM "public queries"'
-                ' UNION ALL SELECT query_id, url_id, n AS "count" FROM "public clicks"'
-            )
         shared = [QueryUsers(users=self.min_users)] if self.min_users > 1 else []
-        release = Release.of_counts(
-            log,
-            rows,
-            columns=("query", *(["url"] if self.clicks else []), "count"),
-            method=self.name,
-            parameters=self.parameters(),
-            claims=(IssuedQueries(), *shared, self.claim),
-            limits=self.limits,
-            seed=seed,
-            notes=[self._accounting(made), UNSEEDED],
-        )
-        log.engine.drop("public queries", "public clicks")
-        return release
+        with log.workspace() as work:
+            return Release.of_counts(
+                log,
+                self._counts(log, work, made),
+                columns=("query", *(["url"] if self.clicks else []), "count"),
+                method=self.name,
+                parameters=self.parameters(),
+                claims=(IssuedQueries(), *shared, self.claim),
+                limits=self.limits,
+                seed=seed,
+                notes=[self._accounting(made), UNSEEDED],
+            )
 
-    def _publish(self, log: QueryLog, things: str, keys: list[str], made: Budget, name: str) -> None:
-        if self.keep == "random":
-            things = lots(log, things, keys, "lots")
-        sums = counted(bound(things, keys, self.d, self.keep), keys, self.min_users)
-        publish(log, sums, keys, "laplace", made.scale, made.threshold, name)
-        log.engine.drop("lots")
+    def _counts(self, log: QueryLog, work: Workspace, made: Budget) -> str:
+        """SQL of what is released, with its noisy counts."""
+        queries = self._publish(log, work, PAIRS, ["query_id"], made, "public queries")
+        if not self.clicks:
+            return f'SELECT query_id, n AS "count" FROM {queries}'
+        pairs = (
+            "SELECT c.user_id AS user_id, c.query_id AS query_id, c.url_id AS url_id, count(*) AS times,"
+            f" min(c.event_id) AS began FROM clicks c JOIN {queries} p ON p.query_id = c.query_id"
+            " WHERE c.url_id IS NOT NULL GROUP BY c.user_id, c.query_id, c.url_id"
+        )
+        clicks = self._publish(log, work, pairs, ["query_id", "url_id"], made, "public clicks")
+        return (
+            f'SELECT query_id, NULL AS url_id, n AS "count" FROM {queries}'
+            f' UNION ALL SELECT query_id, url_id, n AS "count" FROM {clicks}'
+        )
+
+    def _publish(self, log: QueryLog, work: Workspace, things: str, keys: list[str], made: Budget, name: str) -> Table:
+        with log.workspace() as steps:
+            if self.keep == "random":
+                things = random_keys(log, steps, things, keys)
+            sums = counted(bound(things, keys, self.d, self.keep), keys, self.min_users)
+            return publish(log, work, sums, keys, "laplace", made.scale, made.threshold, name)
 
     @property
     def claim(self) -> DifferentialPrivacy:
@@ -172,7 +175,7 @@ class Zealous(Method):
         )
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What whoever makes a release should know, and nobody else: it tells something exact of the log."""
+        """What only the maker of a release should know, because it reveals something exact about the log."""
         return meaningless(self.budget.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:

@@ -1,0 +1,287 @@
+"""A log in the memory of one machine."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.engines import Batches, DuckDB, Table, identifier
+from queryveil.errors import QueryveilError
+from queryveil.files.folders import Folder, LocalFolder, local_folder
+from queryveil.formats import BadRows, writers
+from queryveil.log.log import DERIVED, QueryLog
+from queryveil.log.stats import LogStats, Scrub
+from queryveil.text import normal_form, words
+from queryveil.text.arrays import byte_spans
+from queryveil.text.columns import Column, Digests
+
+_SLICE = 500_000
+
+NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or fewer rare words."
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
+
+    start: NDArray[np.int64]
+    word: NDArray[np.int32]
+    text: pa.Array
+    """The word of each word id."""
+
+    @property
+    def per_query(self) -> NDArray[np.int64]:
+        """How many words each query has."""
+        return np.diff(self.start)
+
+
+class LocalLog(QueryLog):
+    """A log in the memory of this machine: the same tables, and their columns as arrays for compiled loops.
+
+    Ids are dense, from 0.
+
+    Attributes:
+        events: The events as an Arrow table, ordered by user, time and query.
+        clicks: The clicks as an Arrow table.
+        query_text: The query of each query id, in normal form.
+        url_text: The address of each url id.
+        user_text: The name of each user id.
+        extras: For each extra column the values of its ids; id -1 means no value.
+        tokens: The words of each query.
+    """
+
+    engine: DuckDB
+    id_type = pa.int32()
+
+    def __init__(
+        self,
+        *,
+        engine: DuckDB,
+        events: pa.Table,
+        clicks: pa.Table,
+        query_text: pa.Array,
+        url_text: pa.Array,
+        user_text: pa.Array,
+        user_digest: NDArray[np.uint64],
+        extras: Mapping[str, pa.Array],
+        tokens: Tokens,
+        content: bytes,
+        rows: int,
+        bad_rows: BadRows,
+        empty_rows: int,
+        scrub: Scrub | None = None,
+    ) -> None:
+        stats = LogStats(
+            rows=rows,
+            events=len(events),
+            users=len(user_text),
+            queries=len(query_text),
+            words=len(tokens.text),
+            clicks=len(clicks),
+            timed=len(events) - events["time"].null_count,
+            extras=tuple(extras),
+            empty_rows=empty_rows,
+            bad_rows=bad_rows,
+            content=content,
+            scrub=scrub,
+        )
+        super().__init__(engine, stats)
+        self.events = events
+        self.clicks = clicks
+        self.query_text = query_text
+        self.url_text = url_text
+        self.user_text = user_text
+        self.extras = dict(extras)
+        self.tokens = tokens
+        engine.read("events", events)
+        engine.read("clicks", clicks)
+        engine.read("users", _dictionary("user", user_text).append_column("digest", pa.array(user_digest)))
+        engine.read("queries", _dictionary("query", query_text))
+        engine.read("urls", _dictionary("url", url_text))
+        engine.read("words", _dictionary("word", tokens.text))
+        engine.read("query_terms", _query_terms(tokens))
+        for name, values in self.extras.items():
+            engine.read(f"extra {name}", pa.table({"id": np.arange(len(values), dtype=np.int32), "value": values}))
+
+    def _make(self, name: str, query: str) -> None:
+        if name == "query_users":
+            self.engine.read(name, self.query_users)
+        elif name == "per_query":
+            columns = {"users": self.users_per_query, "events": self.events_per_query}
+            self.engine.read(name, pa.table({"query_id": np.arange(self.n_queries, dtype=np.int32), **columns}))
+        else:
+            super()._make(name, query)
+
+    @cached_property
+    def query_users(self) -> pa.Table:
+        """Who issued what, and how often: each (query_id, user_id) once, in no order."""
+        return self.engine.fetch(DERIVED["query_users"][1])
+
+    @cached_property
+    def users_per_query(self) -> NDArray[np.int64]:
+        """How many distinct users issued each query."""
+        return np.bincount(self.query_users["query_id"].to_numpy(), minlength=self.n_queries)
+
+    @cached_property
+    def events_per_query(self) -> NDArray[np.int64]:
+        """How many events each query has."""
+        return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
+
+    @cached_property
+    def users_per_word(self) -> NDArray[np.int64]:
+        """How many distinct users used each word."""
+        self.ensure_tables("word_users")
+        return self._column("word_users", "word_id", self.stats.words)
+
+    @cached_property
+    def rarest_word(self) -> NDArray[np.int64]:
+        """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
+        self.ensure_tables("rarest")
+        return self._column("rarest", "query_id", self.n_queries)
+
+    def _column(self, name: str, key: str, size: int) -> NDArray[np.int64]:
+        found = self.engine.fetch(f"SELECT {key}, users FROM {name}")
+        users = np.zeros(size, np.int64)
+        users[found[key].to_numpy()] = found["users"].to_numpy()
+        return users
+
+    def texts(self, rows: Table, schema: pa.Schema, queries: Table | None = None) -> Batches:
+        """Rows with their texts, which are looked up as the rows leave."""
+        numbers = self.engine.ordered(rows.name)
+        text, ids = self.query_text, None
+        if queries is not None:
+            known = self.engine.fetch(f"SELECT query_id, query FROM {queries} ORDER BY query_id").combine_chunks()
+            text, ids = known["query"].combine_chunks(), known["query_id"].to_numpy()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in numbers():
+                found = {name: batch[name] for name in batch.schema.names}
+                place = batch["query_id"] if ids is None else pa.array(np.searchsorted(ids, batch["query_id"]))
+                found["query"] = text.take(place).cast(pa.string())
+                if "url" in schema.names:
+                    found["url"] = self.url_text.take(batch["url_id"]).cast(pa.string())
+                yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)
+
+        return batches
+
+    def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table to a file."""
+        place = local_folder(str(folder)).path / table
+        place.touch(0o600)
+        writers.write(place, format, schema, batches())
+
+    def folder(self, path: str | Path) -> LocalFolder:
+        """A folder on this machine."""
+        return local_folder(path)
+
+    def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "LocalLog":
+        """This log with other queries: texts are numbered as on reading, and rows sorted again."""
+        from queryveil.kernels.digest import digests
+
+        old = self.engine.fetch(f"SELECT query_id, text, same FROM ({texts}) AS texts ORDER BY query_id")
+        text = old["text"].combine_chunks().cast(pa.large_string())
+        column = Column()
+        for start in range(0, len(text), _SLICE):
+            some = pc.fill_null(text.slice(start, _SLICE), "")
+            column.append_given(some, digests(*byte_spans(some)))  # no query is empty, so what is empty is gone
+        ids, ranks = column.finish()
+        query_text = column.texts(ranks)
+        extras = "".join(f", e.{name} AS {name}" for name in (identifier(f"{extra} id") for extra in self.extras))
+        with self.workspace() as work:
+            columns = {"query_id": old["query_id"], "new_id": pa.chunked_array(ids), "same": old["same"]}
+            rewritten = work.read(pa.table(columns))
+            rows = work.fetch(
+                f"SELECT e.event_id AS event_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time{extras}"
+                f" FROM events e JOIN {rewritten} r ON r.query_id = e.query_id WHERE r.new_id >= 0"
+                " ORDER BY user_id, time NULLS FIRST, r.new_id, event_id"
+            ).combine_chunks()
+            if len(rows) == 0:
+                raise QueryveilError(NOTHING_LEFT)
+            event = pa.array(np.arange(len(rows), dtype=np.int32))
+            renumbered = work.read(pa.table({"event_id": rows["event_id"], "new_id": event}))
+            clicks = work.fetch(
+                "SELECT n.new_id AS event_id, c.user_id AS user_id, r.new_id AS query_id, c.rank AS rank,"
+                f" c.url_id AS url_id FROM clicks c JOIN {renumbered} n ON n.event_id = c.event_id"
+                f" JOIN {rewritten} r ON r.query_id = c.query_id"
+                f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id"
+                " WHERE r.same AND gone.url_id IS NULL ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
+            ).combine_chunks()
+        there = np.zeros(self.n_users, np.bool_)
+        there[rows["user_id"].to_numpy()] = True
+        new_user = np.cumsum(there, dtype=np.int32) - np.int32(1)
+        digest = self.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+        rows = rows.set_column(0, "event_id", event)
+
+        def renumber(table: pa.Table) -> pa.Table:
+            return table.set_column(1, "user_id", pa.array(new_user[table["user_id"].to_numpy()]))
+
+        engine = self.engine.beside()
+        with ThreadPoolExecutor(engine.threads) as pool:
+            tokens = split_queries(query_text, pool)
+        return LocalLog(
+            engine=engine,
+            events=renumber(rows),
+            clicks=renumber(clicks),
+            query_text=query_text,
+            url_text=self.url_text,
+            user_text=self.user_text.filter(pa.array(there)),
+            user_digest=digest[there],
+            extras=self.extras,
+            tokens=tokens,
+            content=self.stats.content,
+            rows=len(rows) + len(clicks) - pc.count_distinct(clicks["event_id"]).as_py(),
+            bad_rows=self.stats.bad_rows,
+            empty_rows=self.stats.empty_rows,
+            scrub=scrub,
+        )
+
+    def find(self, query: str) -> int | None:
+        """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
+        at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
+        return None if at < 0 else int(at)
+
+
+def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
+    """Split every query into words, and number these in the order of their digests."""
+    from queryveil.kernels.digest import digests
+
+    def split(start: int) -> tuple[NDArray[np.int64], pa.Array, Digests]:
+        per_query, text = words(queries.slice(start, _SLICE))
+        return per_query, text, digests(*byte_spans(text))
+
+    column = Column()
+    counts = [np.zeros(1, np.int64)]
+    for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
+        counts.append(per_query)
+        column.append(text, found)
+    ids, ranks = column.finish()
+    word = np.concatenate(ids) if ids else np.empty(0, np.int32)
+    return Tokens(np.cumsum(np.concatenate(counts)), word, column.texts(ranks))
+
+
+def local(log: QueryLog, what: str) -> LocalLog:
+    """The log, if it is in the memory of this machine.
+
+    Raises:
+        QueryveilError: If it is on a cluster, where `what` cannot be done.
+    """
+    if not isinstance(log, LocalLog):
+        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without 'engine'.")
+    return log
+
+
+def _dictionary(name: str, text: pa.Array) -> pa.Table:
+    return pa.table({f"{name}_id": np.arange(len(text), dtype=np.int32), name: text})
+
+
+def _query_terms(tokens: Tokens) -> pa.Table:
+    per_query = tokens.per_query
+    query = np.repeat(np.arange(len(per_query), dtype=np.int32), per_query)
+    position = (np.arange(len(tokens.word)) - np.repeat(tokens.start[:-1], per_query)).astype(np.int32)
+    return pa.table({"query_id": query, "position": position, "word_id": tokens.word})

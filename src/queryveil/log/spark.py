@@ -1,0 +1,121 @@
+"""A log on a cluster."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from queryveil.engines import Batches, Table, Workspace, identifier
+from queryveil.engines.hadoop import HadoopFolder
+from queryveil.engines.spark import Spark, SparkRows, working
+from queryveil.errors import QueryveilError
+from queryveil.files.folders import Folder, is_address, local_folder
+from queryveil.log import NOTHING_LEFT, QueryLog, Scrub
+from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
+
+
+class SparkLog(QueryLog):
+    """A log on a cluster: the tables, and no arrays."""
+
+    engine: Spark
+    id_type = pa.int64()
+
+    def texts(self, rows: Table, schema: pa.Schema, queries: Table | None = None) -> Batches:
+        """Rows with their texts, joined where they are."""
+        known = self.engine.columns(rows.name)
+        columns = {name: f"r.{identifier(name)}" for name in known} | {"query": "q.query"}
+        joins = f" JOIN {queries or 'queries'} q ON q.query_id = r.query_id"
+        if "url" in schema.names:
+            columns["url"] = "u.url"
+            joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
+        wanted = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
+        return self.engine.rows(rows.name, f"SELECT {wanted} FROM {rows} r{joins}", schema.names)  # noqa: S608  # names are escaped
+
+    def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
+        """Write a released table to files in a folder of their own, in order of their names."""
+        if format != "parquet":
+            raise QueryveilError(f"On Spark a release is written as parquet, not as {format}.")
+        if not isinstance(batches, SparkRows):
+            raise QueryveilError("Spark writes only what it made; save this release without it.")
+        with working():
+            options = {"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+            batches.frame().write.options(**options).parquet(folder.uri(table))
+        number = 0
+        for name in folder.files():
+            if name.startswith(f"{table}/part-"):
+                folder.rename(name, f"{table}/part-{number:05}.parquet")
+                number += 1
+            elif name.startswith(f"{table}/"):
+                folder.delete(name)
+
+    def folder(self, path: str | Path) -> Folder:
+        """A folder on this machine, or where the cluster reaches."""
+        return HadoopFolder(self.engine, str(path)) if is_address(path) else local_folder(path)
+
+    def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "SparkLog":
+        """This log with other queries and fewer clicks; the tables are written into a database of their own."""
+        old, new = self.engine, self.engine.beside()
+        new.expect(self.stats.rows)
+        known: dict[tuple[int, int], int] = {}
+        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"  # noqa: S608  # parts are this package's own
+        with self.workspace() as work:
+            while True:
+                rewritten = work.map(wanted, partial(_renumbered, known=known), _REWRITTEN, "rewritten queries")
+                distinct = f"SELECT new_id AS query_id, text AS query FROM {rewritten} GROUP BY new_id, text"  # noqa: S608  # a table of ours
+                new.keep(old.sql(distinct), "queries")
+                clashes = find_clashes(new, "queries", "query_id", "query", 2**64 - 1)
+                if not clashes:
+                    break
+                known.update(clashes)
+            renumbered = self._renumber(work, rewritten)
+            names = "".join(f", {identifier(f'{name} id')}" for name in self.stats.extras)
+            tables = {
+                "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM {renumbered}",  # noqa: S608  # names are escaped
+                "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
+                f" c.url_id AS url_id FROM clicks c JOIN {renumbered} r ON r.old_id = c.event_id"
+                f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL",
+                "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'  # noqa: S608  # a table of ours
+                f" (SELECT user_id FROM {renumbered} GROUP BY user_id) AS r ON r.user_id = u.user_id",
+                "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"  # noqa: S608  # parts are this package's own
+                " ON gone.url_id = u.url_id WHERE gone.url_id IS NULL",
+                **{
+                    f"extra {name}": f"SELECT id, value FROM {identifier(f'extra {name}')}"  # noqa: S608  # names are escaped
+                    for name in self.stats.extras
+                },
+            }
+            for name, query in tables.items():
+                new.keep(old.sql(query), name)
+        make_words(new, {}, 2**64 - 1)
+        stats = stats_of(new, self.stats)
+        if stats.events == 0:
+            new.close()
+            raise QueryveilError(NOTHING_LEFT)
+        (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
+        return SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
+
+    def _renumber(self, work: Workspace, rewritten: Table) -> Table:
+        """Events with what became of their queries, numbered anew in the order of user, time and query."""
+        from queryveil.kernels.times import MISSING
+
+        extras = (identifier(f"{name} id") for name in self.stats.extras)
+        names = "".join(f", e.{name} AS {name}" for name in extras)
+        moment = (
+            f"CASE WHEN e.time IS NULL THEN CAST('{MISSING}' AS BIGINT) ELSE unix_micros(CAST(e.time AS TIMESTAMP)) END"
+        )
+        return work.number(
+            "SELECT e.event_id AS old_id, e.user_id AS user_id, r.new_id AS query_id, e.time AS time,"  # noqa: S608  # names are escaped
+            f" {moment} AS moment, r.same AS same{names} FROM events e JOIN {rewritten} r ON r.query_id = e.query_id",
+            ("user_id", "moment", "query_id", "old_id"),
+            "n",
+        )
+
+
+_REWRITTEN = pa.schema([("query_id", pa.int64()), ("new_id", pa.int64()), ("text", pa.string()), ("same", pa.bool_())])
+
+
+def _renumbered(batch: pa.RecordBatch, *, known: Known) -> pa.RecordBatch:
+    found = word_ids(batch["text"], known, 2**64 - 1)
+    return pa.RecordBatch.from_arrays(
+        [batch["query_id"], pa.array(found), batch["text"], batch["same"]], schema=_REWRITTEN
+    )

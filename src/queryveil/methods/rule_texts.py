@@ -1,0 +1,131 @@
+"""Rules about the text of a query alone: how long it is, what it holds, and lists of texts."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.claims import QuerySpelling
+from queryveil.errors import QueryveilError
+from queryveil.text import normal_form, words
+
+
+class TextRule(NamedTuple):
+    """A rule about the text of a query."""
+
+    name: str
+    measure: Callable[[pa.Array], NDArray[Any]]
+    """What is measured of each query."""
+    passes: Callable[[NDArray[Any]], NDArray[np.bool_]]
+    describe: Callable[[Any], str]
+    """What was measured of one query, in words."""
+
+
+def text_rules(
+    spelling: QuerySpelling, *, allow_list: Path | None = None, block_list: Path | None = None
+) -> list[TextRule]:
+    """The rules that are set.
+
+    Args:
+        spelling: What is promised about the spelling of queries.
+        allow_list: A file of queries: no other passes.
+        block_list: A file of words and phrases: queries that hold one do not pass.
+
+    Raises:
+        QueryveilError: If a list cannot be read.
+    """
+    rules = []
+    if spelling.max_characters is not None:
+        rules.append(_at_most(spelling.max_characters, "characters", lambda texts: pc.utf8_length(texts).to_numpy()))
+    if spelling.max_terms is not None:
+        rules.append(_at_most(spelling.max_terms, "words", lambda texts: words(texts).per_query))
+    if spelling.no_digits:
+        look = partial(pc.match_substring_regex, pattern=r"\p{Nd}")
+        rules.append(_either("no digit", look, "it has one", "it has none", wanted=False))
+    if spelling.no_at:
+        look = partial(pc.match_substring, pattern="@")
+        rules.append(_either("no @", look, "it has one", "it has none", wanted=False))
+    if allow_list is not None:
+        look = partial(pc.is_in, value_set=_entries(allow_list))
+        rules.append(_either("on the allow-list", look, "it is", "it is not", wanted=True))
+    if block_list is not None:
+        look = partial(_holding, phrases=_entries(block_list))
+        rules.append(_either("nothing on the block-list", look, "it is blocked", "it is free", wanted=False))
+    return rules
+
+
+def passing(
+    rules: Sequence[TextRule], id_type: pa.DataType
+) -> tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]:
+    """A function for `Workspace.map` from queries to the query_id of those that pass all rules, and its columns."""
+    schema = pa.schema([("query_id", id_type)])
+
+    def find(batch: pa.RecordBatch) -> pa.RecordBatch:
+        texts = batch["query"].cast(pa.large_string())
+        passed = [rule.passes(rule.measure(texts)) for rule in rules]
+        return batch.select(["query_id"]).filter(pa.array(np.logical_and.reduce(passed))).cast(schema)
+
+    return find, schema
+
+
+def _at_most(most: int, what: str, measure: Callable[[pa.Array], NDArray[Any]]) -> TextRule:
+    return TextRule(f"at most {most} {what}", measure, lambda n: n <= most, lambda n: f"it has {n}")
+
+
+def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, *, wanted: bool) -> TextRule:
+    """A rule about something that a text is or has, or not."""
+    return TextRule(
+        name,
+        lambda texts: look(texts).to_numpy(zero_copy_only=False),
+        lambda found: found == wanted,
+        lambda found: yes if found else no,
+    )
+
+
+def _entries(path: Path) -> pa.Array:
+    """The entries of a list file, in normal form."""
+    if path.exists() and not path.is_file():  # a pipe or a device may never end
+        raise QueryveilError(f"The list {path} is no plain file; give the file itself.")
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise QueryveilError(f"The list {path} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise QueryveilError(f"The list {path} is not UTF-8; convert it first.") from None
+    entries = normal_form(pa.array(text.splitlines(), pa.large_string()))
+    return entries.filter(pc.not_equal(entries, ""))
+
+
+def _holding(queries: pa.Array, phrases: pa.Array) -> pa.Array:
+    """Which queries hold one of the phrases as a run of whole words."""
+    per_query, held_words = words(queries)
+    per_phrase, parts = words(phrases)
+    # Words as numbers: the place of each among the words of the phrases.
+    known = pc.unique(parts)
+    word = pc.index_in(held_words, known).fill_null(-1).to_numpy()
+    ids = pc.index_in(parts, known).to_numpy()
+    query = np.repeat(np.arange(len(queries)), per_query)
+    held = np.zeros(len(queries), np.bool_)
+    for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
+        # Nothing but punctuation: no word to compare, so it is looked for as it stands.
+        held |= pc.match_substring(queries, mark).to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], np.cumsum(per_phrase)]).tolist()
+    phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a]
+    openings = np.unique([phrase[0] for phrase in phrase_ids])
+    # Only places where a phrase could open are looked at, sorted by that word.
+    places = np.flatnonzero(np.isin(word, openings))
+    places = places[np.argsort(word[places], kind="stable")]
+    opening = word[places]
+    for phrase in phrase_ids:
+        at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
+        at = at[at + len(phrase) <= len(word)]
+        for offset, wanted in enumerate(phrase):
+            at = at[(word[at + offset] == wanted) & (query[at + offset] == query[at])]
+        held[query[at]] = True
+    return pa.array(held)

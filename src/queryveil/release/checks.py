@@ -1,0 +1,80 @@
+"""Whether a release was made from a log, and whether what it claims holds there."""
+
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from queryveil.claims import Verdict
+from queryveil.claims.base import Evidence
+from queryveil.claims.certificates import Certificate
+from queryveil.engines import Table
+from queryveil.errors import QueryveilError
+from queryveil.log import QueryLog, Size
+from queryveil.release.manifest import NOT_TOLD, Counts
+
+if TYPE_CHECKING:
+    from queryveil.release.release import Release
+
+
+def made_from(release: "Release", log: QueryLog) -> bool:
+    """Whether a release may have been made from a log, as far as it can be known.
+
+    A release that was just made knows its log, and the seed brings its fingerprint to light. One that was loaded says
+    only how much there was in its log, and a differentially private one not even that.
+    """
+    manifest = release.manifest
+    if release.log is not None:
+        return release.log.fingerprint == log.fingerprint
+    if release.seed is not None and manifest.input_fingerprint is not None:
+        return hmac.compare_digest(manifest.input_fingerprint, log.keyed_fingerprint(release.seed))
+    stated: Counts | Size | None = manifest.input_counts
+    if manifest.scrub is not None and log.stats.scrub is None:
+        stated = manifest.scrub.log
+    if stated is None or stated == NOT_TOLD:
+        return True
+    stats = log.stats
+    return (stated.events, stated.users, stated.queries, stated.clicks) == (
+        stats.events,
+        stats.users,
+        stats.queries,
+        stats.clicks,
+    )
+
+
+def check_log(release: "Release", log: QueryLog) -> None:
+    """Refuse a log that the release was not made from."""
+    if not made_from(release, log):
+        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+
+
+@contextmanager
+def loaded(release: "Release", log: QueryLog) -> Iterator[Table]:
+    """The released table, beside the log's own tables."""
+    with log.workspace() as work:
+        yield work.load(release.schema, release.batches, "released")
+
+
+def check_claims(release: "Release", log: QueryLog, certificate: Certificate | None = None) -> tuple[Verdict, ...]:
+    """Check every claim of a release against the original log; a certificate makes it quicker, and is not believed."""
+    with loaded(release, log) as released:
+        return check_loaded(release, log, released, certificate)
+
+
+def check_loaded(
+    release: "Release", log: QueryLog, released: Table, certificate: Certificate | None = None
+) -> tuple[Verdict, ...]:
+    """As `check_claims`, where the released table is there already."""
+    with log.workspace() as work:
+        evidence = Evidence(log, work, tuple(release.schema.names), released, certificate)
+        return tuple(claim.verdict(evidence) for claim in release.manifest.claims)
+
+
+def checked(release: "Release", log: QueryLog, certificate: Certificate | None) -> tuple[Verdict, ...]:
+    """The verdicts, all of which hold."""
+    verdicts = check_claims(release, log, certificate)
+    wrong = next((verdict for verdict in verdicts if not verdict.holds), None)
+    if wrong is not None:
+        # The counter-example is not published, so it must not be told either.
+        raise QueryveilError(f"The release was not written, because a check refutes what it promises: {wrong.claim}")
+    return verdicts

@@ -1,0 +1,150 @@
+"""The folder of a release: opened distrustfully, written whole or not at all."""
+
+import json
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from queryveil.claims import Verdict
+from queryveil.engines import Batches, InFiles
+from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.files.folders import Folder, LocalFolder, RemoteFolder, Target, local_folder
+from queryveil.formats import writers
+from queryveil.release.earlier import read_manifest
+from queryveil.release.manifest import FORMAT_VERSION, Manifest, written
+from queryveil.release.summary import markdown
+
+MANIFEST, REPORT = "manifest.json", "report.md"
+
+
+def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema, InFiles]:
+    """Where a release lies, its manifest, and its table with its columns.
+
+    Raises:
+        QueryveilError: If there is none, or it is not as its manifest says.
+    """
+    place = path if isinstance(path, Folder) else local_folder(path)
+    try:
+        text = place.read(MANIFEST).decode("utf-8", "replace")
+        version = _version_of(text)
+        if version is None:
+            raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged; fetch the release again.")
+        if version not in (1, FORMAT_VERSION):
+            raise QueryveilError(
+                f"The release {place} has format version {version}, this queryveil reads versions 1 and "
+                f"{FORMAT_VERSION}; use the version of queryveil that made it."
+            )
+        manifest = _read_manifest(text)
+    except OSError:
+        raise QueryveilError(
+            f"There is no release in {place}: it has no readable {MANIFEST}; give the directory that "
+            "'queryveil anonymize -o' wrote."
+        ) from None
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
+    odd = place.odd()
+    if odd is not None:
+        raise QueryveilError(f"The release {place} holds '{odd}', which is no plain file; fetch it again.")
+    table = manifest.table
+    parts = [name for name in place.files() if name.split("/")[0] == table]
+    odd = next((name for name in (table, *manifest.files, *parts) if not _PLAIN.fullmatch(name)), None)
+    if odd is not None:
+        raise QueryveilError(
+            f"The release {place} names a file {odd!r}, which no release has; do not use it, and fetch it again."
+        )
+    if "/" in table or not parts:
+        raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
+    damaged = f"The table {place}/{table} is damaged; fetch the release again."
+    try:
+        schema, batches = open_table(place, table)
+    except (pa.ArrowException, OSError, ValueError, IndexError):
+        raise QueryveilError(damaged) from None
+    batches = replace(batches, batches=partial(_readable, batches.batches, damaged))
+    if tuple(schema.names) != manifest.columns or len(set(schema.names)) != len(schema.names):
+        raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
+    wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
+    if wrong is not None:
+        raise QueryveilError(f"The column '{wrong}' of {place}/{table} is of the wrong type.")
+    return place, manifest, schema, batches
+
+
+def check_target(place: Folder, format: str, overwrite: bool) -> Target:
+    """Refuse a place where a release cannot or must not be written, and note what may be replaced there.
+
+    What is decided here holds until the release is renamed to its place: anything that comes there later stays.
+    """
+    if format not in writers.SUFFIXES:
+        raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
+    if place.parent() is None:
+        raise QueryveilError(f"The folder around {place} does not exist; make it first.")
+    if isinstance(place, LocalFolder):
+        place.tidy()
+    found = place.state()
+    if found is not None and not overwrite:
+        raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
+    if found is not None and isinstance(place, LocalFolder) and place.path.is_symlink():
+        raise QueryveilError(f"{place} is a link, so it is not overwritten; name the folder that it leads to.")
+    if found is not None and MANIFEST not in place.files():
+        raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+    return Target(place, found)
+
+
+def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
+    """Batches of a file that may turn out to be damaged half-way."""
+    try:
+        yield from batches()
+    except (pa.ArrowException, OSError):  # its message would quote the file
+        raise QueryveilError(damaged) from None
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
+"""The name of a file of a release, or of a part of its table: it leads nowhere else, and is no pattern."""
+
+
+def open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
+    """The table of a release with its columns."""
+    if isinstance(place, RemoteFolder):
+        return place.open_table(name)
+    return writers.open_table(local_folder(str(place)).path / name)
+
+
+def publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, target: Target) -> None:
+    """Write the report and the manifest beside the table, and move all of it to its place."""
+    stage.write(REPORT, markdown(manifest, verdicts).encode())
+    manifest = manifest.model_copy(update={"files": stage.sha256()})
+    stage.write(MANIFEST, written(manifest))
+    target.folder.take(stage, target.replaces)
+
+
+def _read_manifest(text: str) -> Manifest:
+    """A manifest of this version, or of version 0.1 in the words of this one."""
+    if _version_of(text) != 1:
+        return Manifest.model_validate_json(text)
+    try:
+        values, changes = read_manifest(json.loads(text))
+        manifest = Manifest.model_validate(values)
+    except (AttributeError, TypeError):  # lists and tables are not where they should be
+        raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
+    warnings.warn(
+        "This release was made by version 0.1. It is checked for what it promised then; its limits are stated as today,"
+        f" and its report.md is not compared{''.join('; ' + change for change in changes)}.",
+        QueryveilWarning,
+        stacklevel=3,
+    )
+    return manifest
+
+
+def _version_of(text: str) -> int | None:
+    """The version that a manifest states, None if it states none."""
+    try:
+        found = json.loads(text).get("format_version")
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    return found if isinstance(found, int) else None

@@ -1,0 +1,29 @@
+"""A log of a few users with the directory of its sites, made once for all tests that ask for it."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import queryveil as qv
+
+
+class World(NamedTuple):
+    """A log, where its file is, and the directory of the sites that its users visit."""
+
+    log: qv.QueryLog
+    file: Path
+    directory: str
+
+
+@pytest.fixture(scope="session")
+def small_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Thirty users of a synthetic log."""
+    folder = tmp_path_factory.mktemp("world")
+    qv.generate(folder / "all.tsv", users=100, seed=1, truth=folder / "truth")
+    head, *lines = (folder / "all.tsv").read_text().splitlines(keepends=True)
+    some = set(sorted({line.split("\t")[0] for line in lines} - {""})[:30])
+    (folder / "log.tsv").write_text(head + "".join(line for line in lines if line.split("\t")[0] in some))
+    dumps = [folder / "truth" / f"{name}.rdf.u8" for name in ("structure", "content")]
+    qv.build_directory(dumps, folder / "sites")
+    return World(qv.read_log(folder / "log.tsv"), folder / "log.tsv", str(folder / "sites"))
