@@ -73,7 +73,7 @@ package: $(VENV)/.installed-core
 	echo "The quick start runs with the wheel alone."
 
 clean:
-	rm -rf demo site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf demo site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of dependencies, so that a second call installs nothing. Every file that is fetched must have a hash in

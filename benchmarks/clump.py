@@ -42,13 +42,13 @@ def _transactions(users: int, most: int) -> tuple[Any, ...]:
 def prepared(users: str) -> None:
     """Read and link a log."""
     from queryveil import read_log
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
     from queryveil.methods.microaggregation.common import Searches
     from queryveil.methods.microaggregation.mdav import interests_of
 
     log = read_log(log_file(int(users)))
-    links = link(log, "wordnet", "terms")
-    found, tree = interests_of(Searches.of(log), links), links.taxonomy
+    links = categorize(log, "wordnet", "terms")
+    found, tree = interests_of(Searches.of(log), links), links.tree
     np.savez(
         DATA / f"clump-{users}.npz",
         start=found.start, node=found.item, parent=tree.parent, depth=tree.depth, leaves=tree.leaves,

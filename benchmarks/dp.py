@@ -123,7 +123,11 @@ def report(users: list[int], times: int) -> list[str]:
     path = log_file(SMALL)
     for d in (1, 5):
         ours = run(
-            f"{HERE}:private", path, "Zealous", json.dumps({"d": d, "keep": "random", "min_users": 1}), times=times
+            f"{HERE}:private",
+            path,
+            "Zealous",
+            json.dumps({"max_queries_per_user": d, "keep": "random", "min_users": 1}),
+            times=times,
         )
         theirs = run(f"{HERE}:pipeline_dp", path, d, times=times)
         for label, cost in (("zealous, at random, without a first threshold", ours), ("PipelineDP", theirs)):

@@ -51,18 +51,18 @@ def _prepared(users: int) -> Any:
 def prepare(users: str) -> None:
     """Keep what the kernels take, so that their memory is not that of reading a log and linking its queries."""
     from queryveil import read_log
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
     from queryveil.knowledge.index import offsets
     from queryveil.methods.microaggregation.common import Searches
     from queryveil.methods.microaggregation.mdav import interests_of
 
     log = read_log(log_file(int(users)))
-    links, searches = link(log, "wordnet", "terms"), Searches.of(log)
+    links, searches = categorize(log, "wordnet", "terms"), Searches.of(log)
     first, nodes = links.nodes()
     pairs = np.unique(np.repeat(np.arange(len(links)) << 32, np.diff(first)) | nodes)
     interests = interests_of(searches, links)
     some = np.diff(interests.start) > 0
-    tree = links.taxonomy
+    tree = links.tree
     np.savez(
         _prepared(int(users)),
         start=np.append(0, interests.start[1:][some]),

@@ -35,29 +35,29 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
 
 def _linkers(users: int, times: int) -> Iterator[str]:
     path = log_file(users)
-    yield "| linker | knowledge | distinct queries | a second, on 1 core | times NLTK | times spaCy | peak memory |"
+    yield "| linker | taxonomy | distinct queries | a second, on 1 core | times NLTK | times spaCy | peak memory |"
     yield "|---|---|---|---|---|---|---|"
     peers = {}
     if (WORDNET / "data.noun").exists():
         for peer in ("nltk_terms", "spacy_phrases"):
             try:
-                cost = run(f"benchmarks.knowledge:{peer}", path, times=times)
+                cost = run(f"benchmarks.taxonomy:{peer}", path, times=times)
                 peers[peer] = SAMPLE / cost.seconds
                 yield f"| {peer} | wordnet | {SAMPLE:,} | {peers[peer]:,.0f} | | | {cost.peak_gib:.1f} GiB |"
             except RuntimeError as error:
                 yield f"| {peer} | did not run: {str(error).splitlines()[-1]} | | | | | |"
     directory = _world()
-    for linker, knowledge in (
+    for linker, taxonomy in (
         ("terms", "wordnet"), ("phrases", "wordnet"), ("embedding", "wordnet"),
         ("terms", directory), ("phrases", directory), ("domains", directory), ("embedding", directory),
     ):  # fmt: skip
-        cost = run("benchmarks.knowledge:linked", path, linker, knowledge, times=times)
+        cost = run("benchmarks.taxonomy:linked", path, linker, taxonomy, times=times)
         queries = int(cost.told)
         speed = queries / cost.seconds
         ratios = " | ".join(
             f"{speed / peers[peer]:,.0f}" if peer in peers else "" for peer in ("nltk_terms", "spacy_phrases")
         )
-        name = "wordnet" if knowledge == "wordnet" else "directory"
+        name = "wordnet" if taxonomy == "wordnet" else "directory"
         yield f"| {linker} | {name} | {queries:,} | {speed:,.0f} | {ratios} | {cost.peak_gib:.1f} GiB |"
     yield ""
 
@@ -66,19 +66,19 @@ def _one_core() -> None:
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
 
 
-def linked(path: str, linker: str, knowledge: str) -> None:
+def linked(path: str, linker: str, taxonomy: str) -> None:
     """Link a log."""
     _one_core()
     from queryveil import read_log
-    from queryveil.knowledge import link, open_knowledge
+    from queryveil.knowledge import categorize, open_taxonomy
 
-    base = open_knowledge(knowledge)
+    base = open_taxonomy(taxonomy)
     warm = Path(DATA / "warm-link.tsv")
     warm.write_text("user\tquery\turl\na\tdog food in paris\thttp://a.com\n", "utf-8")
-    link(read_log(warm), base, linker)
+    categorize(read_log(warm), base, linker)
     log = read_log(path)
     with timed():
-        link(log, base, linker)
+        categorize(log, base, linker)
     print(log.n_queries)
 
 
@@ -228,10 +228,10 @@ def _directory() -> Iterator[str]:
     structure, content = _dump()
     size = (structure.stat().st_size + content.stat().st_size) / 1e9
     target = DATA / "large.qvd"
-    cost = run("benchmarks.knowledge:built", structure, content, target)
+    cost = run("benchmarks.taxonomy:built", structure, content, target)
     about = json.loads(cost.told)
     disk = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e9
-    opened = run("benchmarks.knowledge:opened", target, times=3)
+    opened = run("benchmarks.taxonomy:opened", target, times=3)
     yield "| dump | categories | sites | build | peak memory | on disk | open and look up a word, a label and a host |"
     yield "|---|---|---|---|---|---|---|"
     yield (
@@ -254,11 +254,11 @@ def opened(target: str) -> None:
     """Open it and look something up; the imports are not counted."""
     import pyarrow as pa
 
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import open_taxonomy
 
-    open_knowledge("wordnet").phrases.find(pa.array(["warm up"]))
+    open_taxonomy("wordnet").phrases.find(pa.array(["warm up"]))
     with timed():
-        base = open_knowledge(target)
+        base = open_taxonomy(target)
         base.terms.find(pa.array(["bade"]))
         base.phrases.find(pa.array(["bade"]))
         base.hosts.find(pa.array(["www.bade.com"])) if base.hosts else None
@@ -271,28 +271,28 @@ def _accuracy() -> Iterator[str]:
     import pyarrow.parquet as pq
 
     from queryveil import read_log
-    from queryveil.knowledge import Sites, link, open_knowledge
+    from queryveil.knowledge import Sites, categorize, open_taxonomy
 
-    base = open_knowledge(_world())
+    base = open_taxonomy(_world())
     log = read_log(DATA / "world.tsv")
     truth = pq.read_table(DATA / "world-truth" / "queries.parquet").to_pydict()
     topic = dict(zip(truth["query"], truth["topic"], strict=True))
     known = [topic[query].removeprefix("Top/").replace("_", " ").split("/") for query in log.query_text.to_pylist()]
-    names = base.taxonomy.names.to_pylist()
-    place = {tuple(names[i] for i in base.taxonomy.line(node)[1:]): node for node in range(len(names))}
+    names = base.tree.names.to_pylist()
+    place = {tuple(names[i] for i in base.tree.line(node)[1:]): node for node in range(len(names))}
     leaf = np.array([place[tuple(path)] for path in known])
-    top = base.taxonomy.at_level(leaf, 1)
+    top = base.tree.at_level(leaf, 1)
     yield "| linker | distinct queries linked | of those right at level 1 | at level 2 | right of all, level 1 | 2 |"
     yield "|---|---|---|---|---|---|"
     for name, options in (
         ("terms", {}), ("phrases", {}), ("domains", {}), ("domains, by search in the sites", {"resolver": Sites(base)}),
         ("embedding", {}),
     ):  # fmt: skip
-        found = link(log, base, name.split(",")[0], **options)  # type: ignore[arg-type]
+        found = categorize(log, base, name.split(",")[0], **options)  # type: ignore[arg-type]
         start, nodes = found.nodes()
         some = np.flatnonzero(np.diff(start))
         first = nodes[start[some]]
-        right = [base.taxonomy.at_level(first, 1) == top[some], first == leaf[some]]
+        right = [base.tree.at_level(first, 1) == top[some], first == leaf[some]]
         shares = [
             f"{len(some) / len(leaf):.1%}",
             *(f"{r.mean():.1%}" for r in right),

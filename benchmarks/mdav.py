@@ -27,10 +27,10 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
 
 def _drawn(users: int, categories: int) -> Any:
     """Users with so many nouns of WordNet each, some of them common to many."""
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import open_taxonomy
     from queryveil.methods.microaggregation.interests import Interests
 
-    tree = open_knowledge("wordnet").taxonomy
+    tree = open_taxonomy("wordnet").tree
     rng = np.random.default_rng(1)
     nouns = rng.permutation(np.arange(1, len(tree)))[:8_000]
     chance = 1 / np.arange(1, len(nouns) + 1) ** 0.7
@@ -210,18 +210,18 @@ def _whole(distance: str, grouping: str, sizes: list[int]) -> Iterator[str]:
 def released(users: str, distance: str, grouping: str) -> None:
     """Make a release, without reading the log and linking its queries."""
     from queryveil import Mdav, read_log
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
     from queryveil.methods.microaggregation.common import Searches
     from queryveil.methods.microaggregation.interests import interests_of, strings_of
 
     log = read_log(log_file(int(users)))
-    links = link(log, "wordnet", "phrases") if distance == "semantic" else None
+    links = categorize(log, "wordnet", "phrases") if distance == "semantic" else None
     searches = Searches.of(log)
     interests = interests_of(searches, links) if links is not None else strings_of(searches, log.n_queries)
     size = np.diff(interests.start)
     method: Any = Mdav(k=K, distance=distance, grouping=grouping)  # type: ignore[arg-type]
     small = read_log(log_file(200))
-    method.release(small, link(small, "wordnet", "phrases") if links is not None else None, seed=1)
+    method.release(small, categorize(small, "wordnet", "phrases") if links is not None else None, seed=1)
     with timed():
         release = method.release(log, links, seed=1)
     told = {"linked": int((size > 0).sum()), "categories": float(size[size > 0].mean())}
@@ -231,14 +231,14 @@ def released(users: str, distance: str, grouping: str) -> None:
 def _loss() -> Iterator[str]:
     from queryveil import Mdav, read_log
     from queryveil.assess.measures import information_loss, record_linkage, srp, user_clusters
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
     from queryveil.methods.microaggregation import mdav
 
     log = read_log(log_file(10_000))
     yield "| 10,000 users, compared by | k | | SRP, levels 1 and 3 | L | RL |"
     yield "|---|---|---|---|---|---|"
     for what in ("phrases", "terms", "strings", "features"):
-        links = link(log, "wordnet", what if what in ("phrases", "terms") else "phrases")
+        links = categorize(log, "wordnet", what if what in ("phrases", "terms") else "phrases")
         clusters = user_clusters(log, links, clusters=80)
         for k in (2, 5, 10):
             for block in (None, 2_000, 1_000):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import log_file, run, timed
-from benchmarks.knowledge import _world
+from benchmarks.taxonomy import _world
 
 HERE = "benchmarks.microaggregation"
 K = 5
@@ -29,12 +29,12 @@ def _log(users: int) -> Any:
     return read_log(log_file(users))
 
 
-def _profiles(log: Any, knowledge: str, linker: str) -> Any:
-    from queryveil.knowledge import link
+def _profiles(log: Any, taxonomy: str, linker: str) -> Any:
+    from queryveil.knowledge import categorize
     from queryveil.methods.microaggregation.common import Profiles, Searches
 
     searches = Searches.of(log)
-    return searches, Profiles.of(searches, link(log, knowledge, linker), 5)
+    return searches, Profiles.of(searches, categorize(log, taxonomy, linker), 5)
 
 
 def _literal(times: int) -> Iterator[str]:
@@ -118,11 +118,11 @@ def _exact() -> Iterator[str]:
 def released(users: str, method: str, grouping: str) -> None:
     """Make a release, without reading the log and linking its queries."""
     from queryveil import Odp, Search
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
 
     log = _log(int(users))
-    made: Any = {"odp": Odp, "search": Search}[method](k=K, knowledge=_world(), grouping=grouping)
-    links = link(log, _world(), "terms" if method == "odp" else "domains")
+    made: Any = {"odp": Odp, "search": Search}[method](k=K, taxonomy=_world(), grouping=grouping)
+    links = categorize(log, _world(), "terms" if method == "odp" else "domains")
     with timed():
         release = made.release(log, links, seed=1)
     print(json.dumps({"users": log.n_users, "events": log.stats.events, "note": release.manifest.notes[0]}))
@@ -148,18 +148,18 @@ def _blocks(sizes: list[int]) -> Iterator[str]:
 def _loss() -> Iterator[str]:
     from queryveil import Odp
     from queryveil.assess.measures import srp
-    from queryveil.knowledge import link
+    from queryveil.knowledge import categorize
     from queryveil.methods.microaggregation import common as microaggregation
 
     log = _log(20_000)
     levels = 2
     yield "| 20,000 users, groups by | k | SRP exact, levels 1 and 2 | in blocks of 5,000 | of 10,000 | most lost |"
     yield "|---|---|---|---|---|---|"
-    for name, knowledge, linker in (
+    for name, taxonomy, linker in (
         ("terms, directory", _world(), "terms"), ("domains, directory", _world(), "domains"),
         ("terms, WordNet", "wordnet", "terms"), ("meaning, directory", _world(), "embedding"),
     ):  # fmt: skip
-        links = link(log, knowledge, linker)
+        links = categorize(log, taxonomy, linker)
         for k in (2, 5, 10):
             found = []
             for block in (None, 5_000, 10_000):

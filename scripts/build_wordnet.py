@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 
 TARGET = Path(__file__).resolve().parent.parent / "src/queryveil/knowledge/data/wordnet.parquet"
 KINDS = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -125,7 +125,7 @@ def main(folder: Path, target: Path = TARGET) -> None:
     places = sorted(parent)
     number = {place: i for i, place in enumerate(places)}
     above = np.array([number.get(parent[place], -1) for place in places])
-    taxonomy, order = Taxonomy.from_parents(above, pa.array([name[place] for place in places]))
+    taxonomy, order = Tree.from_parents(above, pa.array([name[place] for place in places]))
     node = {places[old]: new for new, old in enumerate(order.tolist())}
     senses, counts = tagged(folder)
     nouns = index(folder, "n")

@@ -181,6 +181,38 @@ def test_the_picture_of_the_layers_is_the_one_that_is_checked():
     assert drawn == [line.replace("|", " ").split() for line in checked]
 
 
+def test_the_changelog_has_the_sections_of_keep_a_changelog_alone():
+    kinds = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for version in text("CHANGELOG.md").split("\n## [")[1:]:
+        found = re.findall(r"^### (.+)$", version, re.MULTILINE)
+        assert found == [kind for kind in kinds if kind in found]
+    # The site includes the page, and lies elsewhere than the pages it would link to.
+    assert re.findall(r"\]\((?!https?://)", text("CHANGELOG.md")) == []
+
+
+def test_the_version_to_cite_and_the_one_that_is_supported_are_this_one():
+    assert f"\nversion: {queryveil.__version__}\n" in text("CITATION.cff")
+    assert f"\n| {queryveil.__version__.rpartition('.')[0]} | yes |\n" in text("SECURITY.md")
+
+
+def test_public_checks_are_make_targets_and_may_only_read():
+    workflow = text(".github/workflows/ci.yml")
+    targets = re.findall(r"run: make (\w+)", workflow) + re.search(r"target: \[(.+)\]", workflow)[1].split(", ")
+    assert set(targets) == {"lint", "typecheck", "docs", "test", "package"}
+    assert re.findall(r"^permissions:\n((?:  .+\n)+)", workflow, re.MULTILINE) == ["  contents: read\n"]
+    assert "secrets." not in workflow
+    actions = re.findall(r"uses: (\S+)", workflow)
+    assert [action for action in actions if not re.fullmatch(r"actions/[\w-]+@v\d+", action)] == []
+
+
+def test_every_file_that_contributors_are_sent_to_is_there():
+    named = re.findall(r"`([\w./-]+\.(?:py|md|txt|yml|toml)|\.[\w-]+(?:/[\w-]+)?|\w+/)`", text("CONTRIBUTING.md"))
+    places = [ROOT, ROOT / "src/queryveil", *(ROOT / "src/queryveil").rglob("*/"), ROOT / "scripts"]
+    lost = [name for name in named if "NAME" not in name and not any((place / name).exists() for place in places)]
+    assert named
+    assert lost == []
+
+
 def test_help_does_not_wait_for_slow_imports():
     script = (
         "import sys; sys.argv = ['queryveil', '--help']\n"
@@ -193,7 +225,7 @@ def test_help_does_not_wait_for_slow_imports():
     assert done.stdout.splitlines()[-1] == "SLOW []"
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "fuzz", "lint", "typecheck", "bench", "docs", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "fuzz", "lint", "typecheck", "bench", "docs", "package", "clean"])
 def test_every_make_target_is_there_and_in_the_help(target):
     makefile = text("Makefile")
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)

@@ -118,14 +118,14 @@ def test_a_closed_engine_still_spills(tmp_path, monkeypatch):
 
 VALID = {
     "affine-users": {"users": 2, "theta": 0.9, "vectors": "words", "concept_min_users": 2, "min_term_users": 2},
-    "bag-users": {"users": 2, "knowledge": "wordnet", "tree": "0"},
+    "bag-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
     "clicked-sites": {"documents": 1, "sites": 1},
     "combination-users": {"users": 2, "columns": ["device"]},
-    "concept-users": {"users": 2, "knowledge": "wordnet", "tree": "0"},
+    "concept-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
     "differential-privacy": {
         "epsilon": 1.0,
         "delta": 1e-6,
-        "steps": [{"of": "queries", "noise": "laplace", "d": 1, "scale": 1.0, "threshold": 20}],
+        "steps": [{"of": "queries", "noise": "laplace", "max_queries_per_user": 1, "scale": 1.0, "threshold": 20}],
     },
     "hashed-words": {"sessions": {"gap": 30, "events": 10}},
     "linked-events": {"sessions": {"gap": 30, "events": 10}},
@@ -185,7 +185,7 @@ def test_no_claim_runs_what_its_fields_say(kind, tmp_path, monkeypatch):
             except ValidationError:
                 refused += 1
                 continue
-            with suppress(QueryveilError):  # there is no such knowledge base
+            with suppress(QueryveilError):  # there is no such taxonomy
                 checked(claim, log, columns, released)
     assert refused > 0
     assert log.engine.row("SELECT count(*) AS n FROM events") == (12,)

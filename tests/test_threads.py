@@ -20,8 +20,8 @@ PARAMETERS = {
     "clump": {"k": 3},
     "partition": {"k": 3},
     "wngen": {"k": 3, "link": "user"},
-    "zealous": {"epsilon": 200, "delta": 0.1, "d": 5, "clicks": True},
-    "dp-set": {"epsilon": 200, "delta": 0.1, "d": 5, "counts": True},
+    "zealous": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "clicks": True},
+    "dp-set": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "counts": True},
     "poblete": {"k": 2, "sites": 1},
     "hash": {"link": "user"},
 }
@@ -41,7 +41,7 @@ def side_by_side(work):
 
 
 def made_by(name, world, folder):
-    more = {"search": {"knowledge": world.directory}, "hash": {"key_file": folder / "key"}}
+    more = {"search": {"taxonomy": world.directory}, "hash": {"key_file": folder / "key"}}
     (folder / "key").write_bytes(KEY)
     (folder / "key").chmod(0o600)
     return METHODS[name](**PARAMETERS[name], **more.get(name, {}))

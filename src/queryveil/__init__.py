@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from queryveil.claims.certificates import Certificate, load_certificate
     from queryveil.engines.spark import Spark
     from queryveil.errors import QueryveilError
-    from queryveil.knowledge import link, open_knowledge
+    from queryveil.knowledge import categorize, open_taxonomy
     from queryveil.knowledge.directory import build_directory
     from queryveil.log import QueryLog
     from queryveil.log.ingest import read_log
@@ -73,17 +73,17 @@ __all__ = [
     "Zealous",
     "attack",
     "build_directory",
+    "categorize",
     "compare",
     "evaluate",
     "explain",
     "generate",
     "judge_release",
-    "link",
     "load_certificate",
     "load_policy",
     "neighbourhood",
     "new_key",
-    "open_knowledge",
+    "open_taxonomy",
     "profile",
     "read_log",
     "report",
@@ -116,17 +116,17 @@ _HOMES = {
     "Zealous": "methods",
     "attack": "assess.attacks",
     "build_directory": "knowledge.directory",
+    "categorize": "knowledge",
     "compare": "assess.comparison",
     "evaluate": "assess.evaluation",
     "explain": "assess.explanation",
     "generate": "synth",
     "judge_release": "assess.policy",
-    "link": "knowledge",
     "load_certificate": "claims.certificates",
     "load_policy": "assess.policy",
     "neighbourhood": "assess.neighbourhoods",
     "new_key": "assess.signing",
-    "open_knowledge": "knowledge",
+    "open_taxonomy": "knowledge",
     "profile": "assess.profiles",
     "read_log": "log.ingest",
     "report": "reports",
@@ -138,8 +138,21 @@ _HOMES = {
 }
 
 
+_RENAMED = {"link": "categorize", "open_knowledge": "open_taxonomy"}
+"""Names of version 0.1."""
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
 def __getattr__(name: str) -> Any:
     # Looked up when asked for, so that `queryveil --help` does not wait for NumPy and DuckDB.
+    if name in _RENAMED:
+        from queryveil.errors import renamed
+
+        renamed(f"queryveil.{name}", f"queryveil.{_RENAMED[name]}")
+        name = _RENAMED[name]
     if name not in _HOMES:
         raise AttributeError(f"module 'queryveil' has no attribute '{name}'")
     return getattr(import_module(f"queryveil.{_HOMES[name]}"), name)

@@ -1,7 +1,13 @@
 """The one error that queryveil raises on purpose, the one warning, and the sentence about a package that is missing."""
 
+import warnings
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class QueryveilError(Exception):
@@ -14,6 +20,27 @@ class QueryveilError(Exception):
 
 class QueryveilWarning(UserWarning):
     """Something that goes on, and that the caller should know of: a risk with its number, a change of meaning."""
+
+
+def renamed(old: str, new: str) -> None:
+    """Give notice that something has another name since version 0.1; the old one works in this version alone."""
+    warnings.warn(f"{old} is now called {new}; the old name ends with version 0.2.", QueryveilWarning, stacklevel=3)
+
+
+def old_names(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Let a function take arguments by their names of version 0.1, with notice: `@old_names(knowledge="taxonomy")`."""
+
+    def taking(function: Callable[P, T]) -> Callable[P, T]:
+        @wraps(function)
+        def call(*args: P.args, **given: P.kwargs) -> T:
+            for old in names.keys() & given.keys():
+                renamed(f"The argument '{old}' of {function.__name__}", f"'{names[old]}'")
+                given[names[old]] = given.pop(old)
+            return function(*args, **given)
+
+        return call
+
+    return taking
 
 
 class _Optional(NamedTuple):

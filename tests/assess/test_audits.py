@@ -12,12 +12,12 @@ from queryveil.methods.private import contributions, dp_set, noise, zealous
 from queryveil.methods.private.contributions import bound
 
 METHODS = [
-    qv.Zealous(d=1, epsilon=1, delta=0.01),
-    qv.Zealous(d=2, epsilon=2, delta=0.01, clicks=True, keep="random"),
-    qv.DpSet(d=1, epsilon=2, delta=0.01, rounds=1),
-    qv.DpSet(d=2, epsilon=3, delta=0.01, rounds=2, counts=True),
-    qv.DpSet(d=1, epsilon=4, delta=0.01, rounds=1, ngrams=2),
-    qv.DpSet(d=2, epsilon=4, delta=0.01, rounds=2, ngrams=1, keep="first"),
+    qv.Zealous(max_queries_per_user=1, epsilon=1, delta=0.01),
+    qv.Zealous(max_queries_per_user=2, epsilon=2, delta=0.01, clicks=True, keep="random"),
+    qv.DpSet(max_queries_per_user=1, epsilon=2, delta=0.01, rounds=1),
+    qv.DpSet(max_queries_per_user=2, epsilon=3, delta=0.01, rounds=2, counts=True),
+    qv.DpSet(max_queries_per_user=1, epsilon=4, delta=0.01, rounds=1, ngrams=2),
+    qv.DpSet(max_queries_per_user=2, epsilon=4, delta=0.01, rounds=2, ngrams=1, keep="first"),
 ]
 
 
@@ -40,10 +40,10 @@ def test_a_third_of_the_noise_is_caught(method, kind, monkeypatch):
     assert not audit(method, runs=4000).holds
 
 
-CLICKS = qv.Zealous(d=1, epsilon=2, delta=0.01, clicks=True)
-COUNTS = qv.DpSet(d=1, epsilon=2, delta=0.01, rounds=1, counts=True)
-ROUNDS = qv.DpSet(d=1, epsilon=1, delta=0.01, rounds=2)
-WORDS = qv.DpSet(d=1, epsilon=2, delta=0.01, rounds=1, ngrams=1)
+CLICKS = qv.Zealous(max_queries_per_user=1, epsilon=2, delta=0.01, clicks=True)
+COUNTS = qv.DpSet(max_queries_per_user=1, epsilon=2, delta=0.01, rounds=1, counts=True)
+ROUNDS = qv.DpSet(max_queries_per_user=1, epsilon=1, delta=0.01, rounds=2)
+WORDS = qv.DpSet(max_queries_per_user=1, epsilon=2, delta=0.01, rounds=1, ngrams=1)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_one_step_with_too_little_noise_is_caught(module, method, table, turn, e
     ("module", "method", "users"),
     [
         (zealous, METHODS[0], [5, 7]),
-        (zealous, qv.Zealous(d=1, epsilon=1, delta=0.01, keep="first"), [5, 7]),
-        (zealous, qv.Zealous(d=1, epsilon=1, delta=0.01, keep="random"), [5, 7]),
+        (zealous, qv.Zealous(max_queries_per_user=1, epsilon=1, delta=0.01, keep="first"), [5, 7]),
+        (zealous, qv.Zealous(max_queries_per_user=1, epsilon=1, delta=0.01, keep="random"), [5, 7]),
         (dp_set, METHODS[2], [1]),
     ],
     ids=["frequent", "first", "random", "weights"],
@@ -104,7 +104,7 @@ def test_counts_of_repetitions_are_caught(monkeypatch):
 
 
 def test_a_threshold_that_is_too_low_is_caught(monkeypatch):
-    method = qv.Zealous(d=1, epsilon=1, delta=0.01, min_users=1)
+    method = qv.Zealous(max_queries_per_user=1, epsilon=1, delta=0.01, min_users=1)
     monkeypatch.setattr(noise.Noisy, "__init__", _lowered(noise.Noisy.__init__))
     found = audit(method, users=[0])
     assert not found.holds

@@ -180,7 +180,7 @@ def test_what_cannot_be_made_is_told(log, tmp_path):
         ({"ks": [], "methods": ["odp"]}, "Nothing is to be compared"),
         ({"ks": [1]}, "must be an integer of at least 2"),
         ({"epsilons": [0]}, "epsilon"),
-        ({"knowledge": "nowhere"}, "There is no knowledge base 'nowhere'"),
+        ({"taxonomy": "nowhere"}, "There is no taxonomy 'nowhere'"),
     ],
 )
 def test_bad_arguments_leave_nothing(log, tmp_path, given, sentence):
@@ -444,9 +444,9 @@ def test_another_directory_of_the_same_name_is_another_comparison(tmp_path, log)
         dump.write_text(f"Top/{name}/Music\thttp://a.com/\n")
         build_directory([dump], tmp_path / place / "d.qvd")
     given = {"methods": ["hash"], "tests": 10}
-    compare(log, tmp_path / "c", knowledge=str(tmp_path / "a" / "d.qvd"), **given)
+    compare(log, tmp_path / "c", taxonomy=str(tmp_path / "a" / "d.qvd"), **given)
     with pytest.raises(qv.QueryveilError, match="or setting"):
-        compare(log, tmp_path / "c", knowledge=str(tmp_path / "b" / "d.qvd"), **given)
+        compare(log, tmp_path / "c", taxonomy=str(tmp_path / "b" / "d.qvd"), **given)
 
 
 def test_values_given_twice_count_once():

@@ -7,7 +7,7 @@ import queryveil as qv
 from queryveil.assess import reproductions
 from queryveil.assess.reproductions import PAPERS, reproduce
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import open_knowledge
+from queryveil.knowledge import open_taxonomy
 from queryveil.knowledge.directory import build_directory
 
 
@@ -17,7 +17,7 @@ def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
     qv.generate(folder / "log.tsv", users=150, seed=1, truth=folder / "truth")
     build_directory([folder / "truth/structure.rdf.u8", folder / "truth/content.rdf.u8"], folder / "odp.qvd")
-    return qv.read_log(folder / "log.tsv"), open_knowledge(folder / "odp.qvd")
+    return qv.read_log(folder / "log.tsv"), open_taxonomy(folder / "odp.qvd")
 
 
 def test_erola2011(world):

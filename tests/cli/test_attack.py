@@ -62,7 +62,7 @@ def test_as_json(run, released, tmp_path):
         (["--known", "all"], "must be one of random, rarest, half. Got 'all' instead."),
         (["--user-map", "none.csv"], "The user map none.csv cannot be read"),
         (["--other", "nowhere"], "There is no release in nowhere"),
-        (["--knowledge", "nowhere"], "There is no knowledge base 'nowhere'"),
+        (["--taxonomy", "nowhere"], "There is no taxonomy 'nowhere'"),
     ],
 )
 def test_bad_input_is_one_sentence(run, released, words, sentence):

@@ -29,7 +29,7 @@ VERBS = (
     "compare",
     "explain",
     "link",
-    "knowledge",
+    "taxonomy",
     "directory",
 )
 

@@ -37,7 +37,7 @@ def test_names_of_files_do_not_steer_the_terminal(run, log, tmp_path):
         (("sign", release, "--key", place / f"{BAD}.key"), 0),
         (("sweep", bad, "-k", "2", "--theta", "0.9", "--chart", place / f"{BAD}.svg"), 0),
         (("synth", "--users", "100", "-o", place / f"{BAD}2.tsv"), 0),
-        (("link", bad, "--knowledge", place / "odp\x1b"), 2),
+        (("link", bad, "--taxonomy", place / "odp\x1b"), 2),
     ):
         found = run(*words)
         assert found[0] == code, found
@@ -70,7 +70,7 @@ def test_a_name_that_is_no_text_is_shown_all_the_same(run, log, tmp_path):
         "report LONG --original LOG -o OUT.html",
         "synth --users 100 -o LONG.tsv",
         "synth --users 100 -o OUT.tsv --truth LONG",
-        "link LOG --knowledge LONG",
+        "link LOG --taxonomy LONG",
         "directory build LONG -o OUT",
         "directory build LOG -o LONG",
         "reproduce erola2011 LOG -o LONG",

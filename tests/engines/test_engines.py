@@ -235,7 +235,7 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
     """Made by tables on either engine, a release is that of the arrays of one machine, row by row."""
     monkeypatch.setattr(microaggregation, "BLOCK", 10)
     monkeypatch.setattr(mdav, "BLOCK", 8)
-    looked_up = {} if parameters.get("distance") == "strings" else {"knowledge": directory}
+    looked_up = {} if parameters.get("distance") == "strings" else {"taxonomy": directory}
     chosen = method(**looked_up, **parameters)
     expected = chosen.anonymize(qv.read_log(TABLE), seed=3)
     log = read(TABLE)
@@ -243,7 +243,7 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
         released = chosen.release_by_tables(log, seed=3)
     elif isinstance(log, LocalLog):
         linker = "terms" if method is qv.Odp else "domains"
-        released = chosen.release_by_tables(log, chosen.knowledge, linker, parameters.get("categories", 1), seed=3)
+        released = chosen.release_by_tables(log, chosen.taxonomy, linker, parameters.get("categories", 1), seed=3)
     else:
         released = chosen.anonymize(log, seed=3)
     assert (" blocks" in released.notes[0]) == (parameters.get("grouping") == "blocks")

@@ -31,8 +31,8 @@ RELEASES = {
     "wngen": ("wngen", {"k": 3, "link": "user"}, "parquet"),
     "poblete": ("poblete", {"k": 2, "sites": 1}, "parquet"),
     "hash": ("hash", {"link": "user"}, "parquet"),
-    "zealous": ("zealous", {"epsilon": 200, "delta": 0.1, "d": 5, "clicks": True}, "parquet"),
-    "dp-set": ("dp-set", {"epsilon": 200, "delta": 0.1, "d": 5, "counts": True}, "parquet"),
+    "zealous": ("zealous", {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "clicks": True}, "parquet"),
+    "dp-set": ("dp-set", {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "counts": True}, "parquet"),
 }
 NO_SEED = {
     r"at input_fingerprint": "nobody can check a fingerprint without the seed that keys it",
@@ -63,7 +63,7 @@ def world(tmp_path_factory, small_world):
     """A log of a few users, and an honest release of each kind."""
     folder, log = tmp_path_factory.mktemp("forged"), small_world.log
     for name, (method, parameters, format) in RELEASES.items():
-        given = parameters | ({"knowledge": small_world.directory} if method == "search" else {})
+        given = parameters | ({"taxonomy": small_world.directory} if method == "search" else {})
         release = METHODS[method](**given).anonymize(log, seed=SEED)
         assert release.manifest.counts.rows, name
         release.save(folder / name, format=format)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.kernels import lcg as kernel
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 from tests.oracles import clump as oracle
 from tests.oracles.tree import ancestors, lm
 
@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("tight", [False, True])
 
 
 def taxonomy(tree):
-    return Taxonomy.from_table(pa.table({"node": list(tree), "parent": pa.array(tree.values(), pa.string())}))
+    return Tree.from_table(pa.table({"node": list(tree), "parent": pa.array(tree.values(), pa.string())}))
 
 
 def arrays(tree, bags):

@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from queryveil.kernels.partitions import partition_transactions
-from queryveil.knowledge import Taxonomy
+from queryveil.knowledge import Tree
 from tests.oracles import partition as oracle
 
-FOOD = Taxonomy.from_paths(
+FOOD = Tree.from_paths(
     pa.array(
         f"{kind}/{item}"
         for kind, items in {
@@ -33,7 +33,7 @@ def trees(draw):
     """A tree of up to 14 nodes; deep ones and wide ones."""
     size = draw(st.integers(1, 13))
     parent = [-1, *(draw(st.integers(max(0, node - draw(st.integers(1, 14))), node)) for node in range(size))]
-    return Taxonomy.from_parents(np.array(parent), pa.array(map(str, range(size + 1))))[0]
+    return Tree.from_parents(np.array(parent), pa.array(map(str, range(size + 1))))[0]
 
 
 @st.composite
@@ -114,7 +114,7 @@ def test_the_node_that_gains_most_goes_first():
 
 
 def test_a_leaf_has_no_penalty():
-    tree = Taxonomy.from_paths(pa.array(["u/a", "u/b", "u/c", "v/p/1", "v/p/2", "v/q/3", "v/q/4", "v/q/5"]))
+    tree = Tree.from_paths(pa.array(["u/a", "u/b", "u/c", "v/p/1", "v/p/2", "v/q/3", "v/q/4", "v/q/5"]))
     at = {tree.path(node): node for node in range(len(tree))}
     found = [{at[a], at[b]} for a in ("u/a", "u/b") for b in ("v/p/1", "v/q/3")]
     # Each item below u gains 3 - 0 leaves, those below v 5 - 2 and 5 - 3.

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queryveil.kernels.wngen import cluster_queries
-from queryveil.knowledge import Taxonomy
+from queryveil.knowledge import Tree
 from tests.kernels.test_partitions import as_dict, trees
 from tests.oracles import wngen as oracle
 
-ANIMALS = Taxonomy.from_paths(pa.array(["dog/poodle", "dog/pug", "cat/siamese", "cat/manx", "bird"]), root="animal")
+ANIMALS = Tree.from_paths(pa.array(["dog/poodle", "dog/pug", "cat/siamese", "cat/manx", "bird"]), root="animal")
 NAMES = ANIMALS.names.to_pylist()
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Sites, open_knowledge
+from queryveil.knowledge import Sites, open_taxonomy
 from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.dumps import open_dump
@@ -50,31 +50,31 @@ def built(tmp_path):
         (tmp_path / "structure.rdf.u8").write_text(rdf.structure(paths), "utf-8")
         (tmp_path / "content.rdf.u8").write_text(rdf.content(sites), "utf-8")
         files = [tmp_path / "structure.rdf.u8", tmp_path / "content.rdf.u8"]
-        return build_directory(files, tmp_path / "odp.qvd", overwrite=True, **options), open_knowledge(
+        return build_directory(files, tmp_path / "odp.qvd", overwrite=True, **options), open_taxonomy(
             tmp_path / "odp.qvd"
         )
 
     return make
 
 
-def listed(knowledge, index, text):
-    names = [knowledge.taxonomy.path(int(node)) for node in index.nodes_of(index.find(pa.array([text])), 99)[1]]
+def listed(taxonomy, index, text):
+    names = [taxonomy.tree.path(int(node)) for node in index.nodes_of(index.find(pa.array([text])), 99)[1]]
     return [name.replace(" ", "_") for name in names]
 
 
 def test_what_a_directory_knows(built):
-    about, knowledge = built()
+    about, taxonomy = built()
     assert {key: about[key] for key in ("format", "kind", "categories", "levels", "sites", "left_out")} == {
         "format": 1, "kind": "rdf", "categories": 12, "levels": 4, "sites": 6, "left_out": {},
     }  # fmt: skip
-    assert listed(knowledge, knowledge.terms, "songs") == ["Arts/Music", "Arts/Music/Bands"]
-    assert listed(knowledge, knowledge.terms, "band") == ["Arts/Music/Bands"]
-    assert listed(knowledge, knowledge.terms, "diving") == ["Sports/Water_Sports/Swimming_and_Diving"]
-    assert listed(knowledge, knowledge.phrases, "water sport") == ["Sports/Water_Sports"]
-    assert listed(knowledge, knowledge.hosts, "shop.bands.example.com") == ["Arts/Music/Bands"]
-    assert listed(knowledge, knowledge.hosts, "else.example.com") == ["Arts/Music/Bands", "Arts/Music"]
-    assert listed(knowledge, knowledge.hosts, "192.0.2.7") == ["Sports/Water_Sports/Swimming_and_Diving"]
-    assert listed(knowledge, knowledge.hosts, "com") == []
+    assert listed(taxonomy, taxonomy.terms, "songs") == ["Arts/Music", "Arts/Music/Bands"]
+    assert listed(taxonomy, taxonomy.terms, "band") == ["Arts/Music/Bands"]
+    assert listed(taxonomy, taxonomy.terms, "diving") == ["Sports/Water_Sports/Swimming_and_Diving"]
+    assert listed(taxonomy, taxonomy.phrases, "water sport") == ["Sports/Water_Sports"]
+    assert listed(taxonomy, taxonomy.hosts, "shop.bands.example.com") == ["Arts/Music/Bands"]
+    assert listed(taxonomy, taxonomy.hosts, "else.example.com") == ["Arts/Music/Bands", "Arts/Music"]
+    assert listed(taxonomy, taxonomy.hosts, "192.0.2.7") == ["Sports/Water_Sports/Swimming_and_Diving"]
+    assert listed(taxonomy, taxonomy.hosts, "com") == []
 
 
 PATH = st.lists(st.sampled_from(["Soccer", "Water_Sports", "Sport", "Running", "A"]), min_size=1, max_size=3).map(
@@ -99,26 +99,24 @@ def test_every_ranking_is_the_literal_one(paths, sites, part):
         (place / "s").write_text(rdf.structure(paths), "utf-8")
         (place / "c").write_text(rdf.content(sites), "utf-8")
         build_directory([place / "s", place / "c"], place / "d")
-        knowledge = open_knowledge(place / "d")
-        assert [
-            knowledge.taxonomy.path(i).replace(" ", "_") for i in range(1, len(knowledge.taxonomy))
-        ] == directory.nodes(paths)
-        exact = {name: getattr(knowledge, name).with_forms() for name in ("terms", "hosts")}
+        taxonomy = open_taxonomy(place / "d")
+        assert [taxonomy.tree.path(i).replace(" ", "_") for i in range(1, len(taxonomy.tree))] == directory.nodes(paths)
+        exact = {name: getattr(taxonomy, name).with_forms() for name in ("terms", "hosts")}
         for name, literal in (("terms", directory.terms), ("hosts", directory.hosts)):
             expected = literal(paths, sites, MOST_CATEGORIES)
             assert len(exact[name]) == len(expected)
-            assert {text: listed(knowledge, exact[name], text) for text in expected} == expected
+            assert {text: listed(taxonomy, exact[name], text) for text in expected} == expected
         for phrase in ("soccer", "water sports", "waters sport", "runs", "run", "sports"):
-            found = listed(knowledge, knowledge.phrases, phrase)
+            found = listed(taxonomy, taxonomy.phrases, phrase)
             assert (found[0] if found else None) == directory.phrases(paths, sites, phrase)
 
 
 def test_branches_can_be_left_out(built):
-    about, knowledge = built(leave_out=["world", "Kids"])  # there is no such branch here, as in many dumps
+    about, taxonomy = built(leave_out=["world", "Kids"])  # there is no such branch here, as in many dumps
     assert about["sites"] == 5
     assert about["left_out_branches"] == ["World"]
-    assert "World" not in knowledge.taxonomy.names.to_pylist()
-    assert listed(knowledge, knowledge.terms, "fußball") == []
+    assert "World" not in taxonomy.tree.names.to_pylist()
+    assert listed(taxonomy, taxonomy.terms, "fußball") == []
 
 
 def test_a_branch_that_is_not_there(built):
@@ -159,9 +157,9 @@ def test_what_real_dumps_contain_is_counted_and_not_fatal(tmp_path, monkeypatch)
         "sites without a host": 1,
         "mended: texts with bytes that are no UTF-8": 1,
     }
-    knowledge = open_knowledge(tmp_path / "d")
-    assert "Late" in knowledge.taxonomy.names.to_pylist()
-    assert listed(knowledge, knowledge.terms, "bold") == ["Arts/Music"]
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert "Late" in taxonomy.tree.names.to_pylist()
+    assert listed(taxonomy, taxonomy.terms, "bold") == ["Arts/Music"]
 
 
 def test_a_long_entry_takes_no_more_memory_than_it_is_long(tmp_path):
@@ -197,7 +195,7 @@ def test_paths_and_titles_in_every_spelling(tmp_path):
 def test_a_heading_is_no_category(tmp_path):
     (tmp_path / "t.tsv").write_text("path\turl\nArts\thttp://a.com\n\thttp://c.com\n", "utf-8")
     about = build_directory([tmp_path / "t.tsv"], tmp_path / "d")
-    assert open_knowledge(tmp_path / "d").taxonomy.names.to_pylist() == ["Top", "Arts"]
+    assert open_taxonomy(tmp_path / "d").tree.names.to_pylist() == ["Top", "Arts"]
     assert about["left_out"] == {"sites in a category that is not in the tree": 1, "sites without a category": 1}
 
 
@@ -209,8 +207,8 @@ def test_curlie(tmp_path):
     about = build_directory([tmp_path / "s.tsv", tmp_path / "c.tsv"], tmp_path / "d")
     assert (about["kind"], about["sites"]) == ("curlie", 1)
     assert about["left_out"] == {"lines with too few columns": 1, "sites in a category that is not in the tree": 1}
-    knowledge = open_knowledge(tmp_path / "d")
-    assert listed(knowledge, knowledge.terms, "song") == ["Arts/Music"]
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert listed(taxonomy, taxonomy.terms, "song") == ["Arts/Music"]
 
 
 def test_a_table_of_paths(tmp_path):
@@ -222,8 +220,8 @@ def test_a_table_of_paths(tmp_path):
         2,
         {"lines with too few columns": 1},
     )
-    knowledge = open_knowledge(tmp_path / "d")
-    assert listed(knowledge, knowledge.hosts, "a.com") == ["Arts"]
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert listed(taxonomy, taxonomy.hosts, "a.com") == ["Arts"]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +310,7 @@ def test_any_file_that_is_damaged(built, tmp_path, name, damage):
         file.write_bytes(b"\x93NUMPY\x01\x00{" + b"x" * (file.stat().st_size - 9))
     log = qv.read_log(pa.table({"user": ["a"], "query": ["song"]}))
     with pytest.raises(QueryveilError, match="is damaged; build it again"):
-        Sites(open_knowledge(tmp_path / "odp.qvd")).resolve(log)
+        Sites(open_taxonomy(tmp_path / "odp.qvd")).resolve(log)
 
 
 def test_a_directory_of_another_format(built, tmp_path):
@@ -320,23 +318,23 @@ def test_a_directory_of_another_format(built, tmp_path):
     about = tmp_path / "odp.qvd" / "about.json"
     about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 0}))
     with pytest.raises(QueryveilError, match="has format 0, and this queryveil reads format 1; build it again"):
-        open_knowledge(tmp_path / "odp.qvd")
+        open_taxonomy(tmp_path / "odp.qvd")
 
 
 def test_a_directory_that_is_damaged(built, tmp_path):
     built()
     (tmp_path / "odp.qvd" / "terms-low.npy").write_bytes(b"x")
     with pytest.raises(QueryveilError, match="is damaged; build it again"):
-        open_knowledge(tmp_path / "odp.qvd")
+        open_taxonomy(tmp_path / "odp.qvd")
     shutil.rmtree(tmp_path / "odp.qvd")
     (tmp_path / "odp.qvd").mkdir()
     with pytest.raises(QueryveilError, match="is no directory of queryveil's"):
-        open_knowledge(tmp_path / "odp.qvd")
+        open_taxonomy(tmp_path / "odp.qvd")
 
 
 def test_an_unknown_knowledge_base():
-    with pytest.raises(QueryveilError, match="There is no knowledge base 'wikidata'; there is wordnet"):
-        open_knowledge("wikidata")
+    with pytest.raises(QueryveilError, match="There is no taxonomy 'wikidata'; there is wordnet"):
+        open_taxonomy("wikidata")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the samples of real directories are not here")
@@ -362,5 +360,5 @@ def test_real_addresses(tmp_path):
     about = build_directory([tmp_path / "urls.tsv"], tmp_path / "d")
     assert about["sites"] + sum(about["left_out"].values()) == 20_000
     assert about["sites"] > 19_900
-    knowledge = open_knowledge(tmp_path / "d")
-    assert listed(knowledge, knowledge.hosts, "awn.com") == ["Arts"]
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert listed(taxonomy, taxonomy.hosts, "awn.com") == ["Arts"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.embedding import link_embedding
+from queryveil.knowledge.embedding import categorize_embedding
 from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.vectors import embed, width
 from queryveil.knowledge.wordnet import table, wordnet
@@ -65,7 +65,7 @@ def test_with_all_cells_the_nearest_are_those_of_a_matrix_product(n, wanted, see
 
 
 def test_few_cells_find_nearly_all():
-    vectors = embed(wordnet().taxonomy.names[:20_000]).vectors
+    vectors = embed(wordnet().tree.names[:20_000]).vectors
     lemmas = table()["lemma"].to_pylist()
     queries = embed(pa.array([f"{a} {b}" for a, b in zip(lemmas[::400], lemmas[200::400], strict=False)])).vectors
     _, some = Cells.of(vectors).nearest(queries, 1)
@@ -74,38 +74,38 @@ def test_few_cells_find_nearly_all():
 
 
 def test_a_query_is_linked_to_what_it_means():
-    links = link_embedding(
+    links = categorize_embedding(
         pa.array(["puppy food", "qzxvkj", "new york city hotels", ""]), wordnet(), min_confidence=0.5
     )
     start, nodes = links.nodes()
     assert np.diff(start).tolist() == [1, 0, 1, 0]
-    assert "food" in wordnet().taxonomy.path(int(nodes[0]))
+    assert "food" in wordnet().tree.path(int(nodes[0]))
     assert ((links.confidence >= 0.5) & (links.confidence <= 1)).all()
 
 
 def test_more_categories_come_in_order():
-    links = link_embedding(pa.array(["dog"]), wordnet(), categories=5, min_confidence=0)
+    links = categorize_embedding(pa.array(["dog"]), wordnet(), categories=5, min_confidence=0)
     assert len(links.node) == 5
     assert (np.diff(links.confidence) <= 0).all()
-    assert wordnet().taxonomy.names[int(links.node[0])].as_py() == "dog"
+    assert wordnet().tree.names[int(links.node[0])].as_py() == "dog"
 
 
 def test_the_answer_does_not_depend_on_the_parts(monkeypatch):
     queries = pa.array([f"{a} {b}" for a in ("red", "cheap", "lost") for b in ("shoes", "dog", "paris", "zxq")])
-    whole = link_embedding(queries, wordnet(), categories=2, min_confidence=0.1)
+    whole = categorize_embedding(queries, wordnet(), categories=2, min_confidence=0.1)
     monkeypatch.setattr("queryveil.knowledge.embedding._PART", 5)
-    parts = link_embedding(queries, wordnet(), categories=2, min_confidence=0.1)
+    parts = categorize_embedding(queries, wordnet(), categories=2, min_confidence=0.1)
     assert whole.node.tolist() == parts.node.tolist()
     assert whole.confidence.tolist() == parts.confidence.tolist()
 
 
 def test_no_query_at_all():
-    assert len(link_embedding(pa.array([], pa.string()), wordnet())) == 0
+    assert len(categorize_embedding(pa.array([], pa.string()), wordnet())) == 0
 
 
 def test_a_confidence_that_is_none():
     with pytest.raises(QueryveilError, match="must be from 0 to 1"):
-        link_embedding(pa.array(["dog"]), wordnet(), min_confidence=2)
+        categorize_embedding(pa.array(["dog"]), wordnet(), min_confidence=2)
 
 
 def test_zeros_are_near_nothing():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Links, Taxonomy, link
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge import Links, Tree, categorize
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
-from queryveil.knowledge.linkers import link_domains, link_phrases, link_terms
+from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms
 from queryveil.knowledge.links import Items
 from queryveil.knowledge.wordnet import wordnet
 from tests.oracles.text import words
@@ -30,41 +30,41 @@ PATHS = [
 @pytest.fixture(scope="module")
 def small():
     """A tree in which `diving` has three categories, and everything else one."""
-    taxonomy = Taxonomy.from_paths(pa.array(PATHS))
+    taxonomy = Tree.from_paths(pa.array(PATHS))
     at = {taxonomy.path(i): i for i in range(len(taxonomy))}
     texts = ["diving", "diving", "diving", "mediterranean", "windsurfing", "water sports", "art"]
     nodes = [PATHS[0], PATHS[1], "Arts", PATHS[2], PATHS[1], "Sports/Water Sports", "Arts"]
     index = Index.of(pa.array(texts), np.array([at[node] for node in nodes], np.int32))
     hosts = Index.of(pa.array(["dive.example.com", "example.com"]), np.array([at[PATHS[0]], at["Arts"]], np.int32))
-    return Knowledge("small", taxonomy, terms=index, phrases=index, meanings=wordnet().meanings, hosts=hosts)
+    return Taxonomy("small", taxonomy, terms=index, phrases=index, meanings=wordnet().meanings, hosts=hosts)
 
 
 def paths(links):
     start, nodes = links.nodes()
-    return [[links.taxonomy.path(int(n)) for n in nodes[start[q] : start[q + 1]]] for q in range(len(links))]
+    return [[links.tree.path(int(n)) for n in nodes[start[q] : start[q + 1]]] for q in range(len(links))]
 
 
 def test_the_phrases_of_the_paper(small):
     queries = pa.array(["diving in the mediterranean", "windsurfing", "nothing here", ""])
-    assert paths(link_phrases(queries, small)) == [[PATHS[0], PATHS[2]], [PATHS[1]], [], []]
+    assert paths(categorize_phrases(queries, small)) == [[PATHS[0], PATHS[2]], [PATHS[1]], [], []]
 
 
 def test_a_phrase_loses_words_from_its_left(small):
-    links = link_phrases(pa.array(["cheap family water sports", "water sports bargains", "red art"]), small)
+    links = categorize_phrases(pa.array(["cheap family water sports", "water sports bargains", "red art"]), small)
     assert paths(links) == [["Sports/Water Sports"], [], ["Arts"]]
     assert links.items.to_pylist() == ["cheap family water sports", "water sports bargains", "red art"]
 
 
 def test_terms_have_their_first_categories(small):
     queries = pa.array(["the diving", "diving diving art", "x"])
-    assert paths(link_terms(queries, small)) == [[PATHS[0]], [PATHS[0], PATHS[0], "Arts"], []]
-    assert paths(link_terms(queries, small, categories=2))[0] == [PATHS[0], PATHS[1]]
-    assert paths(link_terms(queries, small, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
+    assert paths(categorize_terms(queries, small)) == [[PATHS[0]], [PATHS[0], PATHS[0], "Arts"], []]
+    assert paths(categorize_terms(queries, small, categories=2))[0] == [PATHS[0], PATHS[1]]
+    assert paths(categorize_terms(queries, small, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
 
 
 def test_a_term_that_is_a_host(small):
     queries = pa.array(["diving www.dive.example.com art", "dive.example.com", "none.example.org", "diving"])
-    assert paths(link_terms(queries, small, categories=2)) == [
+    assert paths(categorize_terms(queries, small, categories=2)) == [
         [PATHS[0], PATHS[1], PATHS[0], "Arts"], [PATHS[0]], [], [PATHS[0], PATHS[1]],
     ]  # fmt: skip
 
@@ -79,8 +79,8 @@ def test_domains_most_specific_first(small):
             None,
         ]
     )
-    knowledge = replace(small, hosts=small.hosts.with_forms(*PARENTS))
-    assert paths(link_domains(urls, knowledge)) == [[PATHS[0]], [PATHS[0]], ["Arts"], [], []]
+    taxonomy = replace(small, hosts=small.hosts.with_forms(*PARENTS))
+    assert paths(categorize_domains(urls, taxonomy)) == [[PATHS[0]], [PATHS[0]], ["Arts"], [], []]
 
 
 WORD = st.sampled_from(["dog", "dogs", "geese", "the", "new", "york", "xyzzy", "in", "water", "sports", "42", "(cat)"])
@@ -88,12 +88,12 @@ WORD = st.sampled_from(["dog", "dogs", "geese", "the", "new", "york", "xyzzy", "
 
 @given(st.lists(st.lists(WORD, max_size=5).map(" ".join), max_size=10))
 def test_terms_are_looked_up_one_by_one(queries):
-    knowledge = wordnet()
-    links = link_terms(pa.array(queries, pa.string()), knowledge)
+    taxonomy = wordnet()
+    links = categorize_terms(pa.array(queries, pa.string()), taxonomy)
     expected = []
     for query in queries:
-        found = [int(knowledge.terms.first(pa.array([word]))[0]) for word in words(query) if word not in ("the", "in")]
-        expected.append([knowledge.taxonomy.path(node) for node in found if node >= 0])
+        found = [int(taxonomy.terms.first(pa.array([word]))[0]) for word in words(query) if word not in ("the", "in")]
+        expected.append([taxonomy.tree.path(node) for node in found if node >= 0])
     assert paths(links) == expected
 
 
@@ -103,7 +103,7 @@ def test_terms_are_looked_up_one_by_one(queries):
     st.data(),
 )
 def test_coverage_is_what_counting_says(queries, nodes, data):
-    taxonomy = Taxonomy.from_paths(pa.array(PATHS[:3]))
+    taxonomy = Tree.from_paths(pa.array(PATHS[:3]))
     events = np.array([data.draw(st.integers(1, 5)) for _ in queries], np.int64)
     flat = [node for some in nodes for node in some]
     items = Items(
@@ -133,7 +133,7 @@ def log(tmp_path_factory):
 
 
 def test_a_log_is_linked_by_its_distinct_queries(log):
-    links = link(log, "wordnet")
+    links = categorize(log, "wordnet")
     found = dict(zip(log.query_text.to_pylist(), paths(links), strict=True))
     assert [path.split("/")[-1] for path in found["dog food"]] == ["dog", "food"]
     assert found["xyzzy"] == []
@@ -151,4 +151,4 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
 )
 def test_what_cannot_be_linked(log, arguments, sentence):
     with pytest.raises(QueryveilError, match=sentence):
-        link(log, "wordnet", **arguments)
+        categorize(log, "wordnet", **arguments)

@@ -13,7 +13,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Clicks, Remote, Sites, link, open_knowledge
+from queryveil.knowledge import Clicks, Remote, Sites, categorize, open_taxonomy
 from queryveil.knowledge.directory import build_directory
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
@@ -63,22 +63,22 @@ def test_a_log_without_clicks(tmp_path):
 
 
 @pytest.fixture
-def knowledge(tmp_path):
+def taxonomy(tmp_path):
     sites = [*SITES, Site("Arts/Music", "en.wikipedia.org", "Barcelona", "Barcelona Barcelona")]
     (tmp_path / "s").write_text(rdf.structure(PATHS), "utf-8")
     (tmp_path / "c").write_text(rdf.content(sites), "utf-8")
     build_directory([tmp_path / "s", tmp_path / "c"], tmp_path / "odp.qvd")
-    return open_knowledge(tmp_path / "odp.qvd")
+    return open_taxonomy(tmp_path / "odp.qvd")
 
 
-def test_the_best_site(tmp_path, knowledge):
+def test_the_best_site(tmp_path, taxonomy):
     log = read(tmp_path, 'user\tquery\na\tbarcelona club\na\tdives\na\tquark\na\t+-"( !\na\tand or (not\n')
-    found = resolved(log, Sites(knowledge, threads=2))
+    found = resolved(log, Sites(taxonomy, threads=2))
     assert found["barcelona club"] == "http://fcb.example.org/a?b&c"
     assert found["dives"] == "http://192.0.2.7/a?b&c"
     assert found["quark"] is None
     assert found['+-"( !'] is None
-    links = link(log, knowledge, "domains", resolver=Sites(knowledge))
+    links = categorize(log, taxonomy, "domains", resolver=Sites(taxonomy))
     assert links.coverage(log.events_per_query)[0].queries == pytest.approx(2 / 5)
 
 
@@ -86,12 +86,12 @@ def test_a_directory_without_texts(tmp_path):
     (tmp_path / "t.tsv").write_text("Arts\thttp://a.com\n")
     build_directory([tmp_path / "t.tsv"], tmp_path / "d")
     with pytest.raises(QueryveilError, match="has no titles or descriptions to search in"):
-        Sites(open_knowledge(tmp_path / "d")).resolve(read(tmp_path, "user\tquery\na\tcats\n"))
+        Sites(open_taxonomy(tmp_path / "d")).resolve(read(tmp_path, "user\tquery\na\tcats\n"))
 
 
 def test_no_sites_to_search(tmp_path):
     with pytest.raises(QueryveilError, match="'wordnet' knows no sites to search"):
-        Sites(open_knowledge("wordnet")).resolve(read(tmp_path, "user\tquery\na\tcats\n"))
+        Sites(open_taxonomy("wordnet")).resolve(read(tmp_path, "user\tquery\na\tcats\n"))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from queryveil.knowledge import known_as, open_knowledge, recall_knowledge
+from queryveil.knowledge import known_as, open_taxonomy, recall_taxonomy
 from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.wordnet import table, wordnet
 
@@ -18,24 +18,24 @@ DATABASE = Path("/usr/share/wordnet")
 
 def path(text, index=None):
     node = (index or wordnet().terms).first(pa.array([text]))[0]
-    return None if node < 0 else wordnet().taxonomy.path(int(node), between=" > ")
+    return None if node < 0 else wordnet().tree.path(int(node), between=" > ")
 
 
 def test_the_counts_of_wordnet_3():
-    assert len(wordnet().taxonomy) == 82_115
+    assert len(wordnet().tree) == 82_115
     assert len(table()["lemma"]) == len(wordnet().terms) == 117_798
     assert len(table()["exception"]) == 2_050
 
 
 def test_one_root():
-    taxonomy = wordnet().taxonomy
+    taxonomy = wordnet().tree
     assert (taxonomy.parent == -1).sum() == 1
     assert taxonomy.names[0].as_py() == "entity"
     assert taxonomy.height == 19
 
 
 def test_dog_to_entity():
-    taxonomy = wordnet().taxonomy
+    taxonomy = wordnet().tree
     names = taxonomy.names.take(pa.array(taxonomy.line(int(wordnet().terms.first(pa.array(["dog"]))[0])))).to_pylist()
     assert names == [
         "entity", "physical entity", "object", "whole", "living thing", "organism", "animal", "chordate", "vertebrate",
@@ -94,5 +94,5 @@ def test_nothing_takes_the_place_of_what_is_built_in(tmp_path):
     known_as("wordnet", tmp_path)
     (tmp_path / "dump.tsv").write_text("Top/Arts/Music\thttp://a.com/\n")
     build_directory([tmp_path / "dump.tsv"], tmp_path / "wordnet")
-    open_knowledge(tmp_path / "wordnet")
-    assert recall_knowledge("wordnet") is open_knowledge("wordnet")
+    open_taxonomy(tmp_path / "wordnet")
+    assert recall_taxonomy("wordnet") is open_taxonomy("wordnet")

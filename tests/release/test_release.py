@@ -393,7 +393,7 @@ def test_no_user_map_for_a_release_without_users_or_of_another_log(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../lists/block", "..", "a\x1b[31m", 7, "x" * 300])
-@pytest.mark.parametrize("parameter", ["block_list", "knowledge", "key_file"])
+@pytest.mark.parametrize("parameter", ["block_list", "taxonomy", "key_file"])
 def test_a_manifest_that_names_a_path_is_not_opened(tmp_path, parameter, name):
     qv.Equality(k=2).anonymize(make_log(), seed=1).save(tmp_path / "r")
     path = tmp_path / "r" / "manifest.json"

@@ -241,16 +241,16 @@ def test_what_is_better_than_the_log_is_not_lost():
     assert "By no measure is the release worse than the log itself." in told(better, unheard)
 
 
-@pytest.mark.parametrize("knowledge", [False, True])
-def test_the_commands_name_what_the_report_was_made_with(knowledge):
+@pytest.mark.parametrize("taxonomy", [False, True])
+def test_the_commands_name_what_the_report_was_made_with(taxonomy):
     log = small()
     release = qv.Wngen(k=3).anonymize(log)
-    changed = release.manifest.model_copy(update={"parameters": release.manifest.parameters | {"knowledge": "mine"}})
-    made, *checks = commands(changed, 0, knowledge=knowledge, known_users=True)[1:]
-    assert "--knowledge KNOWLEDGE" in made
+    changed = release.manifest.model_copy(update={"parameters": release.manifest.parameters | {"taxonomy": "mine"}})
+    made, *checks = commands(changed, 0, taxonomy=taxonomy, known_users=True)[1:]
+    assert "--taxonomy TAXONOMY" in made
     assert "mine" not in made
     assert len(checks) == 4
-    assert ["--knowledge KNOWLEDGE" in line for line in checks] == [knowledge] * 4
+    assert ["--taxonomy TAXONOMY" in line for line in checks] == [taxonomy] * 4
 
 
 def test_the_commands_have_a_user_map_if_the_report_knew_who_is_who(tmp_path):

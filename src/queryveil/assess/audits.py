@@ -123,7 +123,7 @@ def _levels(method: Zealous | DpSet) -> tuple[int, ...]:
         each = step.gives(step.d)
         threshold = step.threshold or 0
         far = [0, 0.5, 2, *([-3] if "counts" in steps else [])]
-        sums = [step.first, *(threshold - scales * step.scale for scales in far)]
+        sums = [step.pre_threshold, *(threshold - scales * step.scale for scales in far)]
         levels += [math.ceil(least / each) - 1 for least in sums]
     return tuple(sorted({max(0, level) for level in levels}))
 
@@ -151,7 +151,7 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
         more: How many issue all of them.
         runs: How many copies there are.
     """
-    wide = 2 * method.d
+    wide = 2 * method.max_queries_per_user
     copy, which = np.divmod(np.arange(runs * wide), wide)
     # So many words that a query is one n-gram.
     words = range(max(1, method.ngrams if isinstance(method, DpSet) else 1))
@@ -161,7 +161,7 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
     crowd = users * len(names)
     mate = np.repeat(np.arange(users), len(names))
     # The two crowds are apart, and so is whoever issues what both of them do.
-    owner = (2 * mate + which[place[:crowd]] // method.d) * runs + copy[place[:crowd]]
+    owner = (2 * mate + which[place[:crowd]] // method.max_queries_per_user) * runs + copy[place[:crowd]]
     owner = np.append(owner, 2 * users * runs + copy[place[crowd:]])
     when = which[place] + wide * np.append(np.zeros(crowd, np.int64), np.arange(len(place) - crowd) // len(names))
     texts = queries.take(pa.array(place))
@@ -187,7 +187,7 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
         clicked = batch["url"].is_valid().to_numpy(False) if "url" in batch.schema.names else np.zeros_like(known)
         count = batch["count"].to_numpy() if "count" in batch.schema.names else np.zeros(len(at), np.int64)
         parts = {
-            "of his first queries": known & ~clicked & (which[at] < method.d),
+            "of his first queries": known & ~clicked & (which[at] < method.max_queries_per_user),
             "of all queries": known & ~clicked,
             "of clicks": known & clicked,
         }

@@ -23,7 +23,7 @@ from queryveil.assess.measures.loss import any_left, cluster_retention_of, lost,
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.assess.measures.srp import GROUP, profile_retention_of, srp_of
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, Links, link, open_knowledge
+from queryveil.knowledge import Links, Taxonomy, categorize, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import sharing
 from queryveil.release import Release, check_log
@@ -81,7 +81,7 @@ def evaluate(
     release: Release,
     log: QueryLog,
     *,
-    knowledge: Knowledge | str = "wordnet",
+    taxonomy: Taxonomy | str = "wordnet",
     tests: int = 2_000,
     seed: int = 0,
     sensitive: pa.Table | None = None,
@@ -92,7 +92,7 @@ def evaluate(
     Args:
         release: The release; SRP and L need one that was just made, or one with its user map.
         log: Its log.
-        knowledge: Where queries are looked up, for SRP, L and NCP.
+        taxonomy: Where queries are looked up, for SRP, L and NCP.
         tests: On how many events of the log a task is tried.
         seed: Decides which, and which users L looks at.
         sensitive: Queries of the log with a label, for F-beta: `query` and `sensitive`, as `f_beta` takes them.
@@ -102,7 +102,7 @@ def evaluate(
     check_log(release, here)
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
-    base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
+    base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     with sharing(here):
         found = _measures(release, here, base, tests, seed, sensitive, tell or (lambda what: None))
         measured = tuple(_finite(one) for one in found)
@@ -118,7 +118,7 @@ def _finite(one: Measured) -> Measured:
 
 
 def _measures(
-    release: Release, log: LocalLog, base: Knowledge, tests: int, seed: int, sensitive: pa.Table | None, tell: Tell
+    release: Release, log: LocalLog, base: Taxonomy, tests: int, seed: int, sensitive: pa.Table | None, tell: Tell
 ) -> Iterator[Measured]:
     queries = "query" in release.schema.names
     none = "the log has none" if queries else "the release has items, not queries"
@@ -164,9 +164,9 @@ def _f_beta(release: Release, log: LocalLog, sensitive: pa.Table, beta: float) -
     return Measured("labelled", label, found.value, found.original, share=False)
 
 
-def _interests(release: Release, log: LocalLog, base: Knowledge, seed: int) -> Iterator[Measured]:
+def _interests(release: Release, log: LocalLog, base: Taxonomy, seed: int) -> Iterator[Measured]:
     """SRP, L, NCP and GGD, each where it applies."""
-    terms = link(log, base, "terms")
+    terms = categorize(log, base, "terms")
     names = release.schema.names
     if "node" in names and "user" in names and release.manifest.method != "wngen":
         loss = generalization_loss(release, log, terms)
@@ -195,9 +195,9 @@ def _task(task: Task, release: Release) -> Measured:
     return Measured("task", name, task.released, task.original, why=_noted(*notes), separates=not task.unranked)
 
 
-def _of_users(release: Release, log: LocalLog, base: Knowledge, terms: Links, seed: int) -> Iterator[Measured]:
+def _of_users(release: Release, log: LocalLog, base: Taxonomy, terms: Links, seed: int) -> Iterator[Measured]:
     """SRP and L, as in the papers and corrected for groups at random: what needs to know who is who."""
-    levels = [f"users' interests left, level {level} (SRP)" for level in range(1, min(2, base.taxonomy.height) + 1)]
+    levels = [f"users' interests left, level {level} (SRP)" for level in range(1, min(2, base.tree.height) + 1)]
     lost_label = "information loss (L)"
     try:
         found = user_records(release, "It")
@@ -209,7 +209,7 @@ def _of_users(release: Release, log: LocalLog, base: Knowledge, terms: Links, se
     note = SESSIONS if pseudonym(release) == "session" else ""
     yield from _srp(found, terms, levels, note)
     yield _profiles(found, terms, seed, note)
-    yield from _clusters(found, log, link(log, base, "phrases"), lost_label, seed, note)
+    yield from _clusters(found, log, categorize(log, base, "phrases"), lost_label, seed, note)
 
 
 def _not_linked(release: Release) -> str:
@@ -221,7 +221,7 @@ def _not_linked(release: Release) -> str:
 def _srp(found: UserRecords, terms: Links, labels: list[str], note: str) -> Iterator[Measured]:
     """SRP as in the paper, level by level."""
     for label, level in zip(labels, srp_of(found, terms, len(labels)), strict=True):
-        why = note if level.users else "no user of the log has a category on this level; name another knowledge base"
+        why = note if level.users else "no user of the log has a category on this level; name another taxonomy"
         yield Measured("interests", label, level.mean if level.users else None, 1.0, why=why)
 
 

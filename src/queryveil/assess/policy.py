@@ -413,7 +413,7 @@ def judge_release(
     log: QueryLog,
     *,
     read: Callable[[pa.Table], LocalLog] | None = None,
-    knowledge: str | None = None,
+    taxonomy: str | None = None,
     verification: Verification | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
@@ -426,13 +426,13 @@ def judge_release(
         log: Its log.
         read: Reads a log from a table, such as `queryveil.read_log`; without it no accounts are planted, so that the
             policy cannot be met by a release of queries.
-        knowledge: Where the web directory is that the release was made with.
+        taxonomy: Where the web directory is that the release was made with.
         verification: What the verifier found, for a release that is published already. One that was just made counts as
             checked, because `Release.save` refuses it otherwise.
         seed: The random seed.
         progress: Called with the name of each attack as it begins.
     """
-    found = attack(release, log, seed=seed, read=read, knowledge=knowledge, progress=progress, only=ATTACKS)
+    found = attack(release, log, seed=seed, read=read, taxonomy=taxonomy, progress=progress, only=ATTACKS)
     # What was just made is checked when it is saved, and not saved if a check fails.
     checked = Verification(()) if verification is None and release.folder is None else verification
     return judge(policy, gather(release, log, found, checked))

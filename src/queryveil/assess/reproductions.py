@@ -22,7 +22,7 @@ from queryveil.assess.measures import (
 )
 from queryveil.claims import PartOfLog
 from queryveil.errors import QueryveilError, missing, require
-from queryveil.knowledge import Clicks, Knowledge, Links, Resolver, link, open_knowledge
+from queryveil.knowledge import Clicks, Links, Resolver, Taxonomy, categorize, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Poblete, Search, Wngen, Zealous
 from queryveil.methods.generalization.common import Loss, Transactions, loss_of
@@ -106,7 +106,7 @@ class Run:
     """What an experiment is run on."""
 
     log: LocalLog
-    base: Knowledge
+    base: Taxonomy
     resolver: Resolver
     clusters: int | None
     labels: pa.Table | None
@@ -117,7 +117,7 @@ class Run:
 def reproduce(
     paper: str,
     log: QueryLog,
-    knowledge: Knowledge | str = "wordnet",
+    taxonomy: Taxonomy | str = "wordnet",
     *,
     resolver: Resolver | None = None,
     clusters: int | None = 80,
@@ -130,7 +130,7 @@ def reproduce(
     Args:
         paper: `erola2011`, `erola2012`, `batet2013`, `milanifard2010` or `carpineto2015`.
         log: The log.
-        knowledge: Where queries are looked up; the papers used the Open Directory.
+        taxonomy: Where queries are looked up; the papers used the Open Directory.
         resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
         clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
             Calinski and Harabasz choose.
@@ -146,7 +146,7 @@ def reproduce(
     most = {"batet2013": max(BATET_KS), "milanifard2010": max(FARD_KS), "carpineto2015": 2}.get(paper, max(KS))
     if here.n_users < most:
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
-    base = knowledge if isinstance(knowledge, Knowledge) else open_knowledge(knowledge)
+    base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell or (lambda what: None))
     return [_measured(figure) for figure in PAPERS[paper](run)]
 
@@ -160,7 +160,7 @@ def _measured(figure: Figure) -> Figure:
 def _erola2011(run: Run) -> list[Figure]:
     """Figures 2 (levels that terms reach), 3 (SRP by level, k and categories) and 4 (time)."""
     log, base, seed, tell = run.log, run.base, run.seed, run.tell
-    linked = {categories: link(log, base, "terms", categories=categories) for categories in (1, 5)}
+    linked = {categories: categorize(log, base, "terms", categories=categories) for categories in (1, 5)}
     _needs_links(linked[1], base)
     if len(linked[5].node) == len(linked[1].node):
         # No term has a second category, as in WordNet: the lines would differ by the lots of records alone.
@@ -176,7 +176,7 @@ def _erola2011(run: Run) -> list[Figure]:
     kept: list[dict[str, Any]] = []
     cost: list[dict[str, Any]] = []
     floors = {k: _by_lot(log, k, seed) for k in KS}
-    for level in range(1, min(LEVELS, base.taxonomy.height) + 1):
+    for level in range(1, min(LEVELS, base.tree.height) + 1):
         for k in KS:
             tell(f"level {level}, k {k}")
             for categories, links in linked.items():
@@ -202,15 +202,15 @@ def _erola2012(run: Run) -> list[Figure]:
     log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
     links: dict[str, Links] = {
-        "search (2012)": link(log, base, "domains", resolver=run.resolver),
-        "terms (2011)": link(log, base, "terms"),
+        "search (2012)": categorize(log, base, "domains", resolver=run.resolver),
+        "terms (2011)": categorize(log, base, "terms"),
     }
     for found in links.values():
         _needs_links(found, base)
     floors = {k: _by_lot(log, k, seed) for k in KS}
     everyone: list[dict[str, Any]] = []
     best: list[dict[str, Any]] = []
-    for level in range(1, min(LEVELS, base.taxonomy.height) + 1):
+    for level in range(1, min(LEVELS, base.tree.height) + 1):
         for k in KS:
             tell(f"level {level}, k {k}")
             for name, found in links.items():
@@ -232,7 +232,7 @@ def _batet2013(run: Run) -> list[Figure]:
     """Figures 2 (L) and 3 (RL) for the methods that group users; L by the same categories for all."""
     log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
-    phrases, terms = link(log, base, "phrases"), link(log, base, "terms")
+    phrases, terms = categorize(log, base, "phrases"), categorize(log, base, "terms")
     for found in (phrases, terms):
         _needs_links(found, base)
     tell("clusters of the log")
@@ -245,10 +245,10 @@ def _batet2013(run: Run) -> list[Figure]:
     # Of few users, as many clusters as in the paper would be of one user each.
     clusters = user_clusters(log, phrases, clusters=run.clusters and min(run.clusters, linked // 3), seed=seed)
     methods: dict[str, Callable[[int], Release]] = {
-        "semantic MDAV": lambda k: Mdav(k=k, knowledge=base.name).release(log, phrases, seed=seed),
+        "semantic MDAV": lambda k: Mdav(k=k, taxonomy=base.name).release(log, phrases, seed=seed),
         "without semantics": lambda k: Mdav(k=k, distance="strings").release(log, None, seed=seed),
         "Navarro-Arribas 2012": lambda k: Mdav(k=k, distance="features").release(log, None, seed=seed),
-        "Erola 2011": lambda k: Odp(k=k, knowledge=base.name).release(log, terms, seed=seed),
+        "Erola 2011": lambda k: Odp(k=k, taxonomy=base.name).release(log, terms, seed=seed),
         "by lot": lambda k: _by_lot(log, k, seed),
     }
     lost: list[dict[str, Any]] = []
@@ -323,7 +323,7 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
 def _cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
     """The log without the queries that Korolova's method does not release; the noise is not seeded."""
     epsilon, delta = KOROLOVA
-    public = Zealous(d=d, keep="first", epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
+    public = Zealous(max_queries_per_user=d, keep="first", epsilon=epsilon, delta=delta, min_users=1).anonymize(log)
     texts = pa.chunked_array([batch["query"] for batch in public.batches()], pa.string())
     with log.workspace() as work:
         known = work.read(pa.table({"query": texts}))
@@ -344,7 +344,7 @@ def _milanifard2010(run: Run) -> list[Figure]:
     """Figures 3 to 7: distortion, length and level against k for parts of the log, the effect of r, and time."""
     log, base, tell = run.log, run.base, run.tell
     tell("linking")
-    links = link(log, base, "terms")
+    links = categorize(log, base, "terms")
     _needs_links(links, base)
     whole = Transactions.of(log, links)
     users = len(whole.user)
@@ -424,7 +424,7 @@ def _carpineto2015(run: Run) -> list[Figure]:
     """Figure 5a, released queries; figure 6, F-beta, where there are labels; figure 7, NCP; all against k."""
     log, base, seed, tell = run.log, run.base, run.seed, run.tell
     tell("linking")
-    links = link(log, base, "terms")
+    links = categorize(log, base, "terms")
     _needs_links(links, base)
     shares: list[dict[str, Any]] = []
     labelled: list[dict[str, Any]] = []
@@ -444,7 +444,7 @@ def _carpineto2015(run: Run) -> list[Figure]:
             for beta in CARPINETO_BETAS if run.labels is not None and release.manifest.counts.queries else ():
                 labelled.append(at | {"beta": beta, "F": f_beta(release, log, run.labels, beta).value})
         tell(f"k {k}, WNGEN")
-        release = Wngen(k=k, knowledge=base.name).release(log, base, links, seed=seed)
+        release = Wngen(k=k, taxonomy=base.name).release(log, base, links, seed=seed)
         rows.append({"k": k, "method": "WNGEN", "NCP": ncp(release, log, links)})
     figures = [Figure("figure-5a", "Released queries", tuple(shares), "k", "released queries", "method")]
     if labelled:
@@ -454,9 +454,9 @@ def _carpineto2015(run: Run) -> list[Figure]:
     return figures
 
 
-def _needs_links(links: Links, base: Knowledge) -> None:
-    if not (links.taxonomy.depth[links.node] > 0).any():
-        raise QueryveilError(f"No query of the log has a category in '{base.name}'; name another knowledge base.")
+def _needs_links(links: Links, base: Taxonomy) -> None:
+    if not (links.tree.depth[links.node] > 0).any():
+        raise QueryveilError(f"No query of the log has a category in '{base.name}'; name another taxonomy.")
 
 
 def _by_lot(log: LocalLog, k: int, seed: int) -> Release:

@@ -141,8 +141,8 @@ class Consistent:
     def _next_state(self, work: Workspace, state: Table, summed: Table, step: "NoisyStep") -> Table:
         """The same for the next round, in which queries that were released do not compete."""
         threshold, away = step.threshold or 0, _noise(step).beyond(DOUBT / self.log.n_queries)
-        surely = f"p.query_id IS NOT NULL AND u.low >= {max(step.first, threshold - 1 + away)}"
-        maybe = f"p.query_id IS NOT NULL AND u.high >= {max(step.first, threshold - away + 1)}"
+        surely = f"p.query_id IS NOT NULL AND u.low >= {max(step.pre_threshold, threshold - 1 + away)}"
+        maybe = f"p.query_id IS NOT NULL AND u.high >= {max(step.pre_threshold, threshold - away + 1)}"
         return work.table(
             f"SELECT s.query_id AS query_id, CASE WHEN {surely} THEN 0 ELSE s.may END AS may,"  # noqa: S608  # parts of this module and checked numbers
             f" CASE WHEN {maybe} THEN 0 ELSE s.sure END AS sure,"
@@ -173,11 +173,12 @@ class Consistent:
             columns = ", ".join(f"u.{key} AS {key}" for key in keys)
             needed = f"SELECT {named} FROM {held} r JOIN {self._queries} p ON p.query_id = r.query_id GROUP BY {names}"  # noqa: S608  # parts of this module and checked numbers
             used = " AND ".join(f"r.{key} = u.{key}" for key in keys)
+            least = step.pre_threshold
             grams = steps.table(
                 f"SELECT {columns}, u.high AS high, CASE WHEN r.word_1 IS NULL THEN 0 ELSE 1 END AS needed,"  # noqa: S608  # parts of this module and checked numbers
-                f" CASE WHEN r.word_1 IS NOT NULL OR u.high >= {max(step.first, threshold - away + 1)} THEN 1 ELSE 0"
-                f" END AS may, CASE WHEN r.word_1 IS NOT NULL OR u.low >= {max(step.first, threshold - 1 + away)}"
-                f" THEN 1 ELSE 0 END AS sure, CASE WHEN u.free >= {max(step.first, threshold)} THEN 1 ELSE 0 END"
+                f" CASE WHEN r.word_1 IS NOT NULL OR u.high >= {max(least, threshold - away + 1)} THEN 1 ELSE 0"
+                f" END AS may, CASE WHEN r.word_1 IS NOT NULL OR u.low >= {max(least, threshold - 1 + away)}"
+                f" THEN 1 ELSE 0 END AS sure, CASE WHEN u.free >= {max(least, threshold)} THEN 1 ELSE 0 END"
                 f" AS free FROM {summed} u LEFT JOIN ({needed}) AS r ON {used}",
                 "n-grams",
             )
@@ -286,7 +287,7 @@ class Consistent:
         log_stated: Floats = np.bincount(at, log_released, minlength=size).astype(np.float64)
         at, n = dropped["place"].to_numpy() + REACH * FINE, dropped["n"].to_numpy()
         least = dropped["low"].to_numpy().astype(float)
-        log_dropped = np.where(least >= step.first, noise.log_tail(1 - threshold + least), 0.0)
+        log_dropped = np.where(least >= step.pre_threshold, noise.log_tail(1 - threshold + least), 0.0)
         log_stated = log_stated + np.bincount(at, n * log_dropped, minlength=size)
         things = chosen + np.bincount(at, n, minlength=size).astype(np.int64)
         self.e_values.append(Chosen(noise, things, chosen, log_stated, log_before).evidence())
@@ -318,7 +319,7 @@ def _noise(step: "NoisyStep") -> Noise:
 def _log_reached(noise: Noise, step: "NoisyStep", most: pa.ChunkedArray) -> Floats:
     """The logarithm of the probability that things of at most these sums are released."""
     high: Floats = most.to_numpy().astype(np.float64)
-    reached: Floats = np.where(high >= step.first, noise.log_tail((step.threshold or 0) - high), -np.inf)
+    reached: Floats = np.where(high >= step.pre_threshold, noise.log_tail((step.threshold or 0) - high), -np.inf)
     return reached
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
-from queryveil.knowledge import Knowledge, link, recall_knowledge
+from queryveil.knowledge import Taxonomy, categorize, recall_taxonomy
 from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, local
 
@@ -23,22 +23,22 @@ class _Generalized(WitnessedClaim):
     """What the claims about items share: the tree that they are nodes of."""
 
     users: Count
-    knowledge: str
-    """The name of the knowledge base."""
+    taxonomy: str
+    """The name of the taxonomy."""
     tree: str
     """The digest of its tree."""
 
     @property
-    def _base(self) -> Knowledge:
-        return recall_knowledge(self.knowledge, self.tree)
+    def _base(self) -> Taxonomy:
+        return recall_taxonomy(self.taxonomy, self.tree)
 
     def _wrong_table(self, evidence: Evidence) -> str | None:
         """What is wrong with the table before anything is counted."""
         if not {"item", "node"} <= set(evidence.columns):
             return "the release has no columns 'item' and 'node'"
         if self._base.digest != self.tree:
-            return f"the knowledge base '{self.knowledge}' is another one than that of the release"
-        names = self._base.taxonomy.names
+            return f"the taxonomy '{self.taxonomy}' is another one than that of the release"
+        names = self._base.tree.names
         rows = evidence.work.fetch(
             f"SELECT node, item, count(*) AS n FROM {evidence.released} GROUP BY node, item ORDER BY node, item"  # noqa: S608  # a table of ours
         )
@@ -93,7 +93,7 @@ class BagUsers(_Generalized):
         known = np.flatnonzero(np.diff(nouns.start))
         if len(known) != len(users):
             return Checked(f"it has {len(users)} users, the log has {len(known)} with a noun")
-        end = self._base.taxonomy.end.astype(np.int64)
+        end = self._base.tree.end.astype(np.int64)
         members = None if evidence.certificate is None else _members(evidence.certificate, known, users)
         if members is not None and len(misfits(np.arange(len(users)), members, bags, nouns, end)) == 0:
             return Checked(None, f"all {len(users):,} users have the bag that the certificate names for them")
@@ -191,7 +191,7 @@ class ConceptUsers(_Generalized):
             f"SELECT node, count(*) AS n{counted} FROM {evidence.released} GROUP BY node ORDER BY node"  # noqa: S608  # parts of this module
         )
         node, n = rows["node"].to_numpy(), rows["n"].to_numpy()
-        names = self._base.taxonomy.names
+        names = self._base.tree.names
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:
             few = int(rows["users"].to_numpy().argmin())
             return Checked(f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users")
@@ -215,8 +215,8 @@ class ConceptUsers(_Generalized):
 
     def _fits(self, log: LocalLog, node: Longs) -> tuple[Longs, Longs]:
         """The queries that each released concept can stand for, by the place of the concept: the root for any."""
-        tree = self._base.taxonomy
-        start, of = link(log, self._base, "terms").nodes()
+        tree = self._base.tree
+        start, of = categorize(log, self._base, "terms").nodes()
         query = np.repeat(np.arange(len(start) - 1), np.diff(start))
         found = [np.arange(log.n_queries)] if len(node) and node[0] == 0 else []
         for level in range(1, tree.height + 1):
@@ -239,7 +239,7 @@ class ConceptUsers(_Generalized):
 
     def _crowded(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
         """A concept at or below which stands more than the log has queries for."""
-        tree = self._base.taxonomy
+        tree = self._base.tree
         events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))
         below = np.concatenate([[0], np.cumsum(n)])
         last = np.searchsorted(node, tree.end[node])
@@ -320,9 +320,9 @@ def _flow(supply: Longs, demand: Longs, fits: tuple[Longs, Longs]) -> tuple[int,
     return int(found.flow_value), met
 
 
-def _nouns(here: LocalLog, base: Knowledge) -> Nouns:
+def _nouns(here: LocalLog, base: Taxonomy) -> Nouns:
     """The distinct nouns of every user."""
-    start, node = link(here, base, "terms").nodes()
+    start, node = categorize(here, base, "terms").nodes()
     query, owner = (here.query_users[name].to_numpy() for name in ("query_id", "user_id"))
     size = np.diff(start)[query]
     mine = node[ranges(start[query], size)].astype(np.int64)

@@ -25,7 +25,7 @@ class NoisyStep(BaseModel):
         scale: The parameter b of Laplace, sigma of Gaussian noise.
         weight: What a user spreads evenly over their things, as a vector of this length, where weights are summed up
             under Gaussian noise; None where things are counted, and a user gives 1 to each.
-        first: Sums below it are dropped before there is any noise.
+        pre_threshold: Sums below it are dropped before there is any noise.
         threshold: The least noisy sum that is released; None where the things that are counted were public before.
     """
 
@@ -35,7 +35,7 @@ class NoisyStep(BaseModel):
     d: int = Field(ge=1, le=MOST)
     scale: float = Field(ge=1e-6, le=1e18)
     weight: int | None = Field(None, ge=1, le=1 << 40)
-    first: int = Field(1, ge=1, le=1 << 60)
+    pre_threshold: int = Field(1, ge=1, le=1 << 60)
     threshold: int | None = Field(None, ge=1, le=1 << 62)
 
     @model_validator(mode="after")
@@ -161,7 +161,7 @@ def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
     Returns:
         Epsilon, which is the given one where there is Gaussian noise, and delta.
     """
-    if any(not (step.scale > 0 and step.d >= 1 and step.first >= 1) for step in steps):
+    if any(not (step.scale > 0 and step.d >= 1 and step.pre_threshold >= 1) for step in steps):
         return math.inf, 1.0
     plain = sum(step.d / step.scale for step in steps if step.noise == "laplace")
     delta = sum(_crossed(step) for step in steps)
@@ -179,13 +179,13 @@ def _length(step: NoisyStep) -> float:
 def _crossed(step: NoisyStep) -> float:
     """The probability that something is released which without one user would not even get noise.
 
-    A user lifts at most d sums to where they get noise, each from below `first` by what they give.
+    A user lifts at most d sums to where they get noise, each from below `pre_threshold` by what they give.
     """
     if step.threshold is None:
         return 0.0 if step.of == "counts" else 1.0
     if step.noise == "laplace":
         p = math.exp(-1 / step.scale)
-        above = step.threshold - step.first
+        above = step.threshold - step.pre_threshold
         tail = 1.0 if above < 1 else p**above / (1 + p)
         return _any(tail, step.d)
     return max(_lifted(step, step.threshold, n) for n in range(1, step.d + 1))
@@ -193,7 +193,7 @@ def _crossed(step: NoisyStep) -> float:
 
 def _lifted(step: NoisyStep, threshold: int, n: int) -> float:
     """The same if a user lifts n sums, each by an even part of what they have."""
-    above = threshold - (step.first - 1) - step.gives(n)
+    above = threshold - (step.pre_threshold - 1) - step.gives(n)
     # The tail of discrete Gaussian noise is below the continuous one, one step earlier (Canonne et al. 2020).
     return _any(1.0 if above < 2 else math.erfc((above - 1) / (step.scale * math.sqrt(2))) / 2, n)
 

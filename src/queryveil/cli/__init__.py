@@ -17,14 +17,13 @@ import typer
 from queryveil.cli import (
     anonymize,
     attack,
+    categorize,
     compare,
     concepts,
     directory,
     evaluate,
     explain,
     keygen,
-    knowledge,
-    link,
     neighbours,
     options,
     profile,
@@ -33,6 +32,7 @@ from queryveil.cli import (
     sign,
     sweep,
     synth,
+    taxonomy,
     verify,
 )
 from queryveil.errors import QueryveilError, QueryveilWarning
@@ -64,9 +64,9 @@ def build(words: list[str]) -> typer.Typer:
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
     app.command("evaluate")(options.reads_log(evaluate.evaluate))
     app.command("report")(options.reads_log(report.report))
-    app.command("link")(options.reads_log(link.link))
-    app.add_typer(_group("knowledge", show=knowledge.show), help="Look into a knowledge base.")
-    app.add_typer(_group("directory", build=directory.build), help="Make a knowledge base of a web directory's dump.")
+    app.command("categorize")(options.reads_log(categorize.categorize))
+    app.add_typer(_group("taxonomy", show=taxonomy.show), help="Look into a taxonomy.")
+    app.add_typer(_group("directory", build=directory.build), help="Make a taxonomy of a web directory's dump.")
     return app
 
 

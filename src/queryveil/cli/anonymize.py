@@ -175,14 +175,14 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
     from queryveil.assess.policy import judge_release
     from queryveil.log.ingest import read_log
 
-    knowledge = getattr(method, "knowledge", None)
+    taxonomy = getattr(method, "taxonomy", None)
     with options.steps("Judging") as step:
         found = judge_release(
             policy,
             release,
             log,
             read=read_log,
-            knowledge=None if knowledge == "wordnet" else knowledge,
+            taxonomy=None if taxonomy == "wordnet" else taxonomy,
             progress=step,
         )
     if found.meets is True:

@@ -41,7 +41,7 @@ def attack(
             show_default="half of the users' log",
         ),
     ] = None,
-    knowledge: options.KnowledgeOf = None,
+    taxonomy: options.KnowledgeOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
     policy: options.Policy = None,
     as_json: options.Json = False,
@@ -56,7 +56,7 @@ def attack(
     from queryveil.assess.attacks.known import check_known
     from queryveil.assess.policy import gather, judge, load_policy
     from queryveil.files.folders import local_folder
-    from queryveil.knowledge import known_as, open_knowledge
+    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.log.ingest import read_log
     from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verification import verify
@@ -65,9 +65,9 @@ def attack(
     numbers, way = _numbers(m), check_known(known)
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
-    if knowledge is not None:
-        open_knowledge(knowledge)
-        known_as(str(attacked.manifest.parameters.get("knowledge")), knowledge)
+    if taxonomy is not None:
+        open_taxonomy(taxonomy)
+        known_as(str(attacked.manifest.parameters.get("taxonomy")), taxonomy)
     log = reader(original)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)
@@ -81,7 +81,7 @@ def attack(
             other=compared,
             reference=None if reference is None else reader([reference]),
             read=read_log,
-            knowledge=knowledge,
+            taxonomy=taxonomy,
             progress=step,
         )
         judged = None

@@ -34,8 +34,8 @@ def compare(
     epsilon: Annotated[
         str, typer.Option("--epsilon", metavar="E,...", help="Values of epsilon, for methods with one.")
     ] = "1,10",
-    knowledge: Annotated[
-        str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
+    taxonomy: Annotated[
+        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a directory that was built.")
     ] = "wordnet",
     directory: Annotated[
         str | None,
@@ -66,7 +66,7 @@ def compare(
     from queryveil.assess.comparison import compare as run
     from queryveil.assess.policy import load_policy
     from queryveil.files.folders import write_whole
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import open_taxonomy
     from queryveil.log.ingest import read_log
     from queryveil.reports import check_packages, comparison_page
 
@@ -74,9 +74,9 @@ def compare(
     rules = load_policy(policy)
     ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]
-    for place in (knowledge, directory):
+    for place in (taxonomy, directory):
         if place is not None:
-            open_knowledge(place)
+            open_taxonomy(place)
     grid(named, ks=ks, epsilons=epsilons)
     if min(ks) < 2 or min(epsilons) <= 0:
         raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
@@ -90,7 +90,7 @@ def compare(
             methods=named,
             ks=ks,
             epsilons=epsilons,
-            knowledge=knowledge,
+            taxonomy=taxonomy,
             directory=directory,
             tests=tests,
             seed=seed,

@@ -1,4 +1,4 @@
-"""queryveil directory: knowledge bases from the dumps of web directories."""
+"""queryveil directory: taxonomies from the dumps of web directories."""
 
 from typing import Annotated
 
@@ -50,5 +50,5 @@ def build(
     shown = options.printable(output)
     options.tables(
         options.table(f"The directory {shown}", ("", ""), rows),
-        f"Link a log to it with:  queryveil link LOG --knowledge {shown}",
+        f"Link a log to it with:  queryveil link LOG --taxonomy {shown}",
     )

@@ -17,8 +17,8 @@ def evaluate(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
     original: options.Original,
     user_map: options.UserMap = None,
-    knowledge: Annotated[
-        str, typer.Option("--knowledge", help="Where queries are looked up: wordnet, or a directory that was built.")
+    taxonomy: Annotated[
+        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a directory that was built.")
     ] = "wordnet",
     tests: Annotated[
         int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
@@ -29,17 +29,17 @@ def evaluate(
 ) -> None:
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
     from queryveil.assess.evaluation import evaluate as measure
-    from queryveil.knowledge import open_knowledge
+    from queryveil.knowledge import open_taxonomy
     from queryveil.release import Release, with_user_map
 
     made = Release.load(release)
-    base = open_knowledge(knowledge)
+    base = open_taxonomy(taxonomy)
     labels = None if sensitive is None else options.labels(sensitive)
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with options.steps("Evaluating") as tell:
-        found = measure(made, log, knowledge=base, tests=tests, seed=seed, sensitive=labels, tell=tell)
+        found = measure(made, log, taxonomy=base, tests=tests, seed=seed, sensitive=labels, tell=tell)
     if as_json:
         typer.echo(options.json_text(asdict(found)))
         return

@@ -15,7 +15,7 @@ def explain(
         str, typer.Argument(metavar="QUERY", help="The query, in any spelling of case and blanks.", show_default=False)
     ],
     original: options.Original,
-    knowledge: options.KnowledgeOf = None,
+    taxonomy: options.KnowledgeOf = None,
     as_json: options.Json = False,
 ) -> None:
     """Say why a query is in a release or not: every rule, and what was found for the query."""
@@ -24,8 +24,8 @@ def explain(
     from queryveil.release import Release
 
     loaded = Release.load(release)
-    if knowledge is not None:
-        known_as(str(loaded.manifest.parameters.get("knowledge")), knowledge)
+    if taxonomy is not None:
+        known_as(str(loaded.manifest.parameters.get("taxonomy")), taxonomy)
     found = make(loaded, reader(original), query)
     if as_json:
         typer.echo(options.json_text(asdict(found) | {"released": found.released}))

@@ -87,7 +87,7 @@ MemoryLimit = Annotated[
 KnowledgeOf = Annotated[
     str | None,
     typer.Option(
-        "--knowledge",
+        "--taxonomy",
         help="The directory that a release of generalized items was made with, if it does not lie here.",
         show_default=False,
     ),

@@ -23,8 +23,8 @@ def reproduce(
         ),
     ],
     log: options.Logs,
-    knowledge: Annotated[
-        str, typer.Option("--knowledge", help="wordnet, or a directory that was built; erola2012 needs one.")
+    taxonomy: Annotated[
+        str, typer.Option("--taxonomy", help="wordnet, or a directory that was built; erola2012 needs one.")
     ] = "wordnet",
     resolver: Annotated[
         str, typer.Option("--resolver", help="Where the site of a query comes from, for erola2012: clicks or sites.")
@@ -43,7 +43,7 @@ def reproduce(
     """Run the experiments of a paper on a log: its figures as tables and charts."""
     from queryveil.assess.reproductions import PAPERS
     from queryveil.assess.reproductions import reproduce as run
-    from queryveil.knowledge import Clicks, Sites, open_knowledge
+    from queryveil.knowledge import Clicks, Sites, open_taxonomy
 
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
@@ -59,7 +59,7 @@ def reproduce(
     if sensitive is not None and paper != "carpineto2015":
         raise QueryveilError("--sensitive is for carpineto2015.")
     labels = None if sensitive is None else options.labels(sensitive)
-    base = open_knowledge(knowledge)
+    base = open_taxonomy(taxonomy)
     read = reader(log)
     with options.steps("Reproducing") as tell:
         figures = run(
@@ -72,7 +72,7 @@ def reproduce(
             seed=seed,
             tell=tell,
         )
-    about = {"paper": paper, "knowledge": base.name, "seed": seed, "fingerprint": read.fingerprint}
+    about = {"paper": paper, "taxonomy": base.name, "seed": seed, "fingerprint": read.fingerprint}
     if folder is not None:
         _save(figures, about, folder)
     if as_json:

@@ -35,7 +35,7 @@ def sign(
         ),
     ] = None,
     lists: options.Lists = None,
-    knowledge: options.KnowledgeOf = None,
+    taxonomy: options.KnowledgeOf = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),
@@ -51,13 +51,13 @@ def sign(
     from queryveil.assess.signing import NotSignedError
     from queryveil.assess.signing import sign as write
     from queryveil.claims.certificates import load_certificate
-    from queryveil.knowledge import known_as, open_knowledge
+    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.release import Release
 
     rules = None if policy is None else load_policy(policy)
-    if knowledge is not None:
-        open_knowledge(knowledge)
-        known_as(str(Release.load(release).manifest.parameters.get("knowledge")), knowledge)
+    if taxonomy is not None:
+        open_taxonomy(taxonomy)
+        known_as(str(Release.load(release).manifest.parameters.get("taxonomy")), taxonomy)
     try:
         place = write(
             release,

@@ -31,7 +31,7 @@ def verify(
         str | None,
         typer.Option("--statement", metavar="FILE", help="What was signed.", show_default="RELEASE.statement.json"),
     ] = None,
-    knowledge: options.KnowledgeOf = None,
+    taxonomy: options.KnowledgeOf = None,
     lists: options.Lists = None,
     rebuild: Annotated[
         bool | None,
@@ -50,7 +50,7 @@ def verify(
     """
     from queryveil.claims.certificates import load_certificate
     from queryveil.files.folders import is_address
-    from queryveil.knowledge import known_as, open_knowledge
+    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.release import Release
     from queryveil.verification.rebuild import verify as check
     from queryveil.verification.verifier import Verification
@@ -63,9 +63,9 @@ def verify(
         _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
     if not is_address(release):
         made = Release.load(release)  # a release that is none must not wait for the log
-        if knowledge is not None:
-            open_knowledge(knowledge)
-            known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
+        if taxonomy is not None:
+            open_taxonomy(taxonomy)
+            known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
     log = reader(original or ())
     with options.working("Checking"):
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)

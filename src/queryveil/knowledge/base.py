@@ -1,4 +1,4 @@
-"""What every knowledge base offers: a tree, and indexes that lead from texts to its nodes."""
+"""What every taxonomy offers: a tree, and indexes that lead from texts to its nodes."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 
 MOST_CATEGORIES = 10
 """How many nodes a text leads to, at most."""
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class Taxonomy:
     """A tree of topics and how texts find their place in it.
 
     Attributes:
@@ -29,7 +29,7 @@ class Knowledge:
     """
 
     name: str
-    taxonomy: Taxonomy
+    tree: Tree
     terms: Index
     phrases: Index
     meanings: Callable[[], Cells]
@@ -39,6 +39,6 @@ class Knowledge:
     @cached_property
     def digest(self) -> str:
         """A digest of the tree, by which the verifier knows that it looks at the same one."""
-        tree = self.taxonomy
+        tree = self.tree
         names = "\n".join(tree.names.to_pylist())
         return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()

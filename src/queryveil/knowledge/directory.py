@@ -26,7 +26,7 @@ from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
 from queryveil.knowledge.stems import stem_words
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed, width
 from queryveil.text import STOP_WORDS, normal_form, words
 from queryveil.text.arrays import byte_spans
@@ -124,8 +124,8 @@ class _Build:
             "format": VERSION,
             "kind": self.dump.kind,
             "left_out_branches": [name for name in self.leave_out.values() if name],
-            "categories": len(self.taxonomy),
-            "levels": self.taxonomy.height,
+            "categories": len(self.tree),
+            "levels": self.tree.height,
             "sites": int(self.sites.sum()),
             "hosts": len(self.hosts),
             "terms": len(self.terms),
@@ -174,16 +174,16 @@ class _Build:
         name = pc.struct_field(pc.extract_regex(path, "(?P<name>[^/]*)$"), "name")
         name = pc.replace_substring(name, "_", " ")
         names = pa.concat_arrays([pa.array(["Top"]), name[1:]])
-        self.taxonomy = Taxonomy.from_depths(np.array(depth), names)
+        self.tree = Tree.from_depths(np.array(depth), names)
         self.texts = pa.array([text_of.get(path, "") for path in paths])
         for key in TREE:
-            np.save(self.folder / f"tree-{key}.npy", getattr(self.taxonomy, key))
+            np.save(self.folder / f"tree-{key}.npy", getattr(self.tree, key))
         return Index.of(path, np.arange(len(path), dtype=np.int32))
 
     def _postings(self, paths: Index, progress: Callable[[int], None] | None) -> Iterator[pa.RecordBatch]:
         """Read the sites; gives how many sites of a category have a term, or are on a host or below it."""
-        self.sites = np.zeros(len(self.taxonomy), np.int64)
-        self.meaning = np.zeros((len(self.taxonomy), width()), np.float32)
+        self.sites = np.zeros(len(self.tree), np.int64)
+        self.meaning = np.zeros((len(self.tree), width()), np.float32)
         seen = 0
         with SiteWriter(self.folder / "sites") as writer:
             for batch in self.dump.sites():
@@ -241,16 +241,14 @@ class _Build:
             f" WHERE kind <> {_TERM} GROUP BY key, node ORDER BY key, node"
         )
         key, node, own, below = (rows[name].to_numpy() for name in ("key", "node", "own", "below"))
-        self._save(
-            "hosts", self.hosts, [_best(key, node, own, below * (self.taxonomy.height + 1) - self.taxonomy.depth[node])]
-        )
+        self._save("hosts", self.hosts, [_best(key, node, own, below * (self.tree.height + 1) - self.tree.depth[node])])
 
     def _terms(self, engine: DuckDB) -> None:
         """A term ranks the categories that are called so first, then those with it in their name, then the others.
 
         Within each, by the number of sites that have it: at or below a category whose name has it, else right in it.
         """
-        label = normal_form(pa.concat_arrays([pa.array([""]), self.taxonomy.names[1:]]))  # the root's is no topic
+        label = normal_form(pa.concat_arrays([pa.array([""]), self.tree.names[1:]]))  # the root's is no topic
         split = words(label)
         named = np.repeat(np.arange(len(label)), split.per_query)
         term = self.terms.number(stem_words(split.text))
@@ -286,33 +284,33 @@ class _Build:
         """
         running = offsets(sites)
         node = by_name & 0xFFFFFFFF
-        low, high = np.searchsorted(pair, by_name), np.searchsorted(pair, by_name - node + self.taxonomy.end[node])
+        low, high = np.searchsorted(pair, by_name), np.searchsorted(pair, by_name - node + self.tree.end[node])
         both = np.union1d(pair, by_name)
         score = np.zeros(len(both), np.int64)
         score[np.searchsorted(both, pair)] = sites
         score[np.searchsorted(both, by_name)] = running[high] - running[low] + (level << 40)
         place = (both & 0xFFFFFFFF).astype(np.int32)
-        return _best(both >> 32, place, score, -self.taxonomy.depth[place].astype(np.int64))
+        return _best(both >> 32, place, score, -self.tree.depth[place].astype(np.int64))
 
     def _phrases(self, label: pa.Array) -> None:
         """A label that several categories have means the one nearest to the root, then that with the most sites."""
         running = offsets(self.sites)
-        below = running[self.taxonomy.end] - running[:-1]
+        below = running[self.tree.end] - running[:-1]
         stop = pc.is_in(label, value_set=pa.array(sorted(STOP_WORDS)))
         nodes = np.arange(1, len(label))[~stop.to_numpy(zero_copy_only=False)[1:]]
-        nodes = nodes[np.lexsort((nodes, -below[nodes], self.taxonomy.depth[nodes]))].astype(np.int32)
+        nodes = nodes[np.lexsort((nodes, -below[nodes], self.tree.depth[nodes]))].astype(np.int32)
         texts = label.take(pa.array(nodes))
         self._write("phrases", Index.of_labels(texts, nodes, most=MOST_CATEGORIES))
-        table = pa.table({"name": self.taxonomy.names, "text": self.texts, "sites": below})
+        table = pa.table({"name": self.tree.names, "text": self.texts, "sites": below})
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table.combine_chunks())
 
     def _meanings(self) -> None:
         """A category means what the sites at and below it say, and a little what it is called."""
-        trees.add_to_parents(self.taxonomy.parent, self.meaning)
-        for begin in range(0, len(self.taxonomy), 10_000):
+        trees.add_to_parents(self.tree.parent, self.meaning)
+        for begin in range(0, len(self.tree), 10_000):
             some = slice(begin, begin + 10_000)
-            paths = [self.taxonomy.path(node, between=", ") for node in range(len(self.taxonomy))[some]]
+            paths = [self.tree.path(node, between=", ") for node in range(len(self.tree))[some]]
             label = embed(normal_form(pa.array(paths))).vectors
             self.meaning[some] = unit(unit(self.meaning[some]) + _LABEL_WEIGHT * label)
         self.meaning[0] = 0  # the root means everything, and is nobody's topic

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.index import offsets
 from queryveil.knowledge.links import Links
 from queryveil.knowledge.vectors import embed
@@ -20,20 +20,20 @@ from queryveil.knowledge.vectors import embed
 _PART = 20_000
 
 
-def link_embedding(
-    queries: pa.Array, knowledge: Knowledge, *, categories: int = 1, min_confidence: float = 0.4
+def categorize_embedding(
+    queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1, min_confidence: float = 0.4
 ) -> Links:
     """Link every query as a whole to the nodes that are nearest in meaning.
 
     Args:
         queries: Distinct queries in normal form.
-        knowledge: Where to look.
+        taxonomy: Where to look.
         categories: How many nodes a query has at most.
         min_confidence: How sure a link must be, from 0 to 1.
     """
     if not 0 <= min_confidence <= 1:
         raise QueryveilError(f"The least confidence must be from 0 to 1. Got {min_confidence} instead.")
-    cells = knowledge.meanings()
+    cells = taxonomy.meanings()
 
     def part(at: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         vectors, known = embed(queries.slice(at, _PART))
@@ -48,7 +48,7 @@ def link_embedding(
     confidence = np.clip(np.concatenate([sure for _, sure in parts]), 0, 1)
     good = (node >= 0) & (confidence >= min_confidence) & (confidence > 0)
     return Links(
-        taxonomy=knowledge.taxonomy,
+        tree=taxonomy.tree,
         start=np.arange(len(queries) + 1),
         item=np.arange(len(queries), dtype=np.int32),
         items=queries,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError, require
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.links import Items, Links
@@ -22,71 +22,71 @@ from queryveil.knowledge.phrases import noun_phrases
 from queryveil.text import STOP_WORDS, words
 
 
-def link_terms(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
     """Link every word but stop words to its first categories; a word that is a host, to those of the host.
 
     Args:
         queries: Distinct queries in normal form.
-        knowledge: Where to look.
+        taxonomy: Where to look.
         categories: How many nodes a word has at most; 1 or 5 in the paper.
     """
     split = words(queries)
     meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
     query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
     items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
-    entry = knowledge.terms.find(items.texts)
-    first, node = knowledge.terms.nodes_of(entry, categories)
-    if knowledge.hosts is not None:
+    entry = taxonomy.terms.find(items.texts)
+    first, node = taxonomy.terms.nodes_of(entry, categories)
+    if taxonomy.hosts is not None:
         host = np.full(len(entry), -1, np.int64)
         missing = np.flatnonzero(entry < 0)
-        host[missing] = knowledge.hosts.find(hosts_of(items.texts.take(pa.array(missing))))
-        more_first, more = knowledge.hosts.nodes_of(host, categories)
+        host[missing] = taxonomy.hosts.find(hosts_of(items.texts.take(pa.array(missing))))
+        more_first, more = taxonomy.hosts.nodes_of(host, categories)
         # An item has nodes of one kind or of the other.
         item = np.concatenate([np.repeat(np.arange(len(entry)), np.diff(part)) for part in (first, more_first)])
         first, node = first + more_first, np.concatenate([node, more])[np.argsort(item, kind="stable")]
-    return Links.found(knowledge.taxonomy, items, first, node)
+    return Links.found(taxonomy.tree, items, first, node)
 
 
-def link_phrases(queries: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
     """Link every noun phrase; one that is not found loses words from its left until it is.
 
     Args:
         queries: Distinct queries in normal form.
-        knowledge: Where to look.
+        taxonomy: Where to look.
         categories: How many nodes a phrase has at most; 1 in the paper.
     """
     items = Items.of(*noun_phrases(queries))
     entry = np.full(len(items.texts), -1, np.int64)
     missing, rest = np.arange(len(entry)), items.texts
     while len(missing):
-        entry[missing] = knowledge.phrases.find(rest)
+        entry[missing] = taxonomy.phrases.find(rest)
         again = (entry[missing] < 0) & pc.match_substring(rest, " ").to_numpy(zero_copy_only=False)
         missing = missing[again]
         rest = pc.replace_substring_regex(rest.filter(pa.array(again)), r"^[^ ]+ ", "")
-    return Links.found(knowledge.taxonomy, items, *knowledge.phrases.nodes_of(entry, categories))
+    return Links.found(taxonomy.tree, items, *taxonomy.phrases.nodes_of(entry, categories))
 
 
-def link_domains(urls: pa.Array, knowledge: Knowledge, *, categories: int = 1) -> Links:
+def categorize_domains(urls: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
     """Link the address that answers each query by its host, then by the domains above it.
 
     Args:
         urls: The address of every query; null where none is known. A resolver gives them.
-        knowledge: A directory of the web.
+        taxonomy: A directory of the web.
         categories: How many nodes a host has at most; 1 in the paper.
     """
-    index = hosts_needed(knowledge)
+    index = hosts_needed(taxonomy)
     hosts = hosts_of(urls)
     known = pc.is_valid(hosts)
     items = Items.of(known.to_numpy(zero_copy_only=False).astype(np.int64), hosts.filter(known))
-    return Links.found(knowledge.taxonomy, items, *index.nodes_of(index.find(items.texts), categories))
+    return Links.found(taxonomy.tree, items, *index.nodes_of(index.find(items.texts), categories))
 
 
-def hosts_needed(knowledge: Knowledge) -> Index:
+def hosts_needed(taxonomy: Taxonomy) -> Index:
     """The index of hosts; refused where there is none, before a resolver goes to work."""
-    if knowledge.hosts is None:
+    if taxonomy.hosts is None:
         raise QueryveilError(
-            f"'{knowledge.name}' knows no sites, so domains cannot be linked; name a directory that"
+            f"'{taxonomy.name}' knows no sites, so domains cannot be linked; name a directory that"
             " 'queryveil directory build' made."
         )
     require("The domain of a web site", "publicsuffixlist")
-    return knowledge.hosts
+    return taxonomy.hosts

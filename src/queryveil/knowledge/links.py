@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.knowledge.taxonomy import Nodes, Taxonomy
+from queryveil.knowledge.tree import Nodes, Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Links:
         confidence: How sure each node is, from 0 to 1; a match of words is certain.
     """
 
-    taxonomy: Taxonomy
+    tree: Tree
     start: NDArray[np.int64]
     item: NDArray[np.int32]
     items: pa.Array
@@ -35,9 +35,9 @@ class Links:
     confidence: NDArray[np.float32]
 
     @classmethod
-    def found(cls, taxonomy: Taxonomy, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
+    def found(cls, tree: Tree, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
         """Links from the nodes of the distinct items, as `Index.nodes_of` gives them."""
-        return cls(taxonomy, items.start, items.item, items.texts, first, node, np.ones(len(node), np.float32))
+        return cls(tree, items.start, items.item, items.texts, first, node, np.ones(len(node), np.float32))
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -57,7 +57,7 @@ class Links:
         some = np.flatnonzero(np.diff(self.first))
         if len(some):
             # Items without a node have an empty range, which `reduceat` would take for one of the next item.
-            deepest[some] = np.maximum.reduceat(self.taxonomy.depth[self.node], self.first[:-1][some])
+            deepest[some] = np.maximum.reduceat(self.tree.depth[self.node], self.first[:-1][some])
         of_query = np.full(len(self), -1, np.int32)
         some = np.flatnonzero(np.diff(self.start))
         if len(some):

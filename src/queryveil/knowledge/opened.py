@@ -1,4 +1,4 @@
-"""A directory of the web as a knowledge base, opened where it lies; `directory.py` builds it from a dump.
+"""A directory of the web as a taxonomy, opened where it lies; `directory.py` builds it from a dump.
 
 A built directory is a folder of plain arrays that are mapped into memory, so opening it takes no time:
 
@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.stems import stem_words, stemmed
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 
 VERSION = 1
 ABOUT = "about.json"
@@ -36,7 +36,7 @@ TREE = ("parent", "depth", "end", "leaves")
 _INDEXES = ("terms", "phrases", "hosts")
 
 
-def open_directory(path: str | Path) -> Knowledge:
+def open_directory(path: str | Path) -> Taxonomy:
     """Open a directory that was built."""
     folder = Path(path)
     try:
@@ -54,14 +54,14 @@ def open_directory(path: str | Path) -> Knowledge:
         if any((folder / name).stat().st_size != size for name, size in about["files"].items()):
             raise ValueError("a file has another size")
         nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
-        tree = Taxonomy(**{key: _load(folder, f"tree-{key}") for key in TREE}, names=nodes["name"].chunk(0))
+        tree = Tree(**{key: _load(folder, f"tree-{key}") for key in TREE}, names=nodes["name"].chunk(0))
         terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in ARRAYS}) for name in _INDEXES)
         cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in CELLS})
     except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
         raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
-    return Knowledge(
+    return Taxonomy(
         name=folder.name,
-        taxonomy=tree,
+        tree=tree,
         terms=terms.with_forms(stem_words),
         phrases=phrases.with_forms(stemmed),
         meanings=lambda: cells,

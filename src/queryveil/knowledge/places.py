@@ -1,11 +1,11 @@
-"""Where a text sits in a knowledge base, and what is around it."""
+"""Where a text sits in a taxonomy, and what is around it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of
 from queryveil.text import normal_form
 
@@ -31,25 +31,25 @@ class Place:
         return asdict(self)
 
 
-def places(knowledge: Knowledge, text: str, categories: int = 5) -> list[Place]:
+def places(taxonomy: Taxonomy, text: str, categories: int = 5) -> list[Place]:
     """The nodes of a text, looked up as a phrase, as a term and as a site; each node once."""
     plain = normal_form(pa.array([text]))
-    ways = [("phrase", knowledge.phrases, plain), ("term", knowledge.terms, plain)]
-    if knowledge.hosts is not None:
-        ways.append(("site", knowledge.hosts, hosts_of(plain)))
+    ways = [("phrase", taxonomy.phrases, plain), ("term", taxonomy.terms, plain)]
+    if taxonomy.hosts is not None:
+        ways.append(("site", taxonomy.hosts, hosts_of(plain)))
     found: dict[int, str] = {}
     for way, index, texts in ways:
         for node in index.nodes_of(index.find(texts), categories)[1].tolist():
             found.setdefault(node, way)
-    taxonomy = knowledge.taxonomy
+    tree = taxonomy.tree
 
     def names(nodes: list[int]) -> list[str]:
-        found: list[str] = taxonomy.names.take(pa.array(nodes, pa.int64())).to_pylist()
+        found: list[str] = tree.names.take(pa.array(nodes, pa.int64())).to_pylist()
         return found
 
     result = []
     for node, way in list(found.items())[:categories]:
-        parent = int(taxonomy.parent[node])
-        beside = [other for other in taxonomy.children(parent) if other != node] if parent >= 0 else []
-        result.append(Place(way, names(taxonomy.line(node)), names(taxonomy.children(node)), names(beside)))
+        parent = int(tree.parent[node])
+        beside = [other for other in tree.children(parent) if other != node] if parent >= 0 else []
+        result.append(Place(way, names(tree.line(node)), names(tree.children(node)), names(beside)))
     return result

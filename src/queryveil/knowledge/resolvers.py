@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.knowledge.sites import SiteSearch
 from queryveil.log import QueryLog, local
@@ -79,18 +79,18 @@ class Sites:
     """The first hit among the sites of a directory, by BM25 over their titles and descriptions.
 
     Attributes:
-        knowledge: A directory.
+        taxonomy: A directory.
         threads: How many threads search.
     """
 
-    knowledge: Knowledge
+    taxonomy: Taxonomy
     threads: int | None = None
 
     def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
         """The addresses of all queries, in the order of their ids; null where no site has any of its words."""
-        if self.knowledge.folder is None:
-            raise QueryveilError(f"'{self.knowledge.name}' knows no sites to search; name a directory.")
-        search = SiteSearch(self.knowledge.folder / "sites")
+        if self.taxonomy.folder is None:
+            raise QueryveilError(f"'{self.taxonomy.name}' knows no sites to search; name a directory.")
+        search = SiteSearch(self.taxonomy.folder / "sites")
         texts = local(log, "Searching in the sites of a directory").query_text
         parts = [texts.slice(at, 5000) for at in range(0, len(texts), 5000)]
         found: list[pa.Array] = []

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.knowledge.base import Knowledge
+from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.index import Form, Index, offsets
 from queryveil.knowledge.nearest import Cells
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed
 
 # How regular plurals end, and what the noun ends in: the rules that WordNet itself goes by, in its order.
@@ -42,8 +42,8 @@ def table() -> dict[str, pa.Array]:
 
 
 @cache
-def wordnet() -> Knowledge:
-    """WordNet's nouns as a knowledge base.
+def wordnet() -> Taxonomy:
+    """WordNet's nouns as a taxonomy.
 
     A term is looked up as it is, as an irregular plural (geese), then as a regular one. A phrase is also looked up by
     its stems; of lemmas with the same stems, the one whose first sense is tagged most often in texts wins.
@@ -55,9 +55,9 @@ def wordnet() -> Knowledge:
         *(partial(_regular, ending=ending, singular=singular) for ending, singular in _PLURALS),
     ]
     by_use = np.argsort(-columns["count"].to_numpy(), kind="stable")
-    return Knowledge(
+    return Taxonomy(
         name="wordnet",
-        taxonomy=Taxonomy.from_depths(columns["depth"].to_numpy(), columns["name"]),
+        tree=Tree.from_depths(columns["depth"].to_numpy(), columns["name"]),
         terms=Index.of(lemma, node, *plurals),
         meanings=_meanings,
         phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], *plurals),

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from queryveil.claims.base import MOST
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, renamed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
 
@@ -25,6 +25,10 @@ class Reason:
     passed: bool | None
     """None where nothing is decided, and the reason only helps to understand the others."""
     found: str
+
+
+RENAMED = {"d": "max_queries_per_user", "knowledge": "taxonomy"}
+"""Parameters by their names in version 0.1, which are taken in this version, with notice."""
 
 
 class Method(BaseModel):
@@ -53,6 +57,9 @@ class Method(BaseModel):
         return "always"
 
     def __init__(self, **parameters: Any) -> None:
+        for old in RENAMED.keys() & parameters.keys() - type(self).model_fields.keys():
+            renamed(f"The '{old}' parameter of {type(self).__name__}", f"'{RENAMED[old]}'")
+            parameters[RENAMED[old]] = parameters.pop(old)
         try:
             super().__init__(**parameters)
         except ValidationError as error:

@@ -7,7 +7,12 @@ from queryveil.claims.limits import LIMITS
 LINKED = ("equality", "affinity", "rules", "poblete", "wngen", "hash")
 _PRIVATE = ("zealous", "dp-set")
 _LINKS = {"fresh": "user", "drop": "none"}
-_RENAMED = {"affinity": {"min_users": "concept_min_users"}, **{name: {"which": "keep"} for name in _PRIVATE}}
+_TREES = ("odp", "search", "mdav", "clump", "partition", "wngen")
+_RENAMED = {
+    "affinity": {"min_users": "concept_min_users"},
+    **{name: {"which": "keep", "d": "max_queries_per_user"} for name in _PRIVATE},
+    **{name: {"knowledge": "taxonomy"} for name in _TREES},
+}
 
 _DEFAULTS = {
     "link": (
@@ -70,8 +75,13 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _claim(claim: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    claim = {("taxonomy" if name == "knowledge" else name): value for name, value in claim.items()}
     if claim.get("kind") == "differential-privacy":
-        return {"keep": parameters.get("keep", "first"), "ngrams": parameters.get("ngrams", 0), **claim}
+        steps = [
+            {("pre_threshold" if name == "first" else name): value for name, value in step.items()}
+            for step in claim.get("steps", ())
+        ]
+        return {"keep": parameters.get("keep", "first"), "ngrams": parameters.get("ngrams", 0), **claim, "steps": steps}
     if claim.get("kind") != "affine-users":
         return claim
     renamed = {("concept_min_users" if name == "min_users" else name): value for name, value in claim.items()}

@@ -32,7 +32,7 @@ NOT_TOLD = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
 """In the place of what a log holds, where exact numbers would break a promise of differential privacy."""
 
 
-_FILES = ("allow_list", "block_list", "key_file", "knowledge")
+_FILES = ("allow_list", "block_list", "key_file", "taxonomy")
 
 
 def names_a_file(value: object) -> bool:

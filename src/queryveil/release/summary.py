@@ -203,7 +203,7 @@ def _accounting(manifest: Manifest) -> list[str]:
             f"discrete {step.noise.capitalize()}",
             f"{step.d:,}" if step.weight is None else f"{step.d:,}, of weight {step.weight:,} together",
             f"{step.scale:,.6g}",
-            f"{step.first:,}",
+            f"{step.pre_threshold:,}",
             "-" if step.threshold is None else f"{step.threshold:,}",
         )
         for step in claim.steps

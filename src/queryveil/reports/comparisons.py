@@ -328,7 +328,7 @@ def command(comparison: "Comparison") -> str:
     methods = list(dict.fromkeys(cell.method for cell in comparison.cells))
     ks = sorted({cell.k for cell in comparison.cells if cell.k is not None})
     epsilons = sorted({float(e) for cell in comparison.cells if (e := cell.parameters.get("epsilon")) is not None})
-    places = {cell.method: cell.parameters["knowledge"] for cell in comparison.cells if "knowledge" in cell.parameters}
+    places = {cell.method: cell.parameters["taxonomy"] for cell in comparison.cells if "taxonomy" in cell.parameters}
     sites = places.pop("search", "wordnet")
     own = any(place != "wordnet" for place in places.values())
     parts = [
@@ -336,7 +336,7 @@ def command(comparison: "Comparison") -> str:
         f"--methods {','.join(methods)}",
         *([f"-k {','.join(map(str, ks))}"] if ks else []),
         *([f"--epsilon {','.join(f'{epsilon:g}' for epsilon in epsilons)}"] if epsilons else []),
-        *(["--knowledge KNOWLEDGE"] if own else []),
+        *(["--taxonomy TAXONOMY"] if own else []),
         *(["--directory DIRECTORY"] if sites not in ("wordnet", *places.values()) else []),
         *([f"--tests {comparison.tests}"] if comparison.tests != _TESTS else []),
         f"--seed {comparison.seed}",

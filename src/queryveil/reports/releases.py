@@ -16,7 +16,7 @@ from queryveil.assess.policy import Judgement, Policy, gather, judge, load_polic
 from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import LocalFolder, check_file, write_whole
-from queryveil.knowledge import known_as, open_knowledge
+from queryveil.knowledge import known_as, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import METHODS, parameters_of
 from queryveil.release import Release, check_log
@@ -47,7 +47,7 @@ def report(
     log: QueryLog,
     path: str | Path,
     *,
-    knowledge: str | None = None,
+    taxonomy: str | None = None,
     seed: int = 0,
     read: Callable[[pa.Table], LocalLog] | None = None,
     policy: Policy | None = None,
@@ -63,7 +63,7 @@ def report(
             `queryveil.release.with_user_map` told it who is who.
         log: Its log.
         path: The file to write, ending with .html.
-        knowledge: Where the directory lies that the release was made with, if it was made with one; interests of users
+        taxonomy: Where the directory lies that the release was made with, if it was made with one; interests of users
             are looked up there as well. By default they are in WordNet.
         seed: Decides what is drawn in measures and attacks.
         read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
@@ -80,13 +80,13 @@ def report(
     here = local(log, "report")
     told = tell or (lambda what: None)
     check_log(made, here)
-    if knowledge is not None:
-        open_knowledge(knowledge)
-        known_as(str(made.manifest.parameters.get("knowledge")), knowledge)
+    if taxonomy is not None:
+        open_taxonomy(taxonomy)
+        known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
     told("checking")
     checked = verify(made, here)
-    measured = evaluate(made, here, knowledge=knowledge or "wordnet", seed=seed, tell=told)
-    findings = attack(made, here, seed=seed, read=read, knowledge=knowledge, progress=told)
+    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, tell=told)
+    findings = attack(made, here, seed=seed, read=read, taxonomy=taxonomy, progress=told)
     rules = policy or load_policy()
     found = Report(checked, measured, findings, judge(rules, gather(made, here, findings, checked)))
     told("writing")
@@ -97,7 +97,7 @@ def report(
         bands,
         examples(made, here, bands),
         seed=seed,
-        knowledge=knowledge is not None,
+        taxonomy=taxonomy is not None,
         known_users=made.pseudonyms is not None,
         own_policy=rules != Policy(),
     )
@@ -123,7 +123,7 @@ def release_page(
     shown: list[Example],
     *,
     seed: int,
-    knowledge: bool = False,
+    taxonomy: bool = False,
     known_users: bool = True,
     own_policy: bool = False,
 ) -> str:
@@ -135,7 +135,7 @@ def release_page(
         bands: What is kept of the log by how many users issued a query.
         shown: Masked examples.
         seed: What draws of measures and attacks followed from.
-        knowledge: Whether a directory was named, in which interests of users were looked up.
+        taxonomy: Whether a directory was named, in which interests of users were looked up.
         known_users: Whether it was known who is who in the release.
         own_policy: Whether it was judged by another policy than the one that comes with queryveil.
     """
@@ -177,7 +177,7 @@ def release_page(
         examples=shown,
         common=COMMON,
         glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
-        commands=commands(manifest, seed, knowledge=knowledge, known_users=known_users, own_policy=own_policy),
+        commands=commands(manifest, seed, taxonomy=taxonomy, known_users=known_users, own_policy=own_policy),
         version=__version__,
         seed=seed,
     )
@@ -217,12 +217,12 @@ def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[
 
 
 def commands(
-    manifest: Manifest, seed: int, *, knowledge: bool, known_users: bool, own_policy: bool = False
+    manifest: Manifest, seed: int, *, taxonomy: bool, known_users: bool, own_policy: bool = False
 ) -> list[str]:
     """The commands that make and check the same again, with names in the place of files."""
     linked = {"user", "session"} & set(manifest.columns)
     known = " --user-map map.csv" if known_users and linked else ""
-    place = " --knowledge KNOWLEDGE" if knowledge else ""
+    place = " --taxonomy TAXONOMY" if taxonomy else ""
     again = f"release --original LOG{known}{place} --seed {seed}"
     made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest)]
     if manifest.scrub is not None:
@@ -263,7 +263,7 @@ def _options(manifest: Manifest) -> list[str]:
             found += [f"{flag} {shlex.quote(str(one))}" for one in value]
         else:
             # What lies on a machine is not told; the name says what has to be given.
-            place = "/" in str(value) or (parameter.name == "knowledge" and value != "wordnet")
+            place = "/" in str(value) or (parameter.name == "taxonomy" and value != "wordnet")
             text = parameter.name.upper() if place else shlex.quote(str(value))
             found.append(f"{flag} {text}")
     return found

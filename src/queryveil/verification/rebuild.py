@@ -16,7 +16,7 @@ from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.errors import QueryveilError
 from queryveil.formats import writers
-from queryveil.knowledge import recall_knowledge
+from queryveil.knowledge import recall_taxonomy
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods import METHODS, DpSet, Method, Zealous
@@ -86,8 +86,8 @@ def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
     """The method of a release, if it takes the parameters exactly as the manifest has them."""
     given = dict(manifest.parameters)
     given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
-    if isinstance(given.get("knowledge"), str) and given["knowledge"] != "wordnet":
-        given["knowledge"] = str(recall_knowledge(given["knowledge"]).folder)
+    if isinstance(given.get("taxonomy"), str) and given["taxonomy"] != "wordnet":
+        given["taxonomy"] = str(recall_taxonomy(given["taxonomy"]).folder)
     try:
         method = METHODS[manifest.method](**given)
     except (KeyError, QueryveilError, TypeError):

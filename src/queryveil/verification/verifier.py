@@ -44,7 +44,7 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder
 from queryveil.formats import writers
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import recall_knowledge
+from queryveil.knowledge import recall_taxonomy
 from queryveil.log import LocalLog, QueryLog, Scrub
 from queryveil.release import MANIFEST, REPORT, Release, check_loaded, counts_of, loaded, made_from
 from queryveil.release.bands import bands
@@ -247,8 +247,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
         shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]
         return [IssuedQueries(), *shared, AllUsers(compact=compact)]
     if manifest.method in ("clump", "partition", "wngen"):
-        base = recall_knowledge(given["knowledge"])
-        common = {"users": given["k"], "knowledge": given["knowledge"], "tree": base.digest}
+        base = recall_taxonomy(given["taxonomy"])
+        common = {"users": given["k"], "taxonomy": given["taxonomy"], "tree": base.digest}
         if manifest.method == "wngen":
             return [ConceptUsers(**common), *_linked(given, items=True)]
         return [BagUsers(**common, duplicates=given.get("duplicates", False))]
@@ -312,8 +312,8 @@ def _private(manifest: Manifest) -> Claim:
     return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
 
 
-_ZEALOUS = {"d", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
-_DP_SET = {"epsilon", "delta", "d", "keep", "rounds", "ngrams", "counts"}
+_ZEALOUS = {"max_queries_per_user", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
+_DP_SET = {"epsilon", "delta", "max_queries_per_user", "keep", "rounds", "ngrams", "counts"}
 
 
 def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
@@ -331,8 +331,8 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
     first = given.get("min_users")
     return (
         counted == wanted
-        and all(step.d == given["d"] for step in claim.steps)
-        and all(first is None or step.first == first for step in claim.steps)
+        and all(step.d == given["max_queries_per_user"] for step in claim.steps)
+        and all(first is None or step.pre_threshold == first for step in claim.steps)
     )
 
 

@@ -49,12 +49,12 @@ def test_no_method_is_forgotten():
 )
 def test_every_release_can_be_attacked_and_evaluated(world, tmp_path, name, saved):
     log, directory = world
-    given = PARAMETERS[name] | ({"knowledge": directory} if name == "search" else {})
+    given = PARAMETERS[name] | ({"taxonomy": directory} if name == "search" else {})
     release = METHODS[name](**given).anonymize(log)
     if saved:
         release.save(tmp_path / "r", allow_empty=True)
         release = qv.Release.load(tmp_path / "r")
-    found = attack(release, log, m=(2,), read=None if saved else qv.read_log, knowledge=directory)
+    found = attack(release, log, m=(2,), read=None if saved else qv.read_log, taxonomy=directory)
     tried, skipped = {one.attack for one in found.findings}, {one.attack for one in found.skipped}
     assert tried | skipped == ATTACKS
     # The older half needs more than the random one; half of one member's log needs a record of several.

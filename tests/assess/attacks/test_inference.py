@@ -12,11 +12,11 @@ from queryveil.assess.attacks.planting import _fewest
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
 from tests.assess.attacks.test_records import PAIRS
-from tests.methods.microaggregation.test_common import WORDS, knowledge
+from tests.methods.microaggregation.test_common import WORDS, taxonomy
 from tests.methods.microaggregation.test_common import read as read_clicked
 from tests.oracles import attacks as oracle
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12)
 
@@ -173,12 +173,12 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
         planting(release, log, qv.read_log)
 
 
-def test_planting_finds_the_directory_of_the_release(knowledge):
+def test_planting_finds_the_directory_of_the_release(taxonomy):
     log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
-    release = qv.Odp(k=3, knowledge=knowledge).anonymize(log)
-    with pytest.raises(InapplicableError, match="run again with --knowledge FOLDER"):
+    release = qv.Odp(k=3, taxonomy=taxonomy).anonymize(log)
+    with pytest.raises(InapplicableError, match="run again with --taxonomy FOLDER"):
         planting(release, log, qv.read_log)
-    assert planting(release, log, qv.read_log, knowledge=knowledge).baseline == 3
+    assert planting(release, log, qv.read_log, taxonomy=taxonomy).baseline == 3
 
 
 def test_items_are_no_queries_to_plant():

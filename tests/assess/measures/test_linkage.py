@@ -13,10 +13,10 @@ from queryveil.assess.measures import record_linkage
 from queryveil.assess.measures.linkage import linkage_chances
 from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
-from tests.methods.microaggregation.test_common import WORDS, knowledge, read
+from tests.methods.microaggregation.test_common import WORDS, read, taxonomy
 from tests.methods.microaggregation.test_mdav import EVENT
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 
 def literal(log, release):
@@ -42,14 +42,14 @@ def literal(log, release):
     st.sampled_from(["odp", "odp compact", "semantic", "strings", "features", "rules"]),
     st.integers(2, 3),
 )
-def test_it_is_the_literal_comparison(knowledge, events, kind, k):
+def test_it_is_the_literal_comparison(taxonomy, events, kind, k):
     log = read(events)
     if log.n_users < k:
         return
     method = {
-        "odp": qv.Odp(k=k, knowledge=knowledge),
-        "odp compact": qv.Odp(k=k, knowledge=knowledge, compact=True),
-        "semantic": qv.Mdav(k=k, knowledge=knowledge, linker="terms"),
+        "odp": qv.Odp(k=k, taxonomy=taxonomy),
+        "odp compact": qv.Odp(k=k, taxonomy=taxonomy, compact=True),
+        "semantic": qv.Mdav(k=k, taxonomy=taxonomy, linker="terms"),
         "strings": qv.Mdav(k=k, distance="strings"),
         "features": qv.Mdav(k=k, distance="features"),
         "rules": qv.Rules(max_characters=1000, link="user"),

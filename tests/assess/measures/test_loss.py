@@ -18,10 +18,10 @@ from queryveil.assess.measures.loss import (
 from queryveil.assess.measures.records import user_records
 from queryveil.errors import QueryveilError
 from tests.assess.attacks.helpers import identity, shuffled, together
-from tests.methods.microaggregation.test_common import WORDS, knowledge, read
+from tests.methods.microaggregation.test_common import WORDS, read, taxonomy
 from tests.oracles import clusters as oracle
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 
 @given(st.integers(3, 12), st.integers(0, 10_000))
@@ -69,46 +69,46 @@ def log():
     )
 
 
-def test_the_log_as_it_is_loses_nothing(knowledge, log):
-    clusters = user_clusters(log, qv.link(log, knowledge, "terms"))
+def test_the_log_as_it_is_loses_nothing(taxonomy, log):
+    clusters = user_clusters(log, qv.categorize(log, taxonomy, "terms"))
     assert clusters.count > 1
     assert information_loss(qv.Rules(max_characters=1000, link="user").anonymize(log), clusters) == 0
 
 
-def test_like_users_lose_less_than_users_thrown_together(knowledge, log):
+def test_like_users_lose_less_than_users_thrown_together(taxonomy, log):
     from queryveil.methods.microaggregation.common import Searches
 
-    links = qv.link(log, knowledge, "terms")
+    links = qv.categorize(log, taxonomy, "terms")
     clusters = user_clusters(log, links, clusters=4)
     assert len(set(clusters.cluster.tolist())) == 4
-    alike = qv.Mdav(k=3, knowledge=knowledge, linker="terms").anonymize(log)
+    alike = qv.Mdav(k=3, taxonomy=taxonomy, linker="terms").anonymize(log)
     thrown = np.random.default_rng(1).permutation(40).astype(np.int32) % 10
     by_lot = qv.Odp(k=4).release_groups(log, Searches.of(log), thrown, parts=0, seed=1, notes=[])
     assert information_loss(alike, clusters) < information_loss(by_lot, clusters) - 20
 
 
-def test_users_who_are_gone_are_a_loss(knowledge, log):
-    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=4)
+def test_users_who_are_gone_are_a_loss(taxonomy, log):
+    clusters = user_clusters(log, qv.categorize(log, taxonomy, "terms"), clusters=4)
     release = qv.Equality(k=40, link="user").anonymize(log)
     assert release.manifest.counts.users < 40
     assert information_loss(release, clusters) > 0
 
 
-def test_clusters_by_their_mean_size(knowledge, log):
-    links = qv.link(log, knowledge, "terms")
+def test_clusters_by_their_mean_size(taxonomy, log):
+    links = qv.categorize(log, taxonomy, "terms")
     assert [user_clusters(log, links, size=size).count for size in (4, 9, 40)] == [10, 4, 2]
 
 
-def test_a_sample_of_users(knowledge, log):
-    links = qv.link(log, knowledge, "terms")
+def test_a_sample_of_users(taxonomy, log):
+    links = qv.categorize(log, taxonomy, "terms")
     some = user_clusters(log, links, sample=12, seed=3)
     assert len(some.users) == 12
     assert user_clusters(log, links, sample=12, seed=3).users.tolist() == some.users.tolist()
     assert information_loss(qv.Rules(max_characters=1000, link="user").anonymize(log), some) == 0
 
 
-def test_what_cannot_be_clustered(knowledge, log):
-    links = qv.link(log, knowledge, "terms")
+def test_what_cannot_be_clustered(taxonomy, log):
+    links = qv.categorize(log, taxonomy, "terms")
     with pytest.raises(QueryveilError, match=r"'clusters' .* must be at most the 40 users\. Got 41 instead"):
         user_clusters(log, links, clusters=41)
     with pytest.raises(QueryveilError, match="takes 'clusters' or 'size', not both"):
@@ -120,32 +120,32 @@ def test_what_cannot_be_clustered(knowledge, log):
             user_clusters(log, links, **{name: 1})
     lone = read([(0, "alpha", 0), (1, "unknown", 0)])
     with pytest.raises(QueryveilError, match="L needs at least two users with a category"):
-        user_clusters(lone, qv.link(lone, knowledge, "terms"))
+        user_clusters(lone, qv.categorize(lone, taxonomy, "terms"))
     with pytest.raises(QueryveilError, match="L needs a release that was just made"):
         information_loss(qv.Equality(k=2, link="none").anonymize(log), user_clusters(log, links))
 
 
-def test_clusters_of_another_log_are_refused(knowledge, log):
+def test_clusters_of_another_log_are_refused(taxonomy, log):
     other = read([(u, WORDS[u % 4], 0) for u in range(40)])
-    clusters = user_clusters(other, qv.link(other, knowledge, "terms"), clusters=4)
+    clusters = user_clusters(other, qv.categorize(other, taxonomy, "terms"), clusters=4)
     with pytest.raises(QueryveilError, match="The clusters are those of another log"):
         information_loss(qv.Rules(max_characters=1000, link="user").anonymize(log), clusters)
 
 
-def test_a_compact_release_loses_as_much(knowledge, log):
-    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=6)
+def test_a_compact_release_loses_as_much(taxonomy, log):
+    clusters = user_clusters(log, qv.categorize(log, taxonomy, "terms"), clusters=6)
     lost = [
-        information_loss(qv.Mdav(k=3, knowledge=knowledge, linker="terms", compact=compact).anonymize(log), clusters)
+        information_loss(qv.Mdav(k=3, taxonomy=taxonomy, linker="terms", compact=compact).anonymize(log), clusters)
         for compact in (False, True)
     ]
     assert lost[0] == lost[1]
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_users_who_share_a_record_are_compared_once(knowledge, log, compact):
+def test_users_who_share_a_record_are_compared_once(taxonomy, log, compact):
     """The distances are those of every user's record by itself, also of users who are left out."""
-    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=4)
-    release = qv.Mdav(k=3, knowledge=knowledge, linker="terms", compact=compact).anonymize(log)
+    clusters = user_clusters(log, qv.categorize(log, taxonomy, "terms"), clusters=4)
+    release = qv.Mdav(k=3, taxonomy=taxonomy, linker="terms", compact=compact).anonymize(log)
     found = user_records(release, "a test")
     each = _distances(found.released.take(clusters.users), np.arange(len(clusters.users)), clusters.links)
     assert (released_distances(found, clusters) == each).all()
@@ -161,8 +161,8 @@ def many():
 
 
 @pytest.fixture(scope="module")
-def by_ward(knowledge, many):
-    return user_clusters(many, qv.link(many, knowledge, "terms"), size=10, linkage="ward")
+def by_ward(taxonomy, many):
+    return user_clusters(many, qv.categorize(many, taxonomy, "terms"), size=10, linkage="ward")
 
 
 def test_clusters_kept_above_chance_are_all_in_the_log_itself_and_none_in_groups_at_random(many, by_ward):
@@ -173,8 +173,8 @@ def test_clusters_kept_above_chance_are_all_in_the_log_itself_and_none_in_groups
         assert found.kept == pytest.approx(1 - information_loss(release, by_ward) / 100)
 
 
-def test_clusters_kept_above_chance_rank_similar_users_above_others(knowledge, many, by_ward):
-    alike = qv.Mdav(k=4, knowledge=knowledge, linker="terms").anonymize(many)
+def test_clusters_kept_above_chance_rank_similar_users_above_others(taxonomy, many, by_ward):
+    alike = qv.Mdav(k=4, taxonomy=taxonomy, linker="terms").anonymize(many)
     assert cluster_retention(alike, by_ward).value > 0.1
 
 
@@ -188,9 +188,9 @@ def test_permuting_records_is_permuting_clusters(many, by_ward):
     assert (far[np.ix_(swapped, swapped)] == again).all()
 
 
-def test_one_cluster_of_most_users_separates_nothing(knowledge):
+def test_one_cluster_of_most_users_separates_nothing(taxonomy):
     log = read([(u, "alpha" if u < 30 else WORDS[u % 4], 0) for u in range(40) for _ in range(3)])
-    clusters = user_clusters(log, qv.link(log, knowledge, "terms"), clusters=3)
+    clusters = user_clusters(log, qv.categorize(log, taxonomy, "terms"), clusters=3)
     assert clusters.largest > 0.5
     with pytest.raises(QueryveilError, match="of the users of the log are in one cluster"):
         cluster_retention(identity(log), clusters)

@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.assess.measures import own_queries
-from tests.methods.microaggregation.test_common import knowledge, read
+from tests.methods.microaggregation.test_common import read, taxonomy
 from tests.methods.microaggregation.test_mdav import EVENT
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 
 @settings(max_examples=25)
 @given(st.lists(EVENT, min_size=6, max_size=40), st.booleans())
-def test_it_counts_what_users_of_a_record_issued(knowledge, events, semantic):
+def test_it_counts_what_users_of_a_record_issued(taxonomy, events, semantic):
     log = read(events)
     if len({u for u, query, _ in events if set(query.split()) - {"unknown"}}) < 2:
         return
     distance = "semantic" if semantic else "strings"
-    looked_up = {"knowledge": knowledge, "linker": "terms"} if semantic else {}
+    looked_up = {"taxonomy": taxonomy, "linker": "terms"} if semantic else {}
     release = qv.Mdav(k=2, distance=distance, **looked_up).anonymize(log)
     fresh = {row["original"]: row["released"] for batch in release.user_map() for row in batch.to_pylist()}
     records, users, typed = defaultdict(Counter), defaultdict(list), defaultdict(set)

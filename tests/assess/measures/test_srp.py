@@ -16,11 +16,11 @@ from queryveil.assess.measures.records import user_records
 from queryveil.errors import QueryveilError
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import identity, shuffled, together
-from tests.methods.microaggregation.test_common import TREE, WORDS, knowledge, read
+from tests.methods.microaggregation.test_common import TREE, WORDS, read, taxonomy
 from tests.oracles import microaggregation as oracle
 from tests.oracles import random_groups as floors
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 TOPIC = dict(zip(WORDS, ["a/b/c", "a/b/d", "f/g", "j"], strict=False))
 
@@ -32,8 +32,8 @@ def log():
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_it_is_the_literal_share(log, knowledge, compact):
-    release = qv.Odp(k=3, knowledge=knowledge, compact=compact).anonymize(log, seed=4)
+def test_it_is_the_literal_share(log, taxonomy, compact):
+    release = qv.Odp(k=3, taxonomy=taxonomy, compact=compact).anonymize(log, seed=4)
     fresh = {row["original"]: row["released"] for batch in release.user_map() for row in batch.to_pylist()}
     released, original = defaultdict(Counter), defaultdict(Counter)
     for row in pa.Table.from_batches(release.batches()).to_pylist():
@@ -41,7 +41,7 @@ def test_it_is_the_literal_share(log, knowledge, compact):
     names = log.user_text.to_pylist()
     for event in log.events.to_pylist():
         original[names[event["user_id"]]][log.query_text[event["query_id"]].as_py()] += 1
-    for row in srp(release, qv.link(log, knowledge), 3):
+    for row in srp(release, qv.categorize(log, taxonomy), 3):
         shares = []
         for user, queries in original.items():
             before, after = (at_level(bag, row.level) for bag in (queries, released[fresh[user]]))
@@ -61,12 +61,12 @@ def at_level(queries, level):
     return found
 
 
-def test_the_log_as_it_is_keeps_everything(log, knowledge):
+def test_the_log_as_it_is_keeps_everything(log, taxonomy):
     release = qv.Rules(max_characters=1000, link="user").anonymize(log)
-    assert [row.mean for row in srp(release, qv.link(log, knowledge), 2)] == [1, 1]
+    assert [row.mean for row in srp(release, qv.categorize(log, taxonomy), 2)] == [1, 1]
 
 
-def test_groups_by_lot_keep_one_kth(knowledge):
+def test_groups_by_lot_keep_one_kth(taxonomy):
     """Users whose interests have nothing in common: of each, only his own quota is left."""
     log = read([(u, WORDS[u % 4], 0) for u in range(400) for _ in range(40)])
     searches = Searches.of(log)
@@ -75,18 +75,18 @@ def test_groups_by_lot_keep_one_kth(knowledge):
     for t in range(4):
         place[np.flatnonzero(topic == t)] = np.arange(100)
     groups = place.astype(np.int32)  # one user of each topic
-    release = qv.Odp(k=4, knowledge=knowledge).release_groups(log, searches, groups, parts=0, seed=1, notes=[])
+    release = qv.Odp(k=4, taxonomy=taxonomy).release_groups(log, searches, groups, parts=0, seed=1, notes=[])
     assert qv.verify(release, log).holds
-    links = qv.link(log, knowledge)
+    links = qv.categorize(log, taxonomy)
     # `alpha` and `beta` share level 2, and so each other's quota there; on level 3 nobody shares anything.
     assert srp(release, links, 3)[2].mean == pytest.approx(1 / 4, abs=0.01)
-    assert srp(qv.Odp(k=4, knowledge=knowledge).anonymize(log), links, 3)[2].mean == pytest.approx(1, abs=0.05)
+    assert srp(qv.Odp(k=4, taxonomy=taxonomy).anonymize(log), links, 3)[2].mean == pytest.approx(1, abs=0.05)
 
 
-def test_only_a_release_that_was_just_made_knows(log, knowledge, tmp_path):
-    qv.Odp(k=3, knowledge=knowledge).anonymize(log).save(tmp_path / "r")
+def test_only_a_release_that_was_just_made_knows(log, taxonomy, tmp_path):
+    qv.Odp(k=3, taxonomy=taxonomy).anonymize(log).save(tmp_path / "r")
     with pytest.raises(QueryveilError, match="needs a release that was just made"):
-        srp(qv.Release.load(tmp_path / "r"), qv.link(log, knowledge))
+        srp(qv.Release.load(tmp_path / "r"), qv.categorize(log, taxonomy))
 
 
 NOUNS = [
@@ -110,14 +110,14 @@ def many():
 
 @pytest.fixture(scope="module")
 def links(many):
-    return qv.link(many, "wordnet")
+    return qv.categorize(many, "wordnet")
 
 
 @pytest.fixture(scope="module")
 def on_level(many, links):
     """Gives the categories of a bag of queries on a level of WordNet, literally."""
     start, node = links.nodes()
-    parent = links.taxonomy.parent.tolist()
+    parent = links.tree.parent.tolist()
     paths = {}
     for i, query in enumerate(many.query_text.to_pylist()):
         assert start[i + 1] - start[i] == 1
@@ -165,7 +165,7 @@ def band_of(log):
 def test_the_level_is_the_first_on_which_groups_of_five_at_random_keep_at_most_half(many, links, on_level):
     mine, draw = bags(many), random.Random(1)
     kept = defaultdict(list)
-    levels = range(1, links.taxonomy.height + 1)
+    levels = range(1, links.tree.height + 1)
     for _ in range(5):
         group = [0] * many.n_users
         for place, user in enumerate(draw.sample(range(many.n_users), many.n_users)):
@@ -195,7 +195,7 @@ def test_the_floor_of_single_records_is_that_of_permuted_ones(many, links, on_le
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_the_floor_of_shared_records_is_that_of_groups_of_the_same_sizes(many, links, on_level, compact):
-    release = qv.Search(k=4, knowledge="wordnet", compact=compact).release(many, links, seed=1)
+    release = qv.Search(k=4, taxonomy="wordnet", compact=compact).release(many, links, seed=1)
     found = profile_retention(release, links)
     group = user_records(release, "a test").group.tolist()
     assert min(Counter(group).values()) >= 4
@@ -225,11 +225,11 @@ def test_a_bounded_sample_of_users(many, links, monkeypatch):
     assert profile_retention(together(many, 4), links).value == pytest.approx(0, abs=0.1)
 
 
-def test_where_no_level_separates_that_is_said(knowledge):
+def test_where_no_level_separates_that_is_said(taxonomy):
     """Users who all search for the same."""
     log = read([(u, "alpha", 0) for u in range(40) for _ in range(4)])
     with pytest.raises(QueryveilError, match="No level of the taxonomy separates releases"):
-        profile_retention(identity(log), qv.link(log, knowledge))
+        profile_retention(identity(log), qv.categorize(log, taxonomy))
 
 
 def test_everybody_in_one_group_is_not_a_number_if_that_keeps_everything():

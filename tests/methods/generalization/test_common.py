@@ -57,32 +57,32 @@ def bags(release):
 
 def test_the_five_transactions_of_the_paper(food):
     log = read(FIVE)
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
     pair, three = Counter(["fruit", "beef", "Top"]), Counter(["chicken", "Top"])
     assert bags(release) == {"u0": pair, "u1": pair, "u2": three, "u3": three, "u4": three}
-    loss = generalization_loss(release, log, qv.link(log, food))
+    loss = generalization_loss(release, log, qv.categorize(log, food))
     assert loss.distortion == pytest.approx(float(Fraction(46, 7)))
     assert loss.per_item == pytest.approx(float(Fraction(46, 7 * 13)))
     assert loss.length == pytest.approx((2 * 3 + 3 * 2) / 5)
     assert loss.level == pytest.approx((2 * (2 + 3 + 1) + 3 * (3 + 1)) / 12)
     assert qv.verify(release, log).holds
-    assert transaction_density(Transactions.of(log, qv.link(log, food))) == 13 / (5 * 8)
+    assert transaction_density(Transactions.of(log, qv.categorize(log, food))) == 13 / (5 * 8)
 
 
 def test_partition_of_the_five_transactions(food):
     log = read(FIVE)
-    release = qv.Partition(k=2, knowledge=food).anonymize(log)
+    release = qv.Partition(k=2, taxonomy=food).anonymize(log)
     two, others = Counter(["fruit", "meat"]), Counter(["Top"])
     assert bags(release) == {"u0": two, "u3": two, "u1": others, "u2": others, "u4": others}
-    loss = generalization_loss(release, log, qv.link(log, food))
+    loss = generalization_loss(release, log, qv.categorize(log, food))
     assert loss.distortion == pytest.approx(float(Fraction(69, 7)))
     assert qv.verify(release, log).holds
 
 
 def test_duplicates_can_be_removed(food):
     log = read(["orange apple", "banana cheese orange milk", "banana apple"])
-    assert bags(qv.Clump(k=3, knowledge=food).anonymize(log))["u0"] == Counter({"fruit": 2})
-    assert bags(qv.Clump(k=3, knowledge=food, duplicates=False).anonymize(log))["u0"] == Counter({"fruit": 1})
+    assert bags(qv.Clump(k=3, taxonomy=food).anonymize(log))["u0"] == Counter({"fruit": 2})
+    assert bags(qv.Clump(k=3, taxonomy=food, duplicates=False).anonymize(log))["u0"] == Counter({"fruit": 1})
 
 
 EVENTS = st.lists(
@@ -109,7 +109,7 @@ METHODS = [
 @given(EVENTS, st.sampled_from(METHODS), st.integers(2, 3), st.integers(0, 3))
 def test_the_verifier_accepts_every_release(food, events, method, k, seed):
     log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))
-    made = method[0](k=k, knowledge=food, **method[1])
+    made = method[0](k=k, taxonomy=food, **method[1])
     users = {u for u, query in events if made.name == "wngen" or set(query.split()) - {"unknown"}}
     if len(users) < k:
         with pytest.raises(QueryveilError, match="so nothing could be released"):
@@ -126,7 +126,7 @@ def test_the_verifier_accepts_every_release(food, events, method, k, seed):
     assert set(found) == {f"u{u}" for u in users}
     shared = Counter(frozenset(bag.items()) for bag in found.values())
     assert min(shared.values()) >= k
-    loss = generalization_loss(release, log, qv.link(log, food))
+    loss = generalization_loss(release, log, qv.categorize(log, food))
     lm = {"Top": 1, "fruit": 2 / 7, "meat": 1 / 7, "dairy": 2 / 7}
     had = sum(len({w for v, query in events if v == u for w in query.split()} - {"unknown"}) for u in users)
     shown = [item for bag in found.values() for item in bag.elements()]
@@ -160,9 +160,9 @@ def test_what_is_no_generalization_is_refuted(food, change, why, whole, monkeypa
     if not whole:
         monkeypatch.setattr(generalized, "PAIRS", 1)
     log = read(FIVE)
-    tree = qv.open_knowledge(food).taxonomy
+    tree = qv.open_taxonomy(food).tree
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
     rows = [change(row) for row in pa.Table.from_batches(release.batches()).to_pylist()]
     rows = [row | {"node": at[row["node"]]} if isinstance(row["node"], str) else row for row in rows]
     table = pa.Table.from_pylist(rows, release.schema)
@@ -174,8 +174,8 @@ def test_what_is_no_generalization_is_refuted(food, change, why, whole, monkeypa
 def test_bags_that_fit_one_by_one_but_not_together_are_refuted(food):
     """Two bags of oranges and two of fruit; only the two with oranges fit the first, and only they are left for it."""
     log = read(["orange beef", "orange milk", "apple beef", "banana milk"])
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
-    tree = qv.open_knowledge(food).taxonomy
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
+    tree = qv.open_taxonomy(food).tree
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
 
     def verdict(one, other):
@@ -196,7 +196,7 @@ def test_bags_that_fit_one_by_one_but_not_together_are_refuted(food):
 
 def forged(release, rows, food, **manifest):
     """The release with other rows, a user and an item each, and another manifest."""
-    tree = qv.open_knowledge(food).taxonomy
+    tree = qv.open_taxonomy(food).tree
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
     table = pa.Table.from_pylist([{"user": u, "item": item, "node": at[item]} for u, item in rows], release.schema)
     return replace(
@@ -213,7 +213,7 @@ def refuted(release, log):
 def test_one_user_cannot_pose_as_k(food):
     """One person asked for apples five times; under five fresh ids that is still one person."""
     log = read([["apple"] * 5, *["chicken"] * 5])
-    release = qv.Wngen(k=5, knowledge=food).anonymize(log)
+    release = qv.Wngen(k=5, taxonomy=food).anonymize(log)
     rows = [*((u, "apple") for u in range(1, 6)), *((u, "chicken") for u in range(1, 6))]
     assert "'apple' fits queries of fewer than 5 users" in refuted(forged(release, rows, food), log)
 
@@ -222,7 +222,7 @@ def test_one_user_cannot_pose_as_k(food):
 def test_a_query_with_two_nouns_stands_once(food, whole, monkeypatch):
     """Five asked for apple beef, five for what is no noun: apples and beef cannot both be there five times."""
     log = read(["apple beef"] * 5 + ["unknown"] * 5)
-    release = qv.Wngen(k=5, knowledge=food).anonymize(log)
+    release = qv.Wngen(k=5, taxonomy=food).anonymize(log)
     rows = [*((u, "apple") for u in range(1, 6)), *((u, "beef") for u in range(6, 11))]
     if not whole:
         monkeypatch.setattr(generalized, "PAIRS", 1)
@@ -234,7 +234,7 @@ def test_all_bags_are_looked_at_even_where_no_assignment_is_looked_for(food, mon
     """Nobody has two nouns of milk and butter but one; the other bag fits all who have it."""
     monkeypatch.setattr(generalized, "PAIRS", 1)
     log = read(FIVE)
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
     rows = [
         *((u, i) for u in (1, 2) for i in ("milk", "butter")),
         *((u, i) for u in (3, 4, 5) for i in ("chicken", "Top")),
@@ -253,7 +253,7 @@ def verdict_of(release, log, certificate):
 @given(EVENTS, st.sampled_from(METHODS), st.data())
 def test_a_certificate_helps_and_is_not_believed(food, events, method, data):
     log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))
-    made = method[0](k=2, knowledge=food, **method[1])
+    made = method[0](k=2, taxonomy=food, **method[1])
     try:
         release = made.anonymize(log)
     except QueryveilError:
@@ -274,7 +274,7 @@ def test_a_certificate_helps_and_is_not_believed(food, events, method, data):
 
 def test_a_certificate_does_not_save_a_bag_that_fits_nobody(food):
     log = read(FIVE)
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
     rows = [(u, i) for u in range(1, 6) for i in ("milk", "butter")]
     for users in ([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], [0, 1, 2, 3, 99]):
         members = pa.table({"user_id": [2, 2, 2, 2, 2] if users[1] == 1 else [0, 1, 2, 3, 4], "user": users})
@@ -284,10 +284,10 @@ def test_a_certificate_does_not_save_a_bag_that_fits_nobody(food):
 
 def test_a_certificate_does_not_save_concepts_that_fit_no_query(food):
     log = read(["apple beef"] * 5 + ["unknown"] * 5)
-    release = qv.Wngen(k=5, knowledge=food, link="none").anonymize(log)
+    release = qv.Wngen(k=5, taxonomy=food, link="none").anonymize(log)
     rows = [*((u, "apple") for u in range(1, 6)), *((u, "beef") for u in range(6, 11))]
     changed = forged(release, rows, food)
-    tree = qv.open_knowledge(food).taxonomy
+    tree = qv.open_taxonomy(food).tree
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
     lies = (
         {"query_id": [0, 1], "node": [at["apple"], at["beef"]], "events": [5, 5]},
@@ -303,11 +303,11 @@ def test_a_certificate_does_not_save_concepts_that_fit_no_query(food):
 
 def test_what_parameters_say_of_the_table_is_checked(food):
     log = read(["orange apple", "banana cheese orange milk", "banana apple"])
-    once = qv.Clump(k=3, knowledge=food, duplicates=False).anonymize(log)
+    once = qv.Clump(k=3, taxonomy=food, duplicates=False).anonymize(log)
     twice = [(u, "fruit") for u in (1, 2, 3) for _ in range(2)]
     assert "has an item more than once" in refuted(forged(once, twice, food), log)
-    dropped = qv.Wngen(k=3, knowledge=food, link="none").anonymize(log)
-    fresh = qv.Wngen(k=3, knowledge=food, link="user").anonymize(log)
+    dropped = qv.Wngen(k=3, taxonomy=food, link="none").anonymize(log)
+    fresh = qv.Wngen(k=3, taxonomy=food, link="user").anonymize(log)
     posed = replace(fresh, manifest=fresh.manifest.model_copy(update={"parameters": dropped.manifest.parameters}))
     assert "it makes 2 claims" in refuted(posed, log)
 
@@ -315,7 +315,7 @@ def test_what_parameters_say_of_the_table_is_checked(food):
 @pytest.mark.parametrize("method", [qv.Clump, qv.Wngen])
 def test_every_number_of_the_manifest_is_checked(food, method):
     log = read(FIVE)
-    release = method(k=2, knowledge=food).anonymize(log)
+    release = method(k=2, taxonomy=food).anonymize(log)
     assert qv.verify(release, log).holds
     counts, bands = release.manifest.counts, release.manifest.bands
     kept = tuple(band.model_copy(update={"kept_queries": band.queries}) for band in bands)
@@ -331,12 +331,12 @@ def test_every_number_of_the_manifest_is_checked(food, method):
 
 def test_twins_find_each_other():
     """Pairs of users with one and the same noun of a large tree lose nothing in clusters of the nearest."""
-    tree = qv.open_knowledge("wordnet").taxonomy
+    tree = qv.open_taxonomy("wordnet").tree
     nouns = [tree.names[i].as_py() for i in range(1000, 60000, 97) if tree.end[i] == i + 1]
     single = list(dict.fromkeys(noun for noun in nouns if noun.isalpha() and len(noun) > 6))[:300]
     log = read([noun for noun in single for _ in range(2)])
     release = qv.Clump(k=2, clustering="nearest", tight=True).anonymize(log)
-    lost = generalization_loss(release, log, qv.link(log))
+    lost = generalization_loss(release, log, qv.categorize(log))
     assert lost.per_item < 0.02
 
 
@@ -344,7 +344,7 @@ def test_options_without_effect_are_refused(food):
     for name, value in (("r", 5), ("order", "random")):
         with pytest.raises(QueryveilError, match=f"'{name}' parameter of Clump is for the clustering greedy"):
             qv.Clump(clustering="nearest", **{name: value})
-    release = qv.Clump(k=2, knowledge=food, clustering="nearest").anonymize(read(FIVE))
+    release = qv.Clump(k=2, taxonomy=food, clustering="nearest").anonymize(read(FIVE))
     assert not {"r", "order"} & set(release.manifest.parameters)
 
 
@@ -352,19 +352,19 @@ def test_a_directory_is_known_by_its_own_name(food, tmp_path, monkeypatch):
     import shutil
 
     monkeypatch.chdir(food)
-    release = qv.Clump(k=2, knowledge=".").anonymize(read(FIVE))
-    assert release.manifest.parameters["knowledge"] == "food.qvd"
+    release = qv.Clump(k=2, taxonomy=".").anonymize(read(FIVE))
+    assert release.manifest.parameters["taxonomy"] == "food.qvd"
     shutil.copytree(food, tmp_path / "wordnet")
     with pytest.raises(QueryveilError, match="must not be called 'wordnet', which is built in"):
-        qv.Clump(k=2, knowledge=str(tmp_path / "wordnet")).anonymize(read(FIVE))
+        qv.Clump(k=2, taxonomy=str(tmp_path / "wordnet")).anonymize(read(FIVE))
 
 
 @pytest.mark.parametrize("link", ["none", "user"])
 @pytest.mark.parametrize(("old", "new"), [("fruit", "apple"), ("Top", "milk"), ("meat", "chicken")])
 def test_a_concept_that_is_none_of_its_queries_is_refuted(food, old, new, link):
     log = read(["orange", "apple", "chicken", "beef", "unknown", "else"])
-    release = qv.Wngen(k=2, knowledge=food, link=link).anonymize(log)
-    tree = qv.open_knowledge(food).taxonomy
+    release = qv.Wngen(k=2, taxonomy=food, link=link).anonymize(log)
+    tree = qv.open_taxonomy(food).tree
     at = {tree.names[i].as_py(): i for i in range(len(tree))}
     rows = pa.Table.from_batches(release.batches()).to_pylist()
     assert Counter(row["item"] for row in rows) == {"fruit": 2, "meat": 2, "Top": 2}
@@ -377,25 +377,25 @@ def test_a_concept_that_is_none_of_its_queries_is_refuted(food, old, new, link):
 
 def test_ncp_is_the_mean_of_all_terms(food):
     log = read(["orange pie", "apple", "chicken", "beef", "unknown", "orange pie", "else"])
-    links = qv.link(log, food)
+    links = qv.categorize(log, food)
     # fruit stands for three terms of nine, meat for two; pie twice, unknown and else are lost.
-    wngen = qv.Wngen(k=2, knowledge=food).anonymize(log)
+    wngen = qv.Wngen(k=2, taxonomy=food).anonymize(log)
     assert ncp(wngen, log, links) == pytest.approx((3 * 3 / 8 + 2 * 2 / 8 + 4) / 9)
     assert ncp(qv.Equality(k=2).anonymize(log), log, links) == pytest.approx(5 / 9)
     assert ncp(qv.Rules(max_characters=99).anonymize(log), log, links) == 0
     with pytest.raises(QueryveilError, match="NCP is for releases of the log's own events"):
-        ncp(qv.Odp(k=2, knowledge=food).anonymize(log), log, links)
+        ncp(qv.Odp(k=2, taxonomy=food).anonymize(log), log, links)
     with pytest.raises(QueryveilError, match="GGD is for releases of items a user"):
         generalization_loss(qv.Equality(k=2).anonymize(log), log, links)
 
 
 def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
     log = read(FIVE)
-    qv.Clump(k=2, knowledge=food).anonymize(log).save(tmp_path / "r", format="csv")
-    assert qv.Release.load(tmp_path / "r").manifest.parameters["knowledge"] == "food.qvd"
+    qv.Clump(k=2, taxonomy=food).anonymize(log).save(tmp_path / "r", format="csv")
+    assert qv.Release.load(tmp_path / "r").manifest.parameters["taxonomy"] == "food.qvd"
     assert qv.verify(tmp_path / "r", log).holds
     monkeypatch.setattr(module, "_opened", {})
-    with pytest.raises(QueryveilError, match=r"knowledge base 'food\.qvd', which is not here; say where it lies"):
+    with pytest.raises(QueryveilError, match=r"taxonomy 'food\.qvd', which is not here; say where it lies"):
         qv.verify(tmp_path / "r", log)
     monkeypatch.setattr(module, "_opened", {"food.qvd": ("wordnet",)})
     assert not qv.verify(tmp_path / "r", log).holds
@@ -403,7 +403,7 @@ def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
 
 def test_why_a_query_is_not_there(food):
     log = read(FIVE)
-    release = qv.Clump(k=2, knowledge=food).anonymize(log)
+    release = qv.Clump(k=2, taxonomy=food).anonymize(log)
     found = qv.explain(release, log, "apple chicken")
     assert not found.released
     assert found.reasons[1].found == "'apple', 'chicken'"
@@ -413,4 +413,4 @@ def test_a_measure_of_records_refuses_items(food):
     from queryveil.assess.measures import record_linkage
 
     with pytest.raises(QueryveilError, match="with users and queries"):
-        record_linkage(qv.Clump(k=2, knowledge=food).anonymize(read(FIVE)))
+        record_linkage(qv.Clump(k=2, taxonomy=food).anonymize(read(FIVE)))

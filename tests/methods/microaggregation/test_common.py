@@ -14,7 +14,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels import quotas
-from queryveil.knowledge import Taxonomy
+from queryveil.knowledge import Tree
 from queryveil.knowledge.directory import build_directory
 from queryveil.methods.microaggregation import common as microaggregation
 from queryveil.methods.microaggregation.common import Profiles, group_users, parts_of
@@ -33,7 +33,7 @@ BAG = st.dictionaries(st.sampled_from(NODES), st.integers(1, 4), max_size=5).map
 
 
 def profiles(bags, levels):
-    taxonomy = Taxonomy.from_paths(pa.array(PATHS))
+    taxonomy = Tree.from_paths(pa.array(PATHS))
     at = {"top": 0} | {taxonomy.path(i): i for i in range(1, len(taxonomy))}
     start = np.concatenate([[0], np.cumsum([len(bag) for bag in bags])]).astype(np.int64)
     node = np.array([at[node] for bag in bags for node in bag], np.int32)
@@ -151,8 +151,8 @@ DIRECTORY = [
 
 
 @pytest.fixture(scope="module")
-def knowledge(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("knowledge")
+def taxonomy(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("taxonomy")
     (folder / "s").write_text(rdf.structure(PATHS), "utf-8")
     (folder / "c").write_text(rdf.content(DIRECTORY), "utf-8")
     build_directory([folder / "s", folder / "c"], folder / "d")
@@ -174,14 +174,14 @@ def read(events):
     st.lists(EVENT, min_size=4, max_size=40), st.sampled_from(["odp", "search"]), st.integers(2, 3), st.booleans(),
     st.integers(0, 5),
 )  # fmt: skip
-def test_the_verifier_accepts_every_release(tmp_path_factory, knowledge, events, method, k, compact, seed):
+def test_the_verifier_accepts_every_release(tmp_path_factory, taxonomy, events, method, k, compact, seed):
     log = read(events)
     if log.n_users < k:
         return
     kind = {"odp": qv.Odp, "search": qv.Search}[method]
-    release = kind(k=k, knowledge=knowledge, compact=compact).anonymize(log, seed=seed)
+    release = kind(k=k, taxonomy=taxonomy, compact=compact).anonymize(log, seed=seed)
     assert qv.verify(release, log).holds
-    again = kind(k=k, knowledge=knowledge, compact=compact).anonymize(log, seed=seed)
+    again = kind(k=k, taxonomy=taxonomy, compact=compact).anonymize(log, seed=seed)
     assert pa.Table.from_batches(release.batches()).equals(pa.Table.from_batches(again.batches()))
     rows = pa.Table.from_batches(release.batches()).to_pylist()
     records = defaultdict(Counter)
@@ -207,15 +207,15 @@ def test_the_verifier_accepts_every_release(tmp_path_factory, knowledge, events,
             assert all(typed[query] >= n for query, n in records[fresh[record]].items())
 
 
-def test_seeds_give_other_records(knowledge):
+def test_seeds_give_other_records(taxonomy):
     log = read([(u, f"{WORDS[u % 3]} {WORDS[w]}", w) for u in range(12) for w in range(5) for _ in range(1 + w)])
-    made = [pa.Table.from_batches(qv.Odp(k=3, knowledge=knowledge).anonymize(log, seed=s).batches()) for s in (1, 2)]
+    made = [pa.Table.from_batches(qv.Odp(k=3, taxonomy=taxonomy).anonymize(log, seed=s).batches()) for s in (1, 2)]
     assert not made[0].equals(made[1])
 
 
-def test_a_k_that_no_group_reaches(knowledge):
+def test_a_k_that_no_group_reaches(taxonomy):
     with pytest.raises(QueryveilError, match="is 9, but the log has only 2 users, so no group has enough"):
-        qv.Odp(k=9, knowledge=knowledge).anonymize(read([(1, "alpha", 0), (2, "beta", 0)]))
+        qv.Odp(k=9, taxonomy=taxonomy).anonymize(read([(1, "alpha", 0), (2, "beta", 0)]))
 
 
 def test_search_needs_a_directory():
@@ -223,23 +223,23 @@ def test_search_needs_a_directory():
     with pytest.raises(QueryveilError, match="must name a directory"):
         qv.Search(k=2).anonymize(log)
     with pytest.raises(QueryveilError, match="'wordnet' knows no sites"):
-        qv.Search(k=2, knowledge="wordnet").anonymize(log)
+        qv.Search(k=2, taxonomy="wordnet").anonymize(log)
     for wrong in ({"send_queries_to": "http://127.0.0.1:9"}, {"cache": "c"}):
         with pytest.raises(QueryveilError, match=r"'send_queries_to' and 'cache', .* go together"):
-            qv.Search(k=2, knowledge="wordnet", **wrong).anonymize(log)
+            qv.Search(k=2, taxonomy="wordnet", **wrong).anonymize(log)
     with pytest.raises(QueryveilError, match="Give either 'resolver' or 'send_queries_to'"):
-        qv.Search(k=2, knowledge="w", send_queries_to="http://x", cache="c", resolver="sites").anonymize(log)
+        qv.Search(k=2, taxonomy="w", send_queries_to="http://x", cache="c", resolver="sites").anonymize(log)
     with pytest.raises(QueryveilError, match="is 9, but the log has only 2 users"):  # before anything is sent or opened
-        qv.Search(k=9, knowledge="nowhere", send_queries_to="http://127.0.0.1:9", cache="c").anonymize(log)
+        qv.Search(k=9, taxonomy="nowhere", send_queries_to="http://127.0.0.1:9", cache="c").anonymize(log)
 
 
-def test_blocks_lose_little(knowledge, monkeypatch):
+def test_blocks_lose_little(taxonomy, monkeypatch):
     """Four interests, told apart by the words: blocks keep the groups as pure as comparing everybody does."""
     rng = np.random.default_rng(3)
     events = [(u, WORDS[u % 4], 0) for u in range(400) for _ in range(int(rng.integers(1, 9)))]
     log = read(events)
     monkeypatch.setattr(microaggregation, "BLOCK", 100)
-    release = qv.Odp(k=4, knowledge=knowledge, grouping="blocks").anonymize(log)
+    release = qv.Odp(k=4, taxonomy=taxonomy, grouping="blocks").anonymize(log)
     assert "in 4 blocks" in release.notes[0]
     assert qv.verify(release, log).holds
     records = defaultdict(set)
@@ -248,19 +248,19 @@ def test_blocks_lose_little(knowledge, monkeypatch):
     assert np.mean([len(queries) == 1 for queries in records.values()]) > 0.95
 
 
-def test_a_compact_release_cannot_be_aol(knowledge, tmp_path):
-    release = qv.Odp(k=2, knowledge=knowledge, compact=True).anonymize(read([(u, "alpha", 0) for u in range(4)]))
+def test_a_compact_release_cannot_be_aol(taxonomy, tmp_path):
+    release = qv.Odp(k=2, taxonomy=taxonomy, compact=True).anonymize(read([(u, "alpha", 0) for u in range(4)]))
     with pytest.raises(QueryveilError, match="no place for the column 'users'"):
         release.save(tmp_path / "r", format="aol")
     release.save(tmp_path / "r", format="csv")
     assert qv.Release.load(tmp_path / "r").manifest.counts.users == 2
 
 
-def test_a_manifest_names_no_folder_of_the_machine(knowledge, tmp_path):
-    release = qv.Odp(k=2, knowledge=knowledge).anonymize(read([(u, "alpha", 0) for u in range(4)]))
-    assert release.manifest.parameters["knowledge"] == "d"
+def test_a_manifest_names_no_folder_of_the_machine(taxonomy, tmp_path):
+    release = qv.Odp(k=2, taxonomy=taxonomy).anonymize(read([(u, "alpha", 0) for u in range(4)]))
+    assert release.manifest.parameters["taxonomy"] == "d"
     release.save(tmp_path / "r")
-    assert knowledge not in (tmp_path / "r" / "manifest.json").read_text()
+    assert taxonomy not in (tmp_path / "r" / "manifest.json").read_text()
 
 
 @pytest.mark.parametrize(("users", "parts"), [(40_000, 1), (40_001, 2), (650_000, 32)])
@@ -270,11 +270,11 @@ def test_blocks_begin_where_exact_groups_take_long(users, parts):
     assert parts_of(1000, 5, "blocks") == 1
 
 
-def test_how_a_record_is_written_does_not_decide_what_it_holds(knowledge):
+def test_how_a_record_is_written_does_not_decide_what_it_holds(taxonomy):
     log = read([(u, f"{WORDS[u % 3]} {WORDS[w]}", w) for u in range(12) for w in range(5) for _ in range(1 + w)])
     records = []
-    for options in ({}, {"compact": True}, {"grouping": "exact"}, {"knowledge": knowledge + "/../d"}):
-        release = qv.Odp(**{"k": 3, "knowledge": knowledge, **options}).anonymize(log, seed=5)
+    for options in ({}, {"compact": True}, {"grouping": "exact"}, {"taxonomy": taxonomy + "/../d"}):
+        release = qv.Odp(**{"k": 3, "taxonomy": taxonomy, **options}).anonymize(log, seed=5)
         found = defaultdict(Counter)
         for row in pa.Table.from_batches(release.batches()).to_pylist():
             found[row["user"]][row["query"]] += 1
@@ -282,10 +282,10 @@ def test_how_a_record_is_written_does_not_decide_what_it_holds(knowledge):
     assert all(record == records[0] for record in records)
 
 
-def test_the_order_of_rows_does_not_matter(knowledge, tmp_path):
+def test_the_order_of_rows_does_not_matter(taxonomy, tmp_path):
     events = [(u, f"{WORDS[u % 3]} {WORDS[w]}", w) for u in range(12) for w in range(5)]
     for name, rows in (("a", events), ("b", events[::-1])):
-        qv.Odp(k=3, knowledge=knowledge).anonymize(read(rows), seed=5).save(tmp_path / name)
+        qv.Odp(k=3, taxonomy=taxonomy).anonymize(read(rows), seed=5).save(tmp_path / name)
     assert (tmp_path / "a/log.parquet").read_bytes() == (tmp_path / "b/log.parquet").read_bytes()
     assert (tmp_path / "a/manifest.json").read_bytes() == (tmp_path / "b/manifest.json").read_bytes()
 
@@ -348,10 +348,10 @@ def for_nobody(rows):
         (True, for_nobody, "record-users"),
     ],
 )
-def test_the_verifier_finds_what_is_wrong(knowledge, kind, compact, change, claim):
+def test_the_verifier_finds_what_is_wrong(taxonomy, kind, compact, change, claim):
     events = [(u, f"{WORDS[u % 4]} {WORDS[w]}", u % 4) for u in range(12) for w in range(4)]
     log = read(events)
-    release = kind(k=3, knowledge=knowledge, compact=compact).anonymize(log, seed=2)
+    release = kind(k=3, taxonomy=taxonomy, compact=compact).anonymize(log, seed=2)
     wrong = next(promise for promise in release.manifest.claims if promise.kind == claim)
     verdicts = {verdict.claim: verdict for verdict in qv.verify(forged(release, change), log).verdicts}
     assert not verdicts[wrong.statement].holds
@@ -359,9 +359,9 @@ def test_the_verifier_finds_what_is_wrong(knowledge, kind, compact, change, clai
 
 
 @pytest.mark.parametrize("gone", range(4))
-def test_the_verifier_misses_a_claim_that_was_struck_out(knowledge, gone):
+def test_the_verifier_misses_a_claim_that_was_struck_out(taxonomy, gone):
     log = read([(u, WORDS[u % 4], 0) for u in range(8)])
-    release = qv.Odp(k=2, knowledge=knowledge).anonymize(log)
+    release = qv.Odp(k=2, taxonomy=taxonomy).anonymize(log)
     claims = tuple(claim for i, claim in enumerate(release.manifest.claims) if i != gone)
     fewer = replace(release, manifest=release.manifest.model_copy(update={"claims": claims}))
     assert not qv.verify(fewer, log).holds

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.kernels import semantic
-from queryveil.knowledge import Taxonomy
+from queryveil.knowledge import Tree
 from queryveil.methods.microaggregation import interests as module
 from queryveil.methods.microaggregation import mdav
 from queryveil.methods.microaggregation.interests import Interests, distances, group_users, partition, representatives
-from tests.methods.microaggregation.test_common import WORDS, knowledge, read
+from tests.methods.microaggregation.test_common import WORDS, read, taxonomy
 from tests.oracles import semantic as oracle
 
-__all__ = ["knowledge"]  # a fixture
+__all__ = ["taxonomy"]  # a fixture
 
 DIVING, WINDSURFING = "Sports/Water Sports/Swimming and Diving", "Sports/Water Sports/Windsurfing"
 MEDITERRANEAN = "Regional/Europe/Regions/Mediterranean"
@@ -30,7 +30,7 @@ TREE: dict[str, str | None] = {"": None} | {
     for path in PATHS
     for n in range(1, path.count("/") + 2)
 }
-TAXONOMY = Taxonomy.from_paths(pa.array(PATHS))
+TAXONOMY = Tree.from_paths(pa.array(PATHS))
 AT = {TAXONOMY.path(i): i for i in range(1, len(TAXONOMY))}
 BAG = st.dictionaries(st.sampled_from(sorted(AT)), st.integers(1, 3), min_size=1, max_size=4).map(Counter)
 
@@ -153,9 +153,9 @@ EVENT = st.tuples(st.integers(0, 9), st.lists(st.sampled_from(WORDS), min_size=1
     st.booleans(),
     st.integers(0, 5),
 )
-def test_the_verifier_accepts_every_release(knowledge, events, distance, k, compact, seed):
+def test_the_verifier_accepts_every_release(taxonomy, events, distance, k, compact, seed):
     log = read(events)
-    looked_up = {"knowledge": knowledge, "linker": "terms"} if distance == "semantic" else {}
+    looked_up = {"taxonomy": taxonomy, "linker": "terms"} if distance == "semantic" else {}
     method = qv.Mdav(k=k, distance=distance, compact=compact, **looked_up)
     linked = {u for u, query, _ in events if distance != "semantic" or set(query.split()) - {"unknown"}}
     if len(linked) < k:
@@ -170,10 +170,10 @@ def test_the_verifier_accepts_every_release(knowledge, events, distance, k, comp
     assert set(fresh) == {f"u{u}" for u in linked}
 
 
-def test_queries_come_from_the_whole_log(knowledge):
+def test_queries_come_from_the_whole_log(taxonomy):
     """Four users who typed `alpha` in their own words; a record may hold the words of others."""
     log = read([(u, f"alpha unknown{u}", 0) for u in range(40)])
-    release = qv.Mdav(k=4, knowledge=knowledge, linker="terms").anonymize(log, seed=1)
+    release = qv.Mdav(k=4, taxonomy=taxonomy, linker="terms").anonymize(log, seed=1)
     records = defaultdict(set)
     for row in pa.Table.from_batches(release.batches()).to_pylist():
         records[row["user"]].add(row["query"])
@@ -184,17 +184,17 @@ def test_queries_come_from_the_whole_log(knowledge):
     assert share < 50
 
 
-def test_users_without_a_category_are_left_out(knowledge):
+def test_users_without_a_category_are_left_out(taxonomy):
     log = read([*((u, "alpha", 0) for u in range(6)), (7, "unknown", 0)])
-    release = qv.Mdav(k=2, knowledge=knowledge, linker="terms").anonymize(log)
+    release = qv.Mdav(k=2, taxonomy=taxonomy, linker="terms").anonymize(log)
     assert release.manifest.counts.users == 6
     assert "1 user without a category is left out" in release.notes[1]
     assert qv.verify(release, log).holds
 
 
-def test_explanations_and_parameters_fit_the_distance(knowledge):
+def test_explanations_and_parameters_fit_the_distance(taxonomy):
     log = read([(u, "alpha", 0) for u in range(6)])
-    semantic = qv.Mdav(k=2, knowledge=knowledge, linker="terms").anonymize(log)
+    semantic = qv.Mdav(k=2, taxonomy=taxonomy, linker="terms").anonymize(log)
     assert "category" in qv.explain(semantic, log, "alpha").reasons[0].rule
     for distance in ("strings", "features"):
         release = qv.Mdav(k=2, distance=distance).anonymize(log)
@@ -203,13 +203,13 @@ def test_explanations_and_parameters_fit_the_distance(knowledge):
         with pytest.raises(
             QueryveilError, match=f"is for the distance semantic; the distance {distance} looks nothing"
         ):
-            qv.Mdav(distance=distance, knowledge=knowledge)
+            qv.Mdav(distance=distance, taxonomy=taxonomy)
     with pytest.raises(QueryveilError, match="Links are for the distance semantic"):
         qv.Mdav(k=2).release(log, None, seed=1)
     with pytest.raises(QueryveilError, match="Links are for the distance semantic"):
-        qv.Mdav(k=2, distance="strings").release(log, qv.link(log, knowledge), seed=1)
+        qv.Mdav(k=2, distance="strings").release(log, qv.categorize(log, taxonomy), seed=1)
     with pytest.raises(QueryveilError, match="is 9, but only 6 users are in the log"):
-        qv.Mdav(k=9, knowledge="not opened at all").anonymize(log)
+        qv.Mdav(k=9, taxonomy="not opened at all").anonymize(log)
 
 
 @pytest.mark.parametrize("distance", ["semantic", "strings", "features"])

@@ -54,7 +54,7 @@ def silent(monkeypatch):
 @given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
 def test_without_noise_zealous_is_the_literal_count(silent, users, d, keep, least):
     rows = rows_of_users(users)
-    method = qv.Zealous(d=d, keep=keep, threshold=least + 1, scale=1, min_users=least)
+    method = qv.Zealous(max_queries_per_user=d, keep=keep, threshold=least + 1, scale=1, min_users=least)
     release = method.anonymize(qv.read_log(table(rows)))
     expected = oracle.counts(oracle.bounded(rows, d, keep))
     assert {row["query"]: row["count"] for row in released(release)} == {
@@ -67,9 +67,9 @@ def test_without_noise_zealous_is_the_literal_count(silent, users, d, keep, leas
 @given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
 def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, keep, n):
     rows = rows_of_users(users)
-    method = qv.DpSet(d=d, keep=keep, epsilon=100, delta=0.5, rounds=n)
+    method = qv.DpSet(max_queries_per_user=d, keep=keep, epsilon=100, delta=0.5, rounds=n)
     release = method.anonymize(qv.read_log(table(rows)))
-    steps = [(step.first, step.threshold) for step in method.claim.steps]
+    steps = [(step.pre_threshold, step.threshold) for step in method.claim.steps]
     expected = oracle.rounds(oracle.ordered(rows, keep), d, noise.WHOLE, steps)
     assert {row["query"] for row in released(release)} == expected
     assert qv.verify(release, release.log).holds
@@ -79,7 +79,7 @@ def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, keep, n):
 @given(USERS, st.integers(1, 3))
 def test_queries_are_built_of_released_ngrams(silent, users, n):
     rows = rows_of_users(users)
-    method = qv.DpSet(d=3, keep="first", epsilon=100, delta=0.5, rounds=1, ngrams=n)
+    method = qv.DpSet(max_queries_per_user=3, keep="first", epsilon=100, delta=0.5, rounds=1, ngrams=n)
     release = method.anonymize(qv.read_log(table(rows)))
     runs = [
         row._replace(query=" ".join(words[i : i + n]))
@@ -106,7 +106,8 @@ def test_by_default_a_user_counts_for_what_they_repeated_most(silent, method):
     """Each user tries something of their own first, and comes back to what all of them want."""
     rows = rows_of_users([[f"own{u}", "cat", "cat"] for u in range(40)])
     log = qv.read_log(table(rows))
-    by_default, first = (method(d=1, epsilon=2, delta=0.01, **keep).anonymize(log) for keep in ({}, {"keep": "first"}))
+    given = {"max_queries_per_user": 1, "epsilon": 2, "delta": 0.01}
+    by_default, first = (method(**given, **keep).anonymize(log) for keep in ({}, {"keep": "first"}))
     assert {row["query"] for row in released(by_default)} == {"cat"}
     assert released(first) == []
 
@@ -156,7 +157,7 @@ def test_the_threshold_of_laplace_noise_is_the_least_one(scale, d, first):
     assert cost[0] <= delta * (1 + 1e-6)
     assert cost[1] > delta or threshold == first + 1
     assert noise.laplace_delta(d, scale, threshold, first) == pytest.approx(cost[0], rel=1e-6)
-    step = NoisyStep(of="queries", noise="laplace", d=d, scale=scale, first=first, threshold=threshold)
+    step = NoisyStep(of="queries", noise="laplace", d=d, scale=scale, pre_threshold=first, threshold=threshold)
     assert spent((step,), 1.0) == pytest.approx((d / scale, cost[0]), rel=1e-6)
 
 
@@ -171,7 +172,9 @@ def test_the_threshold_of_gaussian_noise_covers_the_worst_number_of_queries(d, f
         for n in range(1, d + 1)
     )
     assert 0.95 * delta < worst <= delta
-    step = NoisyStep(of="queries", noise="gaussian", d=d, scale=scale, weight=100, first=first, threshold=threshold)
+    step = NoisyStep(
+        of="queries", noise="gaussian", d=d, scale=scale, weight=100, pre_threshold=first, threshold=threshold
+    )
     rho = 100**2 / (2 * scale**2)
     assert spent((step,), 1.0)[1] - spent(
         (step.model_copy(update={"of": "counts", "threshold": None, "d": 100**2, "weight": None}),), 1.0
@@ -186,7 +189,7 @@ def test_opendp_accounts_alike():
     # OpenDP releases what is above its threshold, we what reaches ours.
     made = dp.m.make_laplace_threshold(domain, metric, scale=20.0, threshold=199)
     epsilon, delta = made.map((20, 20, 1))
-    step = NoisyStep(of="queries", noise="laplace", d=20, scale=20.0, first=1, threshold=200)
+    step = NoisyStep(of="queries", noise="laplace", d=20, scale=20.0, pre_threshold=1, threshold=200)
     assert spent((step,), 1.0) == pytest.approx((epsilon, delta), rel=1e-6)
     for scale in (2.0, 5.0, 20.0):
         gauss = dp.m.make_gaussian(dp.atom_domain(T="i64"), dp.absolute_distance(T=float), scale=scale)
@@ -197,11 +200,11 @@ def test_opendp_accounts_alike():
 
 METHODS = [
     qv.Zealous(),
-    qv.Zealous(d=3, epsilon=0.3, delta=1e-9, clicks=True, min_users=1),
-    qv.Zealous(d=5, threshold=60, scale=7.5, clicks=True),
+    qv.Zealous(max_queries_per_user=3, epsilon=0.3, delta=1e-9, clicks=True, min_users=1),
+    qv.Zealous(max_queries_per_user=5, threshold=60, scale=7.5, clicks=True),
     qv.DpSet(),
-    qv.DpSet(d=1, rounds=1, epsilon=4),
-    qv.DpSet(d=100, epsilon=0.2, delta=1e-10, rounds=5, ngrams=2, counts=True),
+    qv.DpSet(max_queries_per_user=1, rounds=1, epsilon=4),
+    qv.DpSet(max_queries_per_user=100, epsilon=0.2, delta=1e-10, rounds=5, ngrams=2, counts=True),
 ]
 
 
@@ -238,10 +241,10 @@ def shared():
 @pytest.mark.parametrize(
     "method",
     [
-        qv.Zealous(d=3, epsilon=5, delta=1e-3, clicks=True),
-        qv.Zealous(d=3, threshold=20, scale=1, keep="random", min_users=1),
-        qv.DpSet(d=3, epsilon=5, delta=1e-3, counts=True),
-        qv.DpSet(d=3, epsilon=5, delta=1e-3, keep="random", ngrams=1),
+        qv.Zealous(max_queries_per_user=3, epsilon=5, delta=1e-3, clicks=True),
+        qv.Zealous(max_queries_per_user=3, threshold=20, scale=1, keep="random", min_users=1),
+        qv.DpSet(max_queries_per_user=3, epsilon=5, delta=1e-3, counts=True),
+        qv.DpSet(max_queries_per_user=3, epsilon=5, delta=1e-3, keep="random", ngrams=1),
     ],
     ids=str,
 )
@@ -260,7 +263,7 @@ def test_releases_are_saved_loaded_and_verified(shared, method, tmp_path):
 
 
 def test_what_is_released_is_what_many_users_issued(shared):
-    release = qv.Zealous(d=3, threshold=20, scale=0.1, clicks=True).anonymize(shared)
+    release = qv.Zealous(max_queries_per_user=3, threshold=20, scale=0.1, clicks=True).anonymize(shared)
     rows = {(row["query"], row["url"]): row["count"] for row in released(release)}
     assert rows == {
         (query, url): n
@@ -291,7 +294,7 @@ def forged(release: qv.Release, **changes) -> qv.Release:
 
 
 def test_forgeries_are_refuted(shared):
-    release = qv.Zealous(d=3, threshold=20, scale=1.0, clicks=True).anonymize(shared)
+    release = qv.Zealous(max_queries_per_user=3, threshold=20, scale=1.0, clicks=True).anonymize(shared)
     rows, claim = released(release), release.manifest.claims[-1]
     step = claim.steps[0]
 
@@ -306,7 +309,7 @@ def test_forgeries_are_refuted(shared):
     assert any("delta" in text for text in found(claim={"steps": lowered}))
     assert any("epsilon 6" in text for text in found(claim={"epsilon": 1.0}))
     assert any("does not claim" in text for text in found(parameters={"scale": 2.0}))
-    assert any("does not claim" in text for text in found(parameters={"d": 1}))
+    assert any("does not claim" in text for text in found(parameters={"max_queries_per_user": 1}))
     assert any("does not claim" in text for text in found(parameters={"clicks": False}))
     assert any("below the threshold" in text for text in found(rows=[{**rows[0], "count": 19}, *rows[1:]]))
     assert any("below the threshold" in text for text in found(rows=[{**rows[0], "count": None}, *rows[1:]]))
@@ -324,8 +327,14 @@ def test_forgeries_are_refuted(shared):
         (lambda: qv.DpSet(epsilon=-1), "The 'epsilon' parameter of DpSet must be a number above 0. Got -1 instead."),
         (lambda: qv.DpSet(epsilon=float("inf")), "parameter of DpSet must be a number above 0. Got inf instead."),
         (lambda: qv.DpSet(delta=1), "The 'delta' parameter of DpSet must be a number in (0, 1). Got 1 instead."),
-        (lambda: qv.Zealous(d=0), "The 'd' parameter of Zealous must be an integer in [1, 10000]. Got 0 instead."),
-        (lambda: qv.DpSet(d=0), "The 'd' parameter of DpSet must be an integer in [1, 10000]. Got 0 instead."),
+        (
+            lambda: qv.Zealous(max_queries_per_user=0),
+            "The 'max_queries_per_user' parameter of Zealous must be an integer in [1, 10000]. Got 0 instead.",
+        ),
+        (
+            lambda: qv.DpSet(max_queries_per_user=0),
+            "The 'max_queries_per_user' parameter of DpSet must be an integer in [1, 10000]. Got 0 instead.",
+        ),
         (
             lambda: qv.DpSet(keep="last"),
             "The 'keep' parameter of DpSet must be one of frequent, first, random. Got 'last'",
@@ -347,11 +356,15 @@ def test_bad_parameters_are_told_in_a_sentence(make, sentence):
 
 
 def test_a_delta_that_means_nothing_is_warned_of(shared):
-    (warning,) = qv.DpSet(d=3, delta=0.02).warnings(shared)
+    (warning,) = qv.DpSet(max_queries_per_user=3, delta=0.02).warnings(shared)
     assert "Warning: delta is 0.02, which is not below 1 / users" in warning
-    assert qv.DpSet(d=3, delta=0.01).warnings(shared) == qv.Zealous(d=3, delta=0.01).warnings(shared) == []
+    assert (
+        qv.DpSet(max_queries_per_user=3, delta=0.01).warnings(shared)
+        == qv.Zealous(max_queries_per_user=3, delta=0.01).warnings(shared)
+        == []
+    )
     # It is exact, so it is not published.
-    assert not any("Warning" in note for note in qv.DpSet(d=3, delta=0.02).anonymize(shared).notes)
+    assert not any("Warning" in note for note in qv.DpSet(max_queries_per_user=3, delta=0.02).anonymize(shared).notes)
 
 
 def test_clicks_need_a_log_with_clicks():
@@ -367,7 +380,9 @@ def test_without_opendp_it_says_how_to_get_it(shared, method, monkeypatch):
         method.anonymize(shared)
 
 
-@pytest.mark.parametrize("method", [qv.Zealous(d=3, epsilon=5, delta=1e-3), qv.DpSet(d=3)], ids=str)
+@pytest.mark.parametrize(
+    "method", [qv.Zealous(max_queries_per_user=3, epsilon=5, delta=1e-3), qv.DpSet(max_queries_per_user=3)], ids=str
+)
 def test_explain_tells_what_noise_decided(shared, method):
     found = qv.explain(method.anonymize(shared), shared, "own7")
     assert not found.released
@@ -377,21 +392,27 @@ def test_explain_tells_what_noise_decided(shared, method):
 @on_both_engines
 def test_both_engines_release_the_same_where_noise_is_next_to_nothing(read):
     log = read(SHARED)
-    zealous = qv.Zealous(d=3, threshold=20, scale=0.02, clicks=True).anonymize(log)
+    zealous = qv.Zealous(max_queries_per_user=3, threshold=20, scale=0.02, clicks=True).anonymize(log)
     assert {(row["query"], row["url"]): row["count"] for row in released(zealous)} == {
         (query, url): n
         for query, n in {"cat": 60, "dog": 60, "sea": 40}.items()
         for url in (None, f"http://{query}.com")
     }
     assert qv.verify(zealous, log).holds
-    union = qv.DpSet(d=3, epsilon=1e4, keep="random", ngrams=1, counts=True).anonymize(log)
+    union = qv.DpSet(max_queries_per_user=3, epsilon=1e4, keep="random", ngrams=1, counts=True).anonymize(log)
     assert {row["query"] for row in released(union)} == {"cat", "dog", "sea"}
     assert qv.verify(union, log).holds
 
 
 @settings(max_examples=20)
 @given(
-    USERS, st.sampled_from([qv.Zealous(d=2, threshold=3, scale=1), qv.DpSet(d=2, epsilon=3, delta=0.3, counts=True)])
+    USERS,
+    st.sampled_from(
+        [
+            qv.Zealous(max_queries_per_user=2, threshold=3, scale=1),
+            qv.DpSet(max_queries_per_user=2, epsilon=3, delta=0.3, counts=True),
+        ]
+    ),
 )
 def test_the_verifier_accepts_every_release(users, method):
     log = qv.read_log(table(rows_of_users(users)))
@@ -401,7 +422,7 @@ def test_the_verifier_accepts_every_release(users, method):
 
 def test_a_promise_that_the_table_gives_the_lie_is_refuted(shared):
     """The noise of one table does not show, but what no such noise could have released does."""
-    release = qv.DpSet(d=3, epsilon=20, delta=0.01).anonymize(shared)
+    release = qv.DpSet(max_queries_per_user=3, epsilon=20, delta=0.01).anonymize(shared)
     rows, claim = released(release), release.manifest.claims[-1]
     assert len(rows) >= 3
 
@@ -421,9 +442,9 @@ def test_a_promise_that_the_table_gives_the_lie_is_refuted(shared):
     assert "does not claim" in found(parameters={"rounds": 1})
     assert "does not claim" in found(parameters={"keep": "xxx"})
     assert "does not claim" in found(parameters={"more": 1})
-    zealous = qv.Zealous(d=3, threshold=20, scale=0.5).anonymize(shared)
+    zealous = qv.Zealous(max_queries_per_user=3, threshold=20, scale=0.5).anonymize(shared)
     fewer = tuple(step.model_copy(update={"d": 1}) for step in zealous.manifest.claims[-1].steps)
-    posed = forged(zealous, claim={"steps": fewer, "epsilon": 2.0}, parameters={"d": 1})
+    posed = forged(zealous, claim={"steps": fewer, "epsilon": 2.0}, parameters={"max_queries_per_user": 1})
     wrong = [v.counterexample for v in qv.verify(posed, shared).verdicts if not v.holds]
     assert any("could not be released by such noise" in text for text in wrong)
 
@@ -446,7 +467,7 @@ def test_a_weight_where_things_are_counted_is_refused(posed):
     [
         (qv.Zealous(), "reached the threshold of 325 users, of whom each counts for at most 20 queries;"),
         (
-            qv.DpSet(d=4),
+            qv.DpSet(max_queries_per_user=4),
             "reached the threshold, which is the weight of 27 users of one query or 53 users of 4 queries;",
         ),
     ],
@@ -461,20 +482,28 @@ def test_an_empty_release_says_which_threshold_was_not_reached(method, sentence,
 
 
 def test_the_steps_are_computed_once():
-    method = qv.DpSet(d=3)
+    method = qv.DpSet(max_queries_per_user=3)
     assert method.steps is method.steps
-    assert method == qv.DpSet(d=3)
-    assert method.parameters() == qv.DpSet(d=3).parameters()
+    assert method == qv.DpSet(max_queries_per_user=3)
+    assert method.parameters() == qv.DpSet(max_queries_per_user=3).parameters()
 
 
 @given(st.floats(1e-8, 100), st.integers(1, 300), st.floats(1e-9, 0.1))
 def test_a_threshold_is_never_too_low(epsilon, d, delta):
-    budget = qv.Zealous(epsilon=epsilon, d=d, delta=delta).budget
-    assert spent(qv.Zealous(epsilon=epsilon, d=d, delta=delta).claim.steps, epsilon)[1] <= delta * (1 + 1e-9)
+    budget = qv.Zealous(epsilon=epsilon, max_queries_per_user=d, delta=delta).budget
+    assert spent(qv.Zealous(epsilon=epsilon, max_queries_per_user=d, delta=delta).claim.steps, epsilon)[1] <= delta * (
+        1 + 1e-9
+    )
     assert budget.threshold > 2
 
 
-@pytest.mark.parametrize("method", [qv.Zealous(d=1, epsilon=20, delta=0.01), qv.DpSet(d=1, epsilon=20, delta=0.01)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        qv.Zealous(max_queries_per_user=1, epsilon=20, delta=0.01),
+        qv.DpSet(max_queries_per_user=1, epsilon=20, delta=0.01),
+    ],
+)
 def test_of_scrubbing_nothing_exact_is_told(method):
     log = qv.read_log(table(rows_of_users([["cat"]] * 40 + [["jane@example.com cat"]] * 3)))
     release = method.anonymize(qv.scrub(log, "mask"))

@@ -112,13 +112,16 @@ BROKEN = {
     "raised": raised,
 }
 METHODS = {
-    "zealous": (qv.Zealous(d=3, epsilon=1, delta=1e-3), "spread"),
-    "zealous, first": (qv.Zealous(d=3, epsilon=1, delta=1e-3, keep="first"), "spread"),
-    "zealous, clicks": (qv.Zealous(d=3, epsilon=2, delta=1e-3, clicks=True), "spread"),
-    "dp-set": (qv.DpSet(d=3, epsilon=1, delta=1e-3), "near"),
-    "dp-set, one round": (qv.DpSet(d=3, epsilon=1, delta=1e-3, rounds=1), "near"),
-    "dp-set, counts": (qv.DpSet(d=3, epsilon=1, delta=1e-3, counts=True), "spread"),
-    "dp-set, n-grams, counts": (qv.DpSet(d=3, epsilon=3, delta=1e-3, ngrams=1, counts=True), "spread"),
+    "zealous": (qv.Zealous(max_queries_per_user=3, epsilon=1, delta=1e-3), "spread"),
+    "zealous, first": (qv.Zealous(max_queries_per_user=3, epsilon=1, delta=1e-3, keep="first"), "spread"),
+    "zealous, clicks": (qv.Zealous(max_queries_per_user=3, epsilon=2, delta=1e-3, clicks=True), "spread"),
+    "dp-set": (qv.DpSet(max_queries_per_user=3, epsilon=1, delta=1e-3), "near"),
+    "dp-set, one round": (qv.DpSet(max_queries_per_user=3, epsilon=1, delta=1e-3, rounds=1), "near"),
+    "dp-set, counts": (qv.DpSet(max_queries_per_user=3, epsilon=1, delta=1e-3, counts=True), "spread"),
+    "dp-set, n-grams, counts": (
+        qv.DpSet(max_queries_per_user=3, epsilon=3, delta=1e-3, ngrams=1, counts=True),
+        "spread",
+    ),
 }
 
 
@@ -170,11 +173,11 @@ def test_honest_noise_is_accepted(name, request):
 
 
 RANDOM = [
-    qv.Zealous(d=2, threshold=4, scale=1, keep="random", clicks=True, min_users=1),
-    qv.Zealous(d=1, threshold=3, scale=1, keep="first"),
-    qv.DpSet(d=2, epsilon=3, delta=0.3, keep="random", ngrams=1, rounds=3, counts=True),
-    qv.DpSet(d=1, epsilon=3, delta=0.3, ngrams=2, rounds=2, counts=True),
-    qv.DpSet(d=2, epsilon=6, delta=0.3, rounds=3),
+    qv.Zealous(max_queries_per_user=2, threshold=4, scale=1, keep="random", clicks=True, min_users=1),
+    qv.Zealous(max_queries_per_user=1, threshold=3, scale=1, keep="first"),
+    qv.DpSet(max_queries_per_user=2, epsilon=3, delta=0.3, keep="random", ngrams=1, rounds=3, counts=True),
+    qv.DpSet(max_queries_per_user=1, epsilon=3, delta=0.3, ngrams=2, rounds=2, counts=True),
+    qv.DpSet(max_queries_per_user=2, epsilon=6, delta=0.3, rounds=3),
 ]
 
 

@@ -16,12 +16,12 @@ from queryveil.release import Release
 NO_READ = "needs a way to read a log from a table; in Python, give read=queryveil.read_log"
 
 
-def method_again(release: Release, knowledge: str | None = None) -> Method:
+def method_again(release: Release, taxonomy: str | None = None) -> Method:
     """The method that made a release, with its parameters.
 
     Args:
         release: The release.
-        knowledge: Where the taxonomy lies that it was made with, of which the release knows only the name.
+        taxonomy: Where the taxonomy lies that it was made with, of which the release knows only the name.
 
     Raises:
         InapplicableError: If it cannot be run again, with what to do.
@@ -29,12 +29,12 @@ def method_again(release: Release, knowledge: str | None = None) -> Method:
     name, parameters = release.manifest.method, dict(release.manifest.parameters)
     if name not in METHODS:
         raise InapplicableError(f"the method '{name}' is not known here")
-    base = parameters.get("knowledge")
+    base = parameters.get("taxonomy")
     if base not in (None, "wordnet"):
-        parameters["knowledge"] = knowledge or base
-    if base not in (None, "wordnet") and not Path(parameters["knowledge"]).exists():
+        parameters["taxonomy"] = taxonomy or base
+    if base not in (None, "wordnet") and not Path(parameters["taxonomy"]).exists():
         raise InapplicableError(
-            f"'{name}' cannot be run again without its taxonomy '{base}'; run again with --knowledge FOLDER"
+            f"'{name}' cannot be run again without its taxonomy '{base}'; run again with --taxonomy FOLDER"
         )
     try:
         return METHODS[name](**parameters)

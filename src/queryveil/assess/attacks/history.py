@@ -18,7 +18,7 @@ from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableErro
 from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, link_texts, open_knowledge, recall_knowledge
+from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
@@ -67,7 +67,7 @@ class _Released:
     truth: Truth
     group: Longs
     each: bool
-    base: Knowledge | None
+    base: Taxonomy | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class _World:
 
 
 def history_linkage(
-    release: Release, log: QueryLog, *, seed: int = 0, users: int = USERS, knowledge: str | None = None
+    release: Release, log: QueryLog, *, seed: int = 0, users: int = USERS, taxonomy: str | None = None
 ) -> Finding:
     """How much of what they did not know an attacker learns who has a random half of the events of each person.
 
@@ -97,10 +97,10 @@ def history_linkage(
         seed: Random seed.
         users: Most people whose records are looked at; of more, a random sample. They are looked for among up to 50,000
             people; in a log of more, that makes it an upper estimate.
-        knowledge: Where the taxonomy of a release of items lies, of which it knows only the name.
+        taxonomy: Where the taxonomy of a release of items lies, of which it knows only the name.
     """
     seen = view(release, log)
-    given = _released(release, seen, seen.log, knowledge)
+    given = _released(release, seen, seen.log, taxonomy)
     people, looked_for = _people(seen.log, given, seed, users)
     event, user = events_of(seen.log, people)
     chosen = half(user, keyed(seen.log.secret(seed, _PURPOSE), event.astype(np.uint64)))
@@ -116,7 +116,7 @@ def older_history(
     seed: int = 0,
     users: int = USERS,
     again: int = AGAIN,
-    knowledge: str | None = None,
+    taxonomy: str | None = None,
 ) -> Finding:
     """The same of an attacker who has the older half of each history, against a release of the newer half.
 
@@ -131,7 +131,7 @@ def older_history(
         users: Most people whose records are looked at.
         again: Most users that the method runs on again. On fewer users than the log has, a threshold of k users lets
             less through.
-        knowledge: Where the taxonomy lies that the release was made with, of which it knows only the name.
+        taxonomy: Where the taxonomy lies that the release was made with, of which it knows only the name.
     """
     here = view(release, log).log
     if not here.has_times:
@@ -140,13 +140,13 @@ def older_history(
         raise InapplicableError(NO_READ)
     if release.manifest.method == "hash":
         raise InapplicableError(NO_QUERY)
-    method = method_again(release, knowledge)
+    method = method_again(release, taxonomy)
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
     newer = _scrubbed(read(rows_of(here, event[~older])), release, here)
     try:
         made = method.anonymize(newer, seed=seed)
         seen = View.of(made, newer)
-        given = _moved(_released(made, seen, newer, knowledge), newer, here, event[~older])
+        given = _moved(_released(made, seen, newer, taxonomy), newer, here, event[~older])
         people, looked_for = _people(here, given, seed, users)
         mine = np.isin(user, people)
         place = np.searchsorted(people, user[mine])
@@ -173,9 +173,9 @@ def _scrubbed(newer: LocalLog, release: Release, here: LocalLog) -> LocalLog:
         newer.close()
 
 
-def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None) -> _Released:
+def _released(release: Release, seen: View, log: LocalLog, taxonomy: str | None) -> _Released:
     """What there is to link."""
-    base = None if seen.texts else _taxonomy(release, knowledge)
+    base = None if seen.texts else _taxonomy(release, taxonomy)
     if seen.texts and not len(seen.queries):
         raise InapplicableError(NO_QUERY)
     group = np.arange(log.n_users, dtype=np.int64)
@@ -191,20 +191,20 @@ def _released(release: Release, seen: View, log: LocalLog, knowledge: str | None
     return _Released(Bags(seen.start, seen.item, seen.times), seen.truth, group, False, base)
 
 
-def _taxonomy(release: Release, knowledge: str | None) -> Knowledge:
+def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
     """The taxonomy whose nodes are released."""
-    name = str(release.manifest.parameters.get("knowledge"))
+    name = str(release.manifest.parameters.get("taxonomy"))
     try:
-        base = recall_knowledge(name) if knowledge is None or name == "wordnet" else open_knowledge(knowledge)
+        base = recall_taxonomy(name) if taxonomy is None or name == "wordnet" else open_taxonomy(taxonomy)
     except QueryveilError as error:
         raise InapplicableError(str(error)) from None
     trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
     if any(tree != base.digest for tree in trees):
-        raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --knowledge")
+        raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --taxonomy")
     return base
 
 
-def _issuers(seen: View, item: NDArray[np.integer], base: Knowledge | None) -> Truth:
+def _issuers(seen: View, item: NDArray[np.integer], base: Taxonomy | None) -> Truth:
     """Who issued each of some queries, or a query that each of some nodes stands for."""
     if base is None:
         size = np.diff(seen.issued.post)[item]
@@ -318,7 +318,7 @@ def _world(
     if given.base is not None:
         known, issued = (_generalized(log, bags, given.base) for bags in (known, issued))
         records = records.only(records.item > 0)  # the root says nothing
-        items = known, records, len(given.base.taxonomy.parent)
+        items = known, records, len(given.base.tree.parent)
     else:
         ids = np.unique(np.concatenate([issued.item, records.item]))
         known, issued, records = (bags.numbered(ids) for bags in (known, issued, records))
@@ -334,14 +334,14 @@ def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, ND
     return (offsets(size), word.astype(np.int32)), len(ids)
 
 
-def _generalized(log: LocalLog, bags: Bags, base: Knowledge) -> Bags:
+def _generalized(log: LocalLog, bags: Bags, base: Taxonomy) -> Bags:
     """The nodes of queries and all that is above them, but for the root."""
     ids = np.unique(bags.item)
-    start, node = link_texts(log.query_text.take(pa.array(ids)), base, "terms").nodes()
+    start, node = categorize_texts(log.query_text.take(pa.array(ids)), base, "terms").nodes()
     place = np.searchsorted(ids, bags.item)
     size = np.diff(start)[place]
     below, owner, n = node[ranges(start[place], size)], np.repeat(bags.bag, size), np.repeat(bags.n, size)
-    levels = [base.taxonomy.at_level(below, level) for level in range(1, base.taxonomy.height + 1)]
+    levels = [base.tree.at_level(below, level) for level in range(1, base.tree.height + 1)]
     item = np.concatenate([np.empty(0, np.int32), *levels])
     there = item > 0
     owner, n = np.tile(owner, len(levels))[there], np.tile(n, len(levels))[there]

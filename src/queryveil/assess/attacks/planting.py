@@ -31,7 +31,7 @@ def planting(
     seed: int = 0,
     accounts: int = ACCOUNTS,
     users: int = USERS,
-    knowledge: str | None = None,
+    taxonomy: str | None = None,
 ) -> Finding:
     """The fewest accounts that make the anonymizer release a secret of the attacker's choice.
 
@@ -48,14 +48,14 @@ def planting(
         seed: Random seed, also of the method.
         accounts: Most accounts to try.
         users: Most users of the log that it is tried on; of more, some are drawn.
-        knowledge: Where the directory lies that the release was made with, of which it knows only the name.
+        taxonomy: Where the directory lies that the release was made with, of which it knows only the name.
     """
     seen = view(release, log)
     if not seen.texts:
         raise InapplicableError("planting is for releases of queries")
     if not len(seen.queries):
         raise InapplicableError(NO_QUERY)
-    method = method_again(release, knowledge)
+    method = method_again(release, taxonomy)
     secret, other = _secrets(release, seen)
     try:
         k = _promised(release)

@@ -91,7 +91,7 @@ def attack(
     other: Release | None = None,
     reference: QueryLog | None = None,
     read: Callable[[pa.Table], LocalLog] | None = None,
-    knowledge: str | None = None,
+    taxonomy: str | None = None,
     progress: Callable[[str], None] | None = None,
     only: Collection[str] | None = None,
 ) -> Findings:
@@ -109,7 +109,7 @@ def attack(
             typed.
         read: Reads a log from a table, such as `queryveil.read_log`; without it no method is run again, so nothing is
             planted and no older half of a history is tried.
-        knowledge: Where the taxonomy lies that the release was made with, to run its method again.
+        taxonomy: Where the taxonomy lies that the release was made with, to run its method again.
         progress: Called with the name of each attack as it begins.
         only: The names of the attacks to try; by default all.
     """
@@ -126,12 +126,12 @@ def attack(
         (
             "history linkage",
             "linkability",
-            partial(history_linkage, release, log, seed=seed, knowledge=knowledge),
+            partial(history_linkage, release, log, seed=seed, taxonomy=taxonomy),
         ),
         (
             "history linkage",
             "linkability",
-            partial(older_history, release, log, read, seed=seed, knowledge=knowledge),
+            partial(older_history, release, log, read, seed=seed, taxonomy=taxonomy),
         ),
         ("record linkage", "linkability", partial(record_linkage, release, log, seed=seed)),
         ("same user", "linkability", partial(same_user, release, log, seed=seed)),
@@ -142,7 +142,7 @@ def attack(
         ("differencing", "inference", partial(differencing, release, log, other=other)),
         ("token hashing", "inference", partial(token_hashing, release, log, reference=reference, seed=seed)),
         ("token hashing", "inference", partial(token_matching, release, log, seed=seed)),
-        ("planting", "inference", partial(_planted, release, log, read, knowledge, seed)),
+        ("planting", "inference", partial(_planted, release, log, read, taxonomy, seed)),
     ]
     findings: list[Finding] = []
     skipped: list[Skipped] = []
@@ -162,12 +162,12 @@ def _planted(
     release: Release,
     log: QueryLog,
     read: Callable[[pa.Table], LocalLog] | None,
-    knowledge: str | None,
+    taxonomy: str | None,
     seed: int,
 ) -> Finding:
     if read is None:
         raise InapplicableError(NO_READ)
-    return planting(release, log, read, seed=seed, knowledge=knowledge)
+    return planting(release, log, read, seed=seed, taxonomy=taxonomy)
 
 
 def _strongest(findings: Sequence[Finding]) -> list[Finding]:

@@ -15,7 +15,7 @@ from queryveil.assess.evaluation import Measured, evaluate
 from queryveil.assess.policy import gather
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
-from queryveil.knowledge import knowledge_name
+from queryveil.knowledge import taxonomy_name
 from queryveil.log import LocalLog
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import load_recipe, shipped
@@ -33,7 +33,7 @@ def grid(
     *,
     ks: Sequence[int] = KS,
     epsilons: Sequence[float] = EPSILONS,
-    knowledge: str = "wordnet",
+    taxonomy: str = "wordnet",
     directory: str | None = None,
     times: bool = True,
 ) -> list[Cell]:
@@ -46,7 +46,7 @@ def grid(
         methods: Which methods; by default all.
         ks: Values of k.
         epsilons: Values of epsilon; delta is 1e-6.
-        knowledge: Where the methods that need it look queries up.
+        taxonomy: Where the methods that need it look queries up.
         directory: Where `search` looks sites up; by default in the same.
         times: Whether the log has times; without them there are no sessions.
     """
@@ -65,9 +65,9 @@ def grid(
         elif name == "rules":
             settings = [(recipe, None, load_recipe(recipe).parameters) for recipe in shipped()]
         for label, k, parameters in settings:
-            if "knowledge" in fields:
-                wanted = knowledge if fields["knowledge"].default is not None else directory or knowledge
-                parameters = parameters | {"knowledge": wanted}
+            if "taxonomy" in fields:
+                wanted = taxonomy if fields["taxonomy"].default is not None else directory or taxonomy
+                parameters = parameters | {"taxonomy": wanted}
             title = ", ".join(part for part in (name, label) if part)
             cells.append(Cell(title, name, k, parameters))
             if "link" in fields and "link" not in parameters and name != "hash":
@@ -81,7 +81,7 @@ class Job:
     """What is done to every cell."""
 
     folder: Path
-    knowledge: str
+    taxonomy: str
     tests: int
     seed: int
     read: Callable[[pa.Table], LocalLog] | None
@@ -91,8 +91,8 @@ class Job:
         parts = [cell.method, *(f"{name}-{value}" for name, value in sorted(cell.parameters.items()))]
         if cell.method == "rules":  # its parameters are many, and have a name
             parts = [cell.name]
-        if "knowledge" in cell.parameters:
-            parts = [part for part in parts if not part.startswith("knowledge-")]
+        if "taxonomy" in cell.parameters:
+            parts = [part for part in parts if not part.startswith("taxonomy-")]
         return self.folder / (
             "_".join("".join(c if c.isalnum() or c in ".-" else "-" for c in p) for p in parts) + ".json"
         )
@@ -116,9 +116,9 @@ class Job:
 
     def _made(self, cell: Cell, log: LocalLog) -> tuple[Cell, list[Row]]:
         method = METHODS[cell.method](**cell.parameters)
-        knowledge = cell.parameters.get("knowledge", "wordnet")
-        if "knowledge" in cell.parameters:  # its name alone, as in a manifest
-            cell = replace(cell, parameters=cell.parameters | {"knowledge": knowledge_name(knowledge)})
+        taxonomy = cell.parameters.get("taxonomy", "wordnet")
+        if "taxonomy" in cell.parameters:  # its name alone, as in a manifest
+            cell = replace(cell, parameters=cell.parameters | {"taxonomy": taxonomy_name(taxonomy)})
         try:
             release = method.anonymize(log, seed=self.seed)
         except QueryveilError as error:
@@ -126,7 +126,7 @@ class Job:
         if release.manifest.counts.rows == 0:
             return replace(cell, status="empty", why="Nothing is released."), []
         checked = run_checks(release, log)
-        kept = evaluate(release, log, knowledge=self.knowledge, tests=self.tests, seed=self.seed)
+        kept = evaluate(release, log, taxonomy=self.taxonomy, tests=self.tests, seed=self.seed)
         rows = [_kept(cell, measured) for measured in kept.measured]
         found = attack(
             release,
@@ -134,7 +134,7 @@ class Job:
             m=KNOWN,
             seed=self.seed,
             read=self.read,
-            knowledge=None if knowledge == "wordnet" else knowledge,
+            taxonomy=None if taxonomy == "wordnet" else taxonomy,
         )
         rows += [_found(cell, finding) for finding in found.findings]
         rows += [

@@ -24,7 +24,7 @@ from queryveil.assess.comparison.results import Cell, Comparison
 from queryveil.assess.policy import Policy, load_policy
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
-from queryveil.knowledge import Knowledge, open_knowledge
+from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.knowledge.opened import ABOUT
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import sharing
@@ -62,7 +62,7 @@ def compare(
     methods: Sequence[str] | None = None,
     ks: Sequence[int] = KS,
     epsilons: Sequence[float] = EPSILONS,
-    knowledge: str = "wordnet",
+    taxonomy: str = "wordnet",
     directory: str | None = None,
     tests: int = 2_000,
     seed: int = 0,
@@ -83,7 +83,7 @@ def compare(
         methods: Which methods; by default all.
         ks: Values of k, for methods that have one; those above the number of users are left out.
         epsilons: Values of epsilon, for methods that have one.
-        knowledge: Where queries are looked up, by methods and measures.
+        taxonomy: Where queries are looked up, by methods and measures.
         directory: Where `search` looks sites up; by default in the same.
         tests: On how many events of the log a task is tried.
         seed: Decides all that is random but the noise of differential privacy.
@@ -96,11 +96,11 @@ def compare(
     """
     here = local(log, "compare")
     bases = {
-        "knowledge": _digest(open_knowledge(knowledge)),
-        "directory": None if directory is None else _digest(open_knowledge(directory)),
+        "taxonomy": _digest(open_taxonomy(taxonomy)),
+        "directory": None if directory is None else _digest(open_taxonomy(directory)),
     }
     some = [k for k in ks if k <= here.n_users]
-    cells = grid(methods, ks=some, epsilons=epsilons, knowledge=knowledge, directory=directory, times=here.has_times)
+    cells = grid(methods, ks=some, epsilons=epsilons, taxonomy=taxonomy, directory=directory, times=here.has_times)
     if not cells:
         raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")
     for cell in cells:  # a wrong value must not wait for its turn
@@ -115,15 +115,15 @@ def compare(
         "planting": read is not None,
     }
     _prepare(place, settings, overwrite)
-    job = Job(place / _CELLS, knowledge, tests, seed, read)
+    job = Job(place / _CELLS, taxonomy, tests, seed, read)
     _run(job, here, cells, again, watch)
     comparison = _gathered(job, here, cells, policy or load_policy())
     _write_tables(place, comparison)
     return comparison
 
 
-def _digest(base: Knowledge) -> str:
-    """A digest of a knowledge base: of its tree and, if it was built, of what is known of its files."""
+def _digest(base: Taxonomy) -> str:
+    """A digest of a taxonomy: of its tree and, if it was built, of what is known of its files."""
     about = b"" if base.folder is None else (base.folder / ABOUT).read_bytes()
     return hashlib.sha256(base.digest.encode() + about).hexdigest()
 

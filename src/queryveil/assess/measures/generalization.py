@@ -28,7 +28,7 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
     with loaded(release, here) as released:
         rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
     return Loss.of(
-        links.taxonomy,
+        links.tree,
         rows["node"].to_numpy().astype(np.int32),
         rows["n"].to_numpy(),
         users=release.manifest.counts.users or 0,
@@ -53,8 +53,8 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
     if "node" in columns:
         with loaded(release, here) as released:
             rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
-        leaves = links.taxonomy.leaves[rows["node"].to_numpy()]
-        kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.taxonomy.leaves[0]))).sum())
+        leaves = links.tree.leaves[rows["node"].to_numpy()]
+        kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.tree.leaves[0]))).sum())
     elif "event" in columns and release.manifest.method in ("equality", "affinity", "rules"):
         with loaded(release, here) as released:
             kept = _terms(

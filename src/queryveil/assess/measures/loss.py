@@ -113,7 +113,7 @@ def _apart(here: LocalLog, links: Links, sample: int, seed: int) -> _Apart:
     interests = interests_of(Searches.of(here), links)
     users = np.flatnonzero(np.diff(interests.start))
     if len(users) < 2:
-        raise QueryveilError("L needs at least two users with a category; name another knowledge base or linker.")
+        raise QueryveilError("L needs at least two users with a category; name another taxonomy or linker.")
     if len(users) > sample:
         users = np.sort(np.random.default_rng(seed).choice(users, sample, replace=False))
     return _Apart(links, users, _matrix(interests.take(users)))

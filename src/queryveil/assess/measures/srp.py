@@ -61,7 +61,7 @@ def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
 def srp_of(found: UserRecords, links: Links, levels: int) -> list[Srp]:
     """SRP of records that are at hand."""
     released = Profiles.of(found.released, links, levels)
-    shares = kept_shares(Profiles.of(found.issued, links, levels), released, links.taxonomy.depth, levels)
+    shares = kept_shares(Profiles.of(found.issued, links, levels), released, links.tree.depth, levels)
     rows = []
     for level, share in enumerate(shares, 1):
         some = np.sort(share[~np.isnan(share)])[::-1]
@@ -104,7 +104,7 @@ def profile_retention_of(found: UserRecords, links: Links, seed: int) -> Profile
 
     def shares(records: Searches, of: NDArray[np.int64]) -> NDArray[np.float64]:
         released = Profiles.of(records, links, level).take(of)
-        return kept_shares(issued, released, links.taxonomy.depth, level)[-1]
+        return kept_shares(issued, released, links.tree.depth, level)[-1]
 
     kept = shares(found.released.take(users), np.arange(len(users)))
     random = [shares(*random_records(found, users, rng)) for _ in range(DRAWS)]
@@ -142,14 +142,14 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
 def _separating(issued: Searches, links: Links, seed: int) -> int | None:
     rng = np.random.default_rng(seed)
     some = issued.take(sampled(np.arange(len(issued.start) - 1), rng))
-    n, height = len(some.start) - 1, links.taxonomy.height
+    n, height = len(some.start) - 1, links.tree.height
     profiles = Profiles.of(some, links, height)
     draws = []
     for _ in range(DRAWS):
         group = np.minimum(rng.permutation(n) // GROUP, max(n // GROUP - 1, 0))
         records, of = group_records(some, group, np.arange(n), rng, by_repetition=False)
         released = Profiles.of(records, links, height).take(of)
-        draws.append(kept_shares(profiles, released, links.taxonomy.depth, height))
+        draws.append(kept_shares(profiles, released, links.tree.depth, height))
     linked = int(profiles.linked.sum())
     for level, shares in enumerate(zip(*draws, strict=True), 1):
         there = int((~np.isnan(shares[0])).sum())

@@ -12,8 +12,8 @@ from pydantic import Field
 from queryveil.claims.limits import ITEMS
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
-from queryveil.knowledge import Knowledge, Links, knowledge_name, link, open_knowledge, recall_knowledge
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge import Links, Taxonomy, categorize, open_taxonomy, recall_taxonomy, taxonomy_name
+from queryveil.knowledge.tree import Tree
 from queryveil.log import LocalLog
 from queryveil.log.sessions import USERS, Linking
 from queryveil.methods.base import Method, Reason
@@ -35,7 +35,7 @@ class Transactions:
     user: Longs
     start: Longs
     node: Ints
-    tree: Taxonomy
+    tree: Tree
 
     @classmethod
     def of(cls, log: LocalLog, links: Links) -> "Transactions":
@@ -43,7 +43,7 @@ class Transactions:
         interests = interests_of(Searches.of(log), links)
         users = np.flatnonzero(np.diff(interests.start))
         some = interests.take(users)
-        return cls(users, some.start, some.item, links.taxonomy)
+        return cls(users, some.start, some.item, links.tree)
 
     def first(self, n: int) -> "Transactions":
         """The first ones."""
@@ -73,22 +73,22 @@ class Generalization(Method):
 
     fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")
-    knowledge: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them, without the folder of the knowledge base."""
-        return super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
+        """The parameters as the manifest holds them, without the folder of the taxonomy."""
+        return super().parameters() | {"taxonomy": taxonomy_name(self.taxonomy)}
 
-    def claimed(self, base: Knowledge) -> dict[str, Any]:
+    def claimed(self, base: Taxonomy) -> dict[str, Any]:
         """What the claims of these methods say."""
-        return {"users": self.k, "knowledge": knowledge_name(self.knowledge), "tree": base.digest}
+        return {"users": self.k, "taxonomy": taxonomy_name(self.taxonomy), "tree": base.digest}
 
-    def opened(self, log: LocalLog) -> tuple[Knowledge, Links]:
-        """The knowledge base, and where the terms of the log sit in it, each by its first sense."""
-        base = open_knowledge(self.knowledge)
-        if base.taxonomy.leaves[0] < 2:
+    def opened(self, log: LocalLog) -> tuple[Taxonomy, Links]:
+        """The taxonomy, and where the terms of the log sit in it, each by its first sense."""
+        base = open_taxonomy(self.taxonomy)
+        if base.tree.leaves[0] < 2:
             raise QueryveilError(f"The tree of '{base.name}' has one leaf, so that nothing could be told apart in it.")
-        return base, link(log, base, "terms")
+        return base, categorize(log, base, "terms")
 
     def check(self, users: int, what: str) -> None:
         """Refuse a k that nothing reaches."""
@@ -100,10 +100,10 @@ class Generalization(Method):
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """The nouns of the query, which may stand behind a published item; none is published as a query."""
-        base = recall_knowledge(self.knowledge)
-        start, node = link(log, base, "terms").nodes()
+        base = recall_taxonomy(self.taxonomy)
+        start, node = categorize(log, base, "terms").nodes()
         mine = node[start[query_id] : start[query_id + 1]]
-        names = ", ".join(f"'{base.taxonomy.names[int(i)]}'" for i in mine if i > 0)
+        names = ", ".join(f"'{base.tree.names[int(i)]}'" for i in mine if i > 0)
         return [
             Reason("queries are published as they are", False, "items of the tree are, which stand for nouns"),
             Reason("the query has a noun of the tree", bool(names), names or "it has none"),
@@ -111,7 +111,7 @@ class Generalization(Method):
 
 
 def release_bags(
-    method: Generalization, log: LocalLog, base: Knowledge, transactions: Transactions, bags: Bags, *, seed: int,
+    method: Generalization, log: LocalLog, base: Taxonomy, transactions: Transactions, bags: Bags, *, seed: int,
     claims: tuple[Any, ...], notes: list[str],
 ) -> Release:  # fmt: skip
     """Release the bag of each group under each of its users."""
@@ -131,14 +131,14 @@ def release_bags(
 
 
 def release_items(
-    method: Generalization, log: LocalLog, base: Knowledge, items: Table, *, seed: int, claims: tuple[Any, ...],
+    method: Generalization, log: LocalLog, base: Taxonomy, items: Table, *, seed: int, claims: tuple[Any, ...],
     notes: list[str], linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:  # fmt: skip
     """Release a table of event_id, user_id and node."""
     return Release.of_items(
         log,
         f"SELECT event_id, user_id, node FROM {items}",
-        base.taxonomy.names,
+        base.tree.names,
         method=method.name,
         parameters=method.parameters(),
         claims=claims,
@@ -169,7 +169,7 @@ class Loss:
     level: float
 
     @classmethod
-    def of(cls, tree: Taxonomy, node: Ints, n: Longs, *, users: int, items: int) -> "Loss":
+    def of(cls, tree: Tree, node: Ints, n: Longs, *, users: int, items: int) -> "Loss":
         """The loss of a release.
 
         Args:

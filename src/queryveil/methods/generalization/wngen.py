@@ -12,7 +12,7 @@ import pyarrow as pa
 from queryveil.claims import ConceptUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.kernels.wngen import cluster_queries
-from queryveil.knowledge import Knowledge, Links
+from queryveil.knowledge import Links, Taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.generalization.common import Generalization, Ints, release_items
 from queryveil.methods.linked import LinkedMethod
@@ -37,12 +37,12 @@ class Wngen(Generalization, LinkedMethod):
         self.check(here.n_users, "are in the log")
         return self.release(here, *self.opened(here), seed=seed)
 
-    def release(self, here: LocalLog, base: Knowledge, links: Links, *, seed: int) -> Release:
+    def release(self, here: LocalLog, base: Taxonomy, links: Links, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event.
 
         Args:
             here: The log.
-            base: The knowledge base.
+            base: The taxonomy.
             links: Where the terms of the log sit in it.
             seed: Random seed.
         """
@@ -75,7 +75,7 @@ class Wngen(Generalization, LinkedMethod):
         found = log.engine.fetch("SELECT query_id, user_id FROM query_users ORDER BY query_id, user_id")
         issued = np.searchsorted(found["query_id"].to_numpy(), np.arange(log.n_queries + 1))
         start, node = nouns_of(links)
-        tree = links.taxonomy
+        tree = links.tree
         user = found["user_id"].to_numpy().astype(np.int32)
         return cluster_queries(start, node, issued, user, log.n_users, tree.parent, tree.depth, tree.end, self.k)
 

@@ -23,7 +23,7 @@ from queryveil.engines import Workspace
 from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import Links, knowledge_name, open_knowledge
+from queryveil.knowledge import Links, open_taxonomy, taxonomy_name
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
@@ -97,7 +97,7 @@ class Profiles:
         size = np.diff(start)[searches.query]
         mine = node[ranges(start[searches.query], size)]
         times = np.repeat(searches.times, size).astype(np.int32)
-        tree = links.taxonomy
+        tree = links.tree
         found = kernel.profiles(offsets(size)[searches.start], mine, times, tree.parent, tree.depth, levels)
         return cls(*found, tree.depth)
 
@@ -222,8 +222,8 @@ class Microaggregation(Method):
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them: of files only the names, because a path may reveal a person."""
         given = super().parameters()
-        if given.get("knowledge") is not None:
-            given["knowledge"] = knowledge_name(given["knowledge"])
+        if given.get("taxonomy") is not None:
+            given["taxonomy"] = taxonomy_name(given["taxonomy"])
         return given
 
     def release(self, log: LocalLog, links: Links, *, seed: int) -> Release:
@@ -264,16 +264,16 @@ class Microaggregation(Method):
                 " so no group has enough."
             )
 
-    def release_by_tables(self, log: QueryLog, knowledge: str, linker: str, categories: int, *, seed: int) -> Release:
+    def release_by_tables(self, log: QueryLog, taxonomy: str, linker: str, categories: int, *, seed: int) -> Release:
         """The same release by tables, for a log that is not in the memory of this machine."""
         self.check(log)
         parts = parts_of(log.n_users, self.k, self.grouping)
-        tree = open_knowledge(knowledge).taxonomy
+        tree = open_taxonomy(taxonomy).tree
         with log.workspace() as work:
             # All but the records is let go of before these are released.
             with log.workspace() as steps:
                 counted = record_tables.count_interests(
-                    log, steps, knowledge, linker, categories=categories, levels=self.levels
+                    log, steps, taxonomy, linker, categories=categories, levels=self.levels
                 )
                 blocks = record_tables.cut_blocks(
                     log,

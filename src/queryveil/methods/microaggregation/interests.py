@@ -19,7 +19,7 @@ from queryveil.kernels import groups, quotas, semantic
 from queryveil.kernels.postings import postings
 from queryveil.knowledge import Links
 from queryveil.knowledge.index import offsets, ranges
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 from queryveil.log.draws import keyed
 from queryveil.methods.microaggregation.common import Profiles, Searches, by_main_interests
 
@@ -80,7 +80,7 @@ class Interests:
     weight: Longs
     items: int
     """How many items there are."""
-    tree: Taxonomy | None
+    tree: Tree | None
 
     def take(self, users: Longs) -> "Interests":
         """Those of some users."""
@@ -239,7 +239,7 @@ def interests_of(searches: Searches, links: Links) -> Interests:
     pairs, place = np.unique(key[mine > 0], return_inverse=True)
     weight = np.bincount(place, weights=times).astype(np.int64)
     first = np.searchsorted(pairs >> 32, np.arange(len(searches.start)))
-    return Interests(first, (pairs & 0xFFFFFFFF).astype(np.int32), weight, len(links.taxonomy), links.taxonomy)
+    return Interests(first, (pairs & 0xFFFFFFFF).astype(np.int32), weight, len(links.tree), links.tree)
 
 
 def strings_of(searches: Searches, queries: int) -> Interests:
@@ -252,7 +252,7 @@ def queries_of(links: Links) -> tuple[Longs, Ints]:
     """The queries of every category: those of node c are query[start[c]:start[c + 1]]."""
     start, node = links.nodes()
     pairs = np.unique(node.astype(np.int64) << 32 | np.repeat(np.arange(len(links)), np.diff(start)))
-    first = np.searchsorted(pairs >> 32, np.arange(len(links.taxonomy) + 1))
+    first = np.searchsorted(pairs >> 32, np.arange(len(links.tree) + 1))
     return first, (pairs & 0xFFFFFFFF).astype(np.int32)
 
 

@@ -16,7 +16,7 @@ from queryveil.claims import Claim, IssuedQueries, RecordUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import Links, knowledge_name, link
+from queryveil.knowledge import Links, categorize, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods.base import Method, Reason
@@ -80,7 +80,7 @@ class Mdav(Method):
         description="compare users by what their queries mean, by the queries as they are, or by time, clicks, spelling"
         " and length (Navarro-Arribas et al. 2012)",
     )
-    knowledge: str = Field("wordnet", description="where queries are looked up: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a directory that was built")
     linker: Literal["phrases", "terms", "embedding"] = Field(
         "phrases", description="what is looked up for a query; phrases in the paper"
     )
@@ -89,7 +89,7 @@ class Mdav(Method):
 
     @model_validator(mode="after")
     def _knowledge_is_used(self) -> "Mdav":
-        unused = next((name for name in ("knowledge", "linker") if name in self.model_fields_set), None)
+        unused = next((name for name in ("taxonomy", "linker") if name in self.model_fields_set), None)
         if self.distance != "semantic" and unused is not None:
             raise ValueError(
                 f"The '{unused}' parameter of Mdav is for the distance semantic; the distance {self.distance} looks"
@@ -103,9 +103,9 @@ class Mdav(Method):
         return "seed"
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that count, as the manifest holds them: without the folder of the knowledge base."""
-        given = super().parameters() | {"knowledge": knowledge_name(self.knowledge)}
-        looked_up = ("knowledge", "linker") if self.distance != "semantic" else ()
+        """The parameters that count, as the manifest holds them: without the folder of the taxonomy."""
+        given = super().parameters() | {"taxonomy": taxonomy_name(self.taxonomy)}
+        looked_up = ("taxonomy", "linker") if self.distance != "semantic" else ()
         return {name: value for name, value in given.items() if name not in looked_up}
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
@@ -114,7 +114,7 @@ class Mdav(Method):
         if not isinstance(log, LocalLog):
             return self.release_by_tables(log, seed=seed)
         if self.distance == "semantic":
-            return self.release(log, link(log, self.knowledge, self.linker), seed=seed)
+            return self.release(log, categorize(log, self.taxonomy, self.linker), seed=seed)
         return self.release(log, None, seed=seed)
 
     def release(self, log: LocalLog, links: Links | None, *, seed: int) -> Release:
@@ -199,16 +199,16 @@ class Mdav(Method):
             raise QueryveilError(
                 "The distance 'features' needs the log in the memory of one machine; on Spark use semantic or strings."
             )
-        knowledge = self.knowledge if self.distance == "semantic" else None
+        taxonomy = self.taxonomy if self.distance == "semantic" else None
         with log.workspace() as work:
             # All but the records is let go of before these are released.
             with log.workspace() as steps:
-                counted, users = mdav_tables.count_interests(log, steps, knowledge, self.linker)
+                counted, users = mdav_tables.count_interests(log, steps, taxonomy, self.linker)
                 self._check(users, _LINKED)
                 parts = self._parts(users)
-                blocks = mdav_tables.cut_blocks(log, steps, counted, knowledge, users, parts)
+                blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
                 key = self._key(log, seed, parts)
-                made = mdav_tables.make_records(log, steps, counted, blocks, knowledge, key, self.k)
+                made = mdav_tables.make_records(log, steps, counted, blocks, taxonomy, key, self.k)
                 steps.drop(counted.interests, counted.profiles)
                 own = [mdav_tables.share_of_own(steps, made)] if self.distance == "semantic" else []
                 records, found = record_tables.load_records(log, work, made, compact=self.compact)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from queryveil.engines import Table, Workspace
-from queryveil.knowledge import open_knowledge
+from queryveil.knowledge import open_taxonomy
 from queryveil.log import QueryLog
 from queryveil.methods.microaggregation import record_tables
 from queryveil.methods.microaggregation.interests import (
@@ -28,9 +28,9 @@ _MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id",
 _PLACES = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "place")])
 
 
-def count_interests(log: QueryLog, work: Workspace, knowledge: str | None, linker: str) -> tuple[Counted, int]:
-    """The interests of users, and how many users have any; without knowledge, nodes are queries."""
-    if knowledge is None:
+def count_interests(log: QueryLog, work: Workspace, taxonomy: str | None, linker: str) -> tuple[Counted, int]:
+    """The interests of users, and how many users have any; without taxonomy, nodes are queries."""
+    if taxonomy is None:
         log.ensure_tables("query_users")
         interests = work.table(
             "SELECT user_id, query_id AS node, CAST(events AS BIGINT) AS n FROM query_users", "interests"
@@ -38,7 +38,7 @@ def count_interests(log: QueryLog, work: Workspace, knowledge: str | None, linke
         profiles = work.table(f"SELECT user_id, node, CAST(1 AS INT) AS level, n FROM {interests}", "profiles")
         counted = Counted(None, interests, profiles)
     else:
-        counted = record_tables.count_interests(log, work, knowledge, linker, categories=1, levels=LEVELS)
+        counted = record_tables.count_interests(log, work, taxonomy, linker, categories=1, levels=LEVELS)
     (users,) = work.row(f"SELECT count(*) AS n FROM ({_users(counted)}) AS users")
     return counted, int(users)
 
@@ -47,13 +47,11 @@ def _users(counted: Counted) -> str:
     return f"SELECT user_id FROM {counted.profiles} GROUP BY user_id"
 
 
-def cut_blocks(
-    log: QueryLog, work: Workspace, counted: Counted, knowledge: str | None, users: int, parts: int
-) -> Table:
+def cut_blocks(log: QueryLog, work: Workspace, counted: Counted, taxonomy: str | None, users: int, parts: int) -> Table:
     """The table of user_id and block, of the users with interests."""
     nodes, levels = 2**62, 1
-    if knowledge is not None:
-        tree = open_knowledge(knowledge).taxonomy
+    if taxonomy is not None:
+        tree = open_taxonomy(taxonomy).tree
         nodes, levels = len(tree), min(LEVELS, tree.height)
     return record_tables.cut_blocks(
         log, work, counted.profiles, _users(counted), count=users, nodes=nodes, levels=levels, parts=parts
@@ -61,7 +59,7 @@ def cut_blocks(
 
 
 def make_records(
-    log: QueryLog, work: Workspace, counted: Counted, blocks: Table, knowledge: str | None, key: bytes, k: int
+    log: QueryLog, work: Workspace, counted: Counted, blocks: Table, taxonomy: str | None, key: bytes, k: int
 ) -> Table:
     """The table of block, member, user_id, query_id and n: groups, and the queries of their records.
 
@@ -71,9 +69,9 @@ def make_records(
         standing = steps.map_groups(
             "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
             f" u.digest AS digest FROM {counted.interests} i JOIN {blocks} b ON b.user_id = i.user_id JOIN users u"
-            " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if knowledge else ""),
+            " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if taxonomy else ""),
             "block",
-            _Block(knowledge, k, key),
+            _Block(taxonomy, k, key),
             _MADE,
             "groups and items",
         )
@@ -119,7 +117,7 @@ def _places(batch: pa.RecordBatch) -> pa.RecordBatch:
 class _Block:
     """The groups of a block, and the items of their records."""
 
-    knowledge: str | None
+    taxonomy: str | None
     k: int
     key: bytes
 
@@ -127,7 +125,7 @@ class _Block:
         column = {name: batch[name].to_numpy() for name in batch.schema.names}
         rows = np.lexsort((column["item"], column["user_id"]))
         users, first = np.unique(column["user_id"][rows], return_index=True)
-        tree = opened(self.knowledge).taxonomy if self.knowledge is not None else None
+        tree = opened(self.taxonomy).tree if self.taxonomy is not None else None
         # Ids of queries may be any numbers; here they are places in a list.
         names, place = np.unique(column["item"][rows], return_inverse=True)
         if tree is not None:

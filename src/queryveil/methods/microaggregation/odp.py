@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from queryveil.kernels.groups import SUMMED
-from queryveil.knowledge import link
+from queryveil.knowledge import categorize
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.microaggregation.common import Microaggregation
 from queryveil.release import Release
@@ -28,7 +28,7 @@ class Odp(Microaggregation):
     by_repetition: ClassVar[bool] = True
 
     categories: int = Field(1, ge=1, le=10, description="categories of a term, the best ones; 1 or 5 in the paper")
-    knowledge: str = Field("wordnet", description="where terms are looked up: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="where terms are looked up: wordnet, or a directory that was built")
     linker: Literal["terms", "phrases", "domains", "embedding"] = Field(
         "terms", description="what is looked up for a query; terms in the paper"
     )
@@ -37,6 +37,6 @@ class Odp(Microaggregation):
         """Group users by their terms and release the record of each group."""
         self.check(log)
         if not isinstance(log, LocalLog):
-            return self.release_by_tables(log, self.knowledge, self.linker, self.categories, seed=seed)
-        links = link(log, self.knowledge, self.linker, categories=self.categories)
+            return self.release_by_tables(log, self.taxonomy, self.linker, self.categories, seed=seed)
+        links = categorize(log, self.taxonomy, self.linker, categories=self.categories)
         return self.release(log, links, seed=seed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from queryveil.engines import Table, Workspace
 from queryveil.kernels import groups, quotas
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import link_texts, open_knowledge
+from queryveil.knowledge import categorize_texts, open_taxonomy
 from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.knowledge.index import offsets
 from queryveil.log import QueryLog
@@ -30,8 +30,8 @@ _BLOCKS = pa.schema([("user_id", pa.int64()), ("block", pa.int64())])
 _MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "query_id", "n")])
 _COPIES = pa.schema([(name, pa.int64()) for name in ("user_id", "query_id", "users", "copy")])
 
-opened = cache(open_knowledge)
-"""A worker opens a knowledge base once."""
+opened = cache(open_taxonomy)
+"""A worker opens a taxonomy once."""
 
 
 class Counted(NamedTuple):
@@ -46,20 +46,20 @@ class Counted(NamedTuple):
 
 
 def count_interests(
-    log: QueryLog, work: Workspace, knowledge: str, linker: str, *, categories: int, levels: int
+    log: QueryLog, work: Workspace, taxonomy: str, linker: str, *, categories: int, levels: int
 ) -> Counted:
     """Count how often each user searched for each node of a tree.
 
     Args:
         log: The log.
         work: Where the tables go.
-        knowledge: The tree.
+        taxonomy: The tree.
         linker: What is looked up for a query.
         categories: Most nodes of an item of a query.
         levels: How many levels of the tree count.
     """
     log.ensure_tables("query_users")
-    links = _link_queries(log, work, knowledge, linker, categories)
+    links = _link_queries(log, work, taxonomy, linker, categories)
     interests = work.table(
         "SELECT s.user_id AS user_id, l.node AS node, CAST(sum(s.events) AS BIGINT) AS n FROM query_users s"
         f" JOIN {links} l ON l.query_id = s.query_id GROUP BY s.user_id, l.node",
@@ -67,7 +67,7 @@ def count_interests(
     )
     with log.workspace() as steps:
         above = steps.map(
-            f"SELECT user_id, node, n FROM {interests}", _Above(knowledge, levels), _COUNTS, "all interests"
+            f"SELECT user_id, node, n FROM {interests}", _Above(taxonomy, levels), _COUNTS, "all interests"
         )
         profiles = work.table(
             f"SELECT user_id, node, level, CAST(sum(n) AS BIGINT) AS n FROM {above} GROUP BY user_id, node, level",
@@ -76,24 +76,24 @@ def count_interests(
     return Counted(links, interests, profiles)
 
 
-def _link_queries(log: QueryLog, work: Workspace, knowledge: str, linker: str, categories: int) -> Table:
+def _link_queries(log: QueryLog, work: Workspace, taxonomy: str, linker: str, categories: int) -> Table:
     """The table of query_id and node, a row for every node of every item of a query."""
     with log.workspace() as steps:
         texts = "SELECT query_id, query AS text FROM queries"
         if linker == "domains":
             texts = f"SELECT query_id, host AS text FROM {_find_sites(log, steps)}"
-        return work.map(texts, _Link(knowledge, linker, categories), _LINKS, "links")
+        return work.map(texts, _Link(taxonomy, linker, categories), _LINKS, "links")
 
 
 @dataclass(frozen=True)
 class _Link:
-    knowledge: str
+    taxonomy: str
     linker: str
     categories: int
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        found = link_texts(
-            batch["text"].cast(pa.string()), opened(self.knowledge), self.linker, categories=self.categories
+        found = categorize_texts(
+            batch["text"].cast(pa.string()), opened(self.taxonomy), self.linker, categories=self.categories
         )
         start, node = found.nodes()
         query = np.repeat(batch["query_id"].to_numpy(), np.diff(start))
@@ -133,11 +133,11 @@ def _hosts(batch: pa.RecordBatch) -> pa.RecordBatch:
 class _Above:
     """The nodes at or above each, on all levels that count."""
 
-    knowledge: str
+    taxonomy: str
     levels: int
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        tree, node = opened(self.knowledge).taxonomy, batch["node"].to_numpy()
+        tree, node = opened(self.taxonomy).tree, batch["node"].to_numpy()
         levels = range(1, min(self.levels, tree.height) + 1)
         above = np.concatenate([tree.at_level(node, level) for level in levels])
         level = np.repeat(np.array(levels, np.int32), len(node))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from queryveil.errors import QueryveilError
 from queryveil.kernels.groups import RECORD
-from queryveil.knowledge import Remote, Resolver, Sites, hosts_needed, link, open_knowledge
+from queryveil.knowledge import Remote, Resolver, Sites, categorize, hosts_needed, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation.common import Microaggregation
 from queryveil.release import Release
@@ -27,7 +27,7 @@ class Search(Microaggregation):
     linkage: ClassVar[int] = RECORD
     by_repetition: ClassVar[bool] = False
 
-    knowledge: str | None = Field(None, description="the directory that sites are looked up in")
+    taxonomy: str | None = Field(None, description="the directory that sites are looked up in")
     resolver: Literal["clicks", "sites"] | None = Field(
         None, description="where the site of a query comes from: a search in the directory, or by default the clicks"
     )
@@ -38,9 +38,9 @@ class Search(Microaggregation):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by the sites of their queries and release the record of each group."""
-        if self.knowledge is None:
+        if self.taxonomy is None:
             raise QueryveilError(
-                "The 'knowledge' parameter of Search must name a directory; make one with: queryveil directory build."
+                "The 'taxonomy' parameter of Search must name a directory; make one with: queryveil directory build."
             )
         if (self.send_queries_to is None) != (self.cache is None):
             raise QueryveilError(
@@ -49,17 +49,17 @@ class Search(Microaggregation):
         if self.send_queries_to is not None and self.resolver is not None:
             raise QueryveilError("Give either 'resolver' or 'send_queries_to', not both.")
         self.check(log)
-        base = open_knowledge(self.knowledge)
+        base = open_taxonomy(self.taxonomy)
         hosts_needed(base)
         if not isinstance(log, LocalLog) and self.resolver in (None, "clicks") and self.send_queries_to is None:
             if not log.has_clicks:
                 raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
-            return self.release_by_tables(log, self.knowledge, "domains", 1, seed=seed)
+            return self.release_by_tables(log, self.taxonomy, "domains", 1, seed=seed)
         here = local(log, "Another resolver than clicks")
         resolver: Resolver | None = Sites(base) if self.resolver == "sites" else None
         if self.send_queries_to is not None and self.cache is not None:
             resolver = Remote(self.send_queries_to, self.cache)
-        links = link(here, base, "domains", resolver=resolver)
+        links = categorize(here, base, "domains", resolver=resolver)
         return self.release(here, links, seed=seed)
 
     def parameters(self) -> dict[str, Any]:

@@ -44,7 +44,9 @@ class DpSet(Method):
 
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
-    d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user and round (d)")
+    max_queries_per_user: int = Field(
+        20, ge=1, le=10_000, description="at most so many distinct queries per user and round"
+    )
     keep: Keep = Field(
         "frequent",
         description="which d queries of a user: those they repeated most, their first ones, or some at random",
@@ -68,15 +70,15 @@ class DpSet(Method):
         steps = []
         for i, share in enumerate(shares):
             scale = WHOLE / math.sqrt(2 * rho * share)
-            first = max(math.isqrt(WHOLE**2 // self.d) + 1, round(FIRST * scale))
-            threshold = gaussian_threshold(self.d, scale, self.delta / 2 / len(shares), first)
+            first = max(math.isqrt(WHOLE**2 // self._d) + 1, round(FIRST * scale))
+            threshold = gaussian_threshold(self._d, scale, self.delta / 2 / len(shares), first)
             of = "n-grams" if self.ngrams and i == 0 else "queries"
             steps.append(
-                NoisyStep.model_validate({"of": of, "weight": WHOLE, **_gauss(self.d, scale, first, threshold)})
+                NoisyStep.model_validate({"of": of, "weight": WHOLE, **_gauss(self._d, scale, first, threshold)})
             )
         if self.counts:
-            scale = math.sqrt(self.d / (2 * rho * COUNTS))
-            steps.append(NoisyStep.model_validate({"of": "counts", **_gauss(self.d, scale, 1, None)}))
+            scale = math.sqrt(self._d / (2 * rho * COUNTS))
+            steps.append(NoisyStep.model_validate({"of": "counts", **_gauss(self._d, scale, 1, None)}))
         return tuple(steps)
 
     @property
@@ -90,6 +92,11 @@ class DpSet(Method):
     def repeats(self) -> Literal["always", "seed", "never"]:
         """Never: noise is drawn anew."""
         return "never"
+
+    @property
+    def _d(self) -> int:
+        """The papers' d."""
+        return self.max_queries_per_user
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release queries round after round; the noise is not seeded."""
@@ -177,14 +184,20 @@ class DpSet(Method):
         self, log: QueryLog, work: Workspace, things: str, keys: list[str], step: NoisyStep, name: str
     ) -> Table:
         """The things whose noisy weight reaches the threshold of a step."""
-        sums = weighed(work, bound(things, keys, self.d, self.keep), keys, self.d, step.first)
+        sums = weighed(
+            work,
+            bound(things, keys, self._d, self.keep),
+            keys,
+            self._d,
+            step.pre_threshold,
+        )
         assert step.threshold is not None  # noqa: S101  # every step with weights has one
         return publish(log, work, sums, keys, step.noise, step.scale, step.threshold, name)
 
     def _count(self, log: QueryLog, work: Workspace, things: str, public: Table, step: NoisyStep) -> Table:
         """Count the users of released queries, each user for at most d of them."""
         mine = self._joined(things, f"JOIN {public} p ON p.query_id = t.query_id")
-        users = counted(bound(mine, ["query_id"], self.d, self.keep), ["query_id"], 1)
+        users = counted(bound(mine, ["query_id"], self._d, self.keep), ["query_id"], 1)
         sums = (
             f"SELECT p.query_id AS query_id, coalesce(c.n, 0) AS n FROM {public} p"
             f" LEFT JOIN ({users}) AS c ON c.query_id = p.query_id"
@@ -230,7 +243,7 @@ class DpSet(Method):
 
 
 def _gauss(d: int, scale: float, first: int, threshold: int | None) -> dict[str, object]:
-    return {"noise": "gaussian", "d": d, "scale": scale, "first": first, "threshold": threshold}
+    return {"noise": "gaussian", "d": d, "scale": scale, "pre_threshold": first, "threshold": threshold}
 
 
 def _told(released: list[int]) -> str:

@@ -44,7 +44,7 @@ class Zealous(Method):
     name: ClassVar[str] = "zealous"
     limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]
 
-    d: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries a user (d)")
+    max_queries_per_user: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries per user")
     keep: Keep = Field(
         "frequent",
         description="which d queries of a user: those they repeated most, their first ones, or some at random",
@@ -95,19 +95,24 @@ class Zealous(Method):
         """The noise, the threshold, and what they are worth."""
         parts = 2 if self.clicks else 1
         if self.scale is not None and self.threshold is not None:
-            delta = laplace_delta(self.d, self.scale, self.threshold, self.min_users)
-            return Budget(self.scale, self.threshold, parts * self.d / self.scale, parts * delta)
+            delta = laplace_delta(self._d, self.scale, self.threshold, self.min_users)
+            return Budget(self.scale, self.threshold, parts * self._d / self.scale, parts * delta)
         # Both were filled in when it was made.
         assert self.epsilon is not None  # noqa: S101
         assert self.delta is not None  # noqa: S101
-        scale = parts * self.d / self.epsilon
-        threshold = laplace_threshold(self.d, scale, self.delta / parts, self.min_users)
+        scale = parts * self._d / self.epsilon
+        threshold = laplace_threshold(self._d, scale, self.delta / parts, self.min_users)
         return Budget(scale, threshold, self.epsilon, self.delta)
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
         """Never: noise is drawn anew."""
         return "never"
+
+    @property
+    def _d(self) -> int:
+        """The papers' d."""
+        return self.max_queries_per_user
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
@@ -150,14 +155,19 @@ class Zealous(Method):
         with log.workspace() as steps:
             if self.keep == "random":
                 things = random_keys(log, steps, things, keys)
-            sums = counted(bound(things, keys, self.d, self.keep), keys, self.min_users)
+            sums = counted(bound(things, keys, self._d, self.keep), keys, self.min_users)
             return publish(log, work, sums, keys, "laplace", made.scale, made.threshold, name)
 
     @property
     def claim(self) -> DifferentialPrivacy:
         """What a release promises."""
         made = self.budget
-        step = {"noise": "laplace", "d": self.d, "scale": made.scale, "first": self.min_users}
+        step = {
+            "noise": "laplace",
+            "d": self._d,
+            "scale": made.scale,
+            "pre_threshold": self.min_users,
+        }
         steps = [
             NoisyStep.model_validate({"of": of, **step, "threshold": made.threshold})
             for of in ("queries", *(["clicks"] if self.clicks else []))
@@ -165,12 +175,12 @@ class Zealous(Method):
         return DifferentialPrivacy(epsilon=made.epsilon, delta=made.delta, steps=tuple(steps), keep=self.keep)
 
     def _accounting(self, made: Budget) -> str:
-        crossed = laplace_delta(self.d, made.scale, made.threshold, self.min_users)
+        crossed = laplace_delta(self._d, made.scale, made.threshold, self.min_users)
         twice = " Queries and clicks cost one half each." if self.clicks else ""
         return (
-            f"Accounting: one user changes at most {self.d} counts by 1 each, and discrete Laplace noise of scale"
-            f" {made.scale:g} makes that cost epsilon {self.d / made.scale:g}. Counts below {self.min_users} get no"
-            f" noise; that one of his {self.d} counts crosses this line and then reaches the threshold"
+            f"Accounting: one user changes at most {self._d} counts by 1 each, and discrete Laplace noise of scale"
+            f" {made.scale:g} makes that cost epsilon {self._d / made.scale:g}. Counts below {self.min_users} get no"
+            f" noise; that one of his {self._d} counts crosses this line and then reaches the threshold"
             f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
 
@@ -183,7 +193,7 @@ class Zealous(Method):
         users, made = int(log.users_per_query[query_id]), self.budget
         return [
             Reason(
-                f"at least {self.min_users} users count for the query, each for at most {self.d} queries",
+                f"at least {self.min_users} users count for the query, each for at most {self._d} queries",
                 None if users >= self.min_users else False,
                 f"at most {users} do",
             ),

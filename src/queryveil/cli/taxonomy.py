@@ -1,4 +1,4 @@
-"""queryveil knowledge: look into a knowledge base."""
+"""queryveil taxonomy: look into a taxonomy."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from queryveil.cli import options
 
 Name = Annotated[
-    str, typer.Argument(metavar="KNOWLEDGE", help="wordnet, or a directory that was built.", show_default=False)
+    str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a directory that was built.", show_default=False)
 ]
 
 
@@ -18,12 +18,12 @@ def show(
     neighbours: Annotated[int, typer.Option("--neighbours", min=0, help="How many neighbours to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
-    """Show where a text sits in a knowledge base: the path to it, what is right below, and what is beside it."""
-    from queryveil.knowledge import open_knowledge
+    """Show where a text sits in a taxonomy: the path to it, what is right below, and what is beside it."""
+    from queryveil.knowledge import open_taxonomy
     from queryveil.knowledge.places import places
 
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    found = places(open_knowledge(name), text, categories)
+    found = places(open_taxonomy(name), text, categories)
     if as_json:
         typer.echo(options.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
     elif not found:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.taxonomy import Taxonomy
+from queryveil.knowledge.tree import Tree
 from tests.oracles import tree
 
 FOOD = [
@@ -31,12 +31,12 @@ def parents(draw):
 
 
 def built(parent):
-    return Taxonomy.from_table(pa.table({"node": list(parent), "parent": pa.array(parent.values(), pa.string())}))
+    return Tree.from_table(pa.table({"node": list(parent), "parent": pa.array(parent.values(), pa.string())}))
 
 
 @pytest.fixture
 def food():
-    return Taxonomy.from_paths(pa.array(FOOD), root="food")
+    return Tree.from_paths(pa.array(FOOD), root="food")
 
 
 def node(taxonomy, name):
@@ -116,7 +116,7 @@ def test_a_table_that_is_no_tree(rows, sentence):
         {"node": pa.array([r[0] for r in rows], pa.string()), "parent": pa.array([r[1] for r in rows], pa.string())}
     )
     with pytest.raises(QueryveilError, match=sentence):
-        Taxonomy.from_table(table)
+        Tree.from_table(table)
 
 
 @pytest.mark.parametrize("nodes", [[99], [-2], [-1, 3]])
@@ -141,27 +141,27 @@ def test_nothing_costs_as_much_as_the_root(food):
 
 def test_parents_that_are_no_places():
     with pytest.raises(QueryveilError, match="must be the place of a node"):
-        Taxonomy.from_parents(np.array([-1, 50_000_000]), pa.array(["a", "b"]))
+        Tree.from_parents(np.array([-1, 50_000_000]), pa.array(["a", "b"]))
 
 
 def test_tables_as_other_tools_make_them():
     """Numbers with a missing one as pandas has them, dictionaries, names that are missing."""
     numbers = pa.table({"node": [1, 2], "parent": [float("nan"), 1.0], "name": ["r", None]})
-    assert Taxonomy.from_table(numbers).names.to_pylist() == ["r", "2"]
+    assert Tree.from_table(numbers).names.to_pylist() == ["r", "2"]
     coded = pa.table(
         {"node": pa.array(["a", "b"]).dictionary_encode(), "parent": pa.array([None, "a"]).dictionary_encode()}
     )
-    assert Taxonomy.from_table(coded).names.to_pylist() == ["a", "b"]
+    assert Tree.from_table(coded).names.to_pylist() == ["a", "b"]
     with pytest.raises(QueryveilError, match="holds string, 'node' int64; give both the same type"):
-        Taxonomy.from_table(pa.table({"node": [1, 2], "parent": pa.array([None, "x"])}))
+        Tree.from_table(pa.table({"node": [1, 2], "parent": pa.array([None, "x"])}))
 
 
 def test_a_table_without_the_columns():
     with pytest.raises(QueryveilError, match="no column 'node' and no 'parent'"):
-        Taxonomy.from_table(pa.table({"name": ["x"]}))
+        Tree.from_table(pa.table({"name": ["x"]}))
 
 
 def test_numbers_and_names_in_chunks():
     chunk = pa.table({"node": [7], "parent": pa.array([None], pa.int64()), "name": ["root"]})
     more = pa.table({"node": [3], "parent": [7], "name": ["leaf"]})
-    assert Taxonomy.from_table(pa.concat_tables([chunk, more])).names.to_pylist() == ["root", "leaf"]
+    assert Tree.from_table(pa.concat_tables([chunk, more])).names.to_pylist() == ["root", "leaf"]

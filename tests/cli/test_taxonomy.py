@@ -32,10 +32,10 @@ def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
     code, out, err = run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     assert (code, err) == (0, "")
     assert "categories" in out
-    code, out, _ = run("link", clicked, "--knowledge", tmp_path / "odp.qvd")
+    code, out, _ = run("link", clicked, "--taxonomy", tmp_path / "odp.qvd")
     assert code == 0
     assert "Arts > Music" in out
-    code, out, _ = run("link", clicked, "--knowledge", tmp_path / "odp.qvd", "--linker", "domains", "--json")
+    code, out, _ = run("link", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains", "--json")
     found = json.loads(out)
     assert found["examples"] == [
         {
@@ -51,7 +51,7 @@ def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
         "queries": 0.5,
         "events": pytest.approx(2 / 3),
     }
-    code, out, _ = run("knowledge", "show", tmp_path / "odp.qvd", "www.bands.example.com")
+    code, out, _ = run("taxonomy", "show", tmp_path / "odp.qvd", "www.bands.example.com")
     assert (code, out.splitlines()[0]) == (0, "Top > Arts > Music > Bands   (as site)")
 
 
@@ -74,18 +74,18 @@ def test_wordnet_is_there_from_the_start(run, clicked):
 
 
 def test_show_the_path_and_the_neighbours(run):
-    code, out, _ = run("knowledge", "show", "wordnet", "Water Sports", "--neighbours", 2)
+    code, out, _ = run("taxonomy", "show", "wordnet", "Water Sports", "--neighbours", 2)
     assert code == 0
     path, below, beside = out.splitlines()
     assert path.endswith("diversion > sport > water sport   (as phrase)")
     assert below == "  below: swimming, surfing, and 1 more"
     assert beside.startswith("  beside: ")
-    code, out, _ = run("knowledge", "show", "wordnet", "dog", "--json")
+    code, out, _ = run("taxonomy", "show", "wordnet", "dog", "--json")
     assert json.loads(out)["nodes"][0]["path"][0] == "entity"
-    assert run("knowledge", "show", "wordnet", "xyzzy")[0] == 1
-    code, out, _ = run("knowledge", "show", "wordnet", "xyzzy", "--json")
+    assert run("taxonomy", "show", "wordnet", "xyzzy")[0] == 1
+    code, out, _ = run("taxonomy", "show", "wordnet", "xyzzy", "--json")
     assert (code, json.loads(out)["nodes"]) == (1, [])
-    assert run("knowledge", "show", "wordnet", "caf\udce9")[0] == 1
+    assert run("taxonomy", "show", "wordnet", "caf\udce9")[0] == 1
 
 
 def test_links_by_meaning_say_how_sure_they_are(run, clicked):
@@ -96,7 +96,7 @@ def test_links_by_meaning_say_how_sure_they_are(run, clicked):
 
 def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
     run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
-    domains = ("link", clicked, "--knowledge", tmp_path / "odp.qvd", "--linker", "domains")
+    domains = ("link", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains")
     with engine(lambda query, asked: results("http://fcb.example.org/")) as (url, asked):
         run(*domains)
         assert asked == []
@@ -112,7 +112,7 @@ def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
     ("words", "sentence"),
     [
         (["--linker", "magic"], "There is no linker 'magic'"),
-        (["--knowledge", "nowhere"], "There is no knowledge base 'nowhere'"),
+        (["--taxonomy", "nowhere"], "There is no taxonomy 'nowhere'"),
         (["--linker", "domains"], "'wordnet' knows no sites"),
         (["--resolver", "sites"], "are for --linker domains"),
         (["--cache", "c"], "--cache is for --send-queries-to"),
@@ -136,7 +136,7 @@ def test_wrong_usage_is_told_before_the_log_is_read(run, words, sentence):
 )
 def test_so_is_a_wrong_resolver(run, dumps, tmp_path, words, sentence):
     run("directory", "build", *dumps, "-o", tmp_path / "d")
-    code, out, err = run("link", "no such log", "--knowledge", tmp_path / "d", "--linker", "domains", *words)
+    code, out, err = run("link", "no such log", "--taxonomy", tmp_path / "d", "--linker", "domains", *words)
     assert (code, out) == (2, "")
     assert sentence in err
 
@@ -150,7 +150,7 @@ def test_groups_of_users_from_the_command_line(run, dumps, tmp_path):
     for method, more in (("odp", ["--categories", 5]), ("search", ["--compact"])):
         release = tmp_path / method
         code, out, err = run(
-            "anonymize", log, "--method", method, "-k", 3, "--knowledge", tmp_path / "odp.qvd", "-o", release, *more
+            "anonymize", log, "--method", method, "-k", 3, "--taxonomy", tmp_path / "odp.qvd", "-o", release, *more
         )
         assert (code, err) == (0, "")
         assert "3 groups of 3 users" in out
@@ -166,7 +166,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
         "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
     )
     run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
-    words = ("reproduce", "erola2011", log, "--knowledge", tmp_path / "odp.qvd")
+    words = ("reproduce", "erola2011", log, "--taxonomy", tmp_path / "odp.qvd")
     code, out, err = run(*words, "-o", tmp_path / "figures")
     assert (code, err) == (0, "")
     assert "Figure 3: What is left of users' interests (SRP)" in out
@@ -175,7 +175,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
     code, _, err = run(*words, "-o", tmp_path / "figures")
     assert (code, "exists already" in err) == (2, True)
-    code, out, _ = run("reproduce", "erola2012", log, "--knowledge", tmp_path / "odp.qvd", "--json")
+    code, out, _ = run("reproduce", "erola2012", log, "--taxonomy", tmp_path / "odp.qvd", "--json")
     assert json.loads(out)["figures"][0]["rows"][0]["level"] == 1
     code, _, err = run("reproduce", "nobody1999", "no such log")
     assert (code, "There is no paper 'nobody1999'" in err) == (2, True)

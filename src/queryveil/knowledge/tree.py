@@ -20,7 +20,7 @@ Nodes = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Taxonomy:
+class Tree:
     """An immutable tree.
 
     Attributes:
@@ -31,7 +31,7 @@ class Taxonomy:
         names: What each is called.
 
     Example:
-        >>> food = Taxonomy.from_paths(pa.array(["fruit/apple", "fruit/orange", "meat/beef"]), root="food")
+        >>> food = Tree.from_paths(pa.array(["fruit/apple", "fruit/orange", "meat/beef"]), root="food")
         >>> [food.path(node) for node in food.children(0)]
         ['fruit', 'meat']
         >>> food.lm([1])
@@ -45,7 +45,7 @@ class Taxonomy:
     names: pa.Array
 
     @classmethod
-    def from_parents(cls, parent: NDArray[np.integer[Any]], names: pa.Array) -> tuple["Taxonomy", NDArray[np.int64]]:
+    def from_parents(cls, parent: NDArray[np.integer[Any]], names: pa.Array) -> tuple["Tree", NDArray[np.int64]]:
         """A tree from the place of each node's parent, -1 for the root.
 
         Returns:
@@ -71,7 +71,7 @@ class Taxonomy:
         return cls._sorted(above.astype(np.int32), names.take(pa.array(order))), order
 
     @classmethod
-    def from_depths(cls, depth: NDArray[np.integer[Any]], names: pa.Array) -> "Taxonomy":
+    def from_depths(cls, depth: NDArray[np.integer[Any]], names: pa.Array) -> "Tree":
         """A tree from the depths of its nodes in first-child order, which say it all."""
         # The parent of a node is the last one before it that is one level up.
         parent = np.full(len(depth), -1, np.int32)
@@ -82,13 +82,13 @@ class Taxonomy:
         return cls._sorted(parent, names)
 
     @classmethod
-    def _sorted(cls, parent: Nodes, names: pa.Array) -> "Taxonomy":
+    def _sorted(cls, parent: Nodes, names: pa.Array) -> "Tree":
         for values in (arrays := (parent, *trees.measures(parent))):
             values.flags.writeable = False
         return cls(*arrays, names)
 
     @classmethod
-    def from_table(cls, table: pa.Table) -> "Taxonomy":
+    def from_table(cls, table: pa.Table) -> "Tree":
         """A tree from a table with a row a node: columns `node`, `parent` (null for the root) and maybe `name`.
 
         Raises:
@@ -125,7 +125,7 @@ class Taxonomy:
         return cls.from_parents(parent.fill_null(-1).to_numpy(zero_copy_only=False), names)[0]
 
     @classmethod
-    def from_paths(cls, paths: pa.Array, *, root: str = "Top") -> "Taxonomy":
+    def from_paths(cls, paths: pa.Array, *, root: str = "Top") -> "Tree":
         """A tree from the paths of its nodes, such as `Arts/Music`; nodes on the way need no path of their own."""
         known = {"": 0}
         parent, names = [-1], [root]

@@ -1,4 +1,4 @@
-"""queryveil link: how much of a log a knowledge base covers."""
+"""queryveil categorize: how much of a log a taxonomy covers."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,15 +8,15 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.knowledge import Knowledge, Links, Resolver
+    from queryveil.knowledge import Links, Resolver, Taxonomy
 
 _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": None}
 
 
-def link(
+def categorize(
     reader: options.Reader,
     log: options.Logs,
-    knowledge: Annotated[str, typer.Option("--knowledge", help="wordnet, or a directory that was built.")] = "wordnet",
+    taxonomy: Annotated[str, typer.Option("--taxonomy", help="wordnet, or a directory that was built.")] = "wordnet",
     linker: Annotated[
         str, typer.Option("--linker", help="What is looked up: terms, phrases, domains or embedding.")
     ] = "terms",
@@ -54,27 +54,27 @@ def link(
     examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
-    """Link the queries of a log to a tree of topics, and show how much of the log that covers.
+    """Find the category of each query in a taxonomy, and show how much of the log that covers.
 
     It shows queries of the log as they were typed: it is for whoever may see the log.
     """
-    from queryveil.knowledge import LINKERS, open_knowledge
-    from queryveil.knowledge import link as link_log
+    from queryveil.knowledge import LINKERS, open_taxonomy
+    from queryveil.knowledge import categorize as run
 
     if linker not in LINKERS:
         raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")
-    base = open_knowledge(knowledge)
+    base = open_taxonomy(taxonomy)
     chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
     with options.progress("Linking", "queries") as update:
-        found = link_log(
+        found = run(
             read, base, linker, categories=categories, min_confidence=min_confidence, resolver=chosen, progress=update
         )
         covered = found.coverage(read.events_per_query)
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
         rows = [row.__dict__ for row in covered]
-        typer.echo(options.json_text({"knowledge": base.name, "linker": linker, "coverage": rows, "examples": shown}))
+        typer.echo(options.json_text({"taxonomy": base.name, "linker": linker, "coverage": rows, "examples": shown}))
         return
     items = _ITEMS[linker]
     shares = {f"distinct {items}": "items", f"{items} of queries": "occurrences"} if items else {}
@@ -97,7 +97,7 @@ def link(
 
 
 def _resolver(
-    linker: str, name: str | None, base: "Knowledge", url: str | None, cache: str | None, rate: float, timeout: float
+    linker: str, name: str | None, base: "Taxonomy", url: str | None, cache: str | None, rate: float, timeout: float
 ) -> "Resolver | None":
     from queryveil.knowledge import Clicks, Remote, Sites, hosts_needed
 
@@ -133,7 +133,7 @@ def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[di
         nodes = [
             {
                 "item": found.items[int(item)].as_py(),
-                "node": found.taxonomy.path(int(found.node[at]), between=" > "),
+                "node": found.tree.path(int(found.node[at]), between=" > "),
                 "confidence": round(float(found.confidence[at]), 3),
             }
             for item in found.item[found.start[q] : found.start[q + 1]]
