@@ -438,7 +438,8 @@ def _why_empty(manifest: Manifest) -> str:
     if private is None:
         return "no query of the log passes; loosen the parameters"
     return (
-        f"with its noise no query reached {private.needed}; take a log of more users, a larger epsilon or a smaller max_queries_per_user"
+        f"with its noise no query reached {private.needed}; take a log of more users, a larger epsilon, or a smaller"
+        " max_queries_per_user"
     )
 
 

@@ -92,12 +92,12 @@ def test_queries_are_built_of_released_ngrams(silent, users, n):
     if any(len(grams) > 3 for grams in mine.values()):
         return
     first, last = method.claim.steps
-    grams = oracle.rounds(mine, 3, noise.WHOLE, [(first.first, first.threshold)])
+    grams = oracle.rounds(mine, 3, noise.WHOLE, [(first.pre_threshold, first.threshold)])
     built = {
         user: [q for q in queries if {" ".join(q.split()[i : i + n]) for i in range(len(q.split()) - n + 1)} <= grams]
         for user, queries in oracle.things(rows).items()
     }
-    expected = oracle.rounds(built, 3, noise.WHOLE, [(last.first, last.threshold)])
+    expected = oracle.rounds(built, 3, noise.WHOLE, [(last.pre_threshold, last.threshold)])
     assert {row["query"] for row in released(release)} == expected
 
 
@@ -478,7 +478,7 @@ def test_an_empty_release_says_which_threshold_was_not_reached(method, sentence,
     with pytest.raises(QueryveilError) as error:
         method.anonymize(few).save(tmp_path / "r")
     assert "The release would be empty: with its noise no query " + sentence in str(error.value)
-    assert "take a log of more users, a larger epsilon or a smaller d, or write" in str(error.value)
+    assert "take a log of more users, a larger epsilon, or a smaller max_queries_per_user, or write" in str(error.value)
 
 
 def test_the_steps_are_computed_once():
