@@ -1,7 +1,8 @@
 """The one error that queryveil raises on purpose, the one warning, and the sentence about a package that is missing."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from typing import NamedTuple, ParamSpec, TypeVar
@@ -20,6 +21,18 @@ class QueryveilError(Exception):
 
 class QueryveilWarning(UserWarning):
     """Something that goes on, and that the caller should know of: a risk with its number, a change of meaning."""
+
+
+Progress = Callable[[str], None]
+"""Called with what is being done, as it begins."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """What there is instead of a name that is not known, the nearest first where one is near."""
+    names = list(known)
+    near = get_close_matches(given, names, 1)
+    listed = f"there are {', '.join(names)}"
+    return f"did you mean '{near[0]}'? {listed[0].upper()}{listed[1:]}" if near else listed
 
 
 def renamed(old: str, new: str) -> None:

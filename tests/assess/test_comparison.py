@@ -192,11 +192,11 @@ def test_bad_arguments_leave_nothing(log, tmp_path, given, sentence):
 def known(risk, k=5, epsilon=None, **changed):
     """What a policy asks for, of a release that meets the default one if its risk does."""
     numbers = (
-        Number("history linkage", "random half", risk, risk),
-        Number("planting", "", 30.0),
-        Number("vanity and PII", "", 0.0),
+        Number("history_linkage", "random half", risk, risk),
+        Number("sybil", "", 30.0),
+        Number("personal_data", "", 0.0),
     )
-    return Evidence("queries", False, k, epsilon, 0, True, 0, numbers if risk is not None else numbers[1:], **changed)
+    return Evidence("events", False, k, epsilon, 0, True, 0, numbers if risk is not None else numbers[1:], **changed)
 
 
 def made_up(points, method="equality", parameters=None, *, linked=True):
@@ -211,7 +211,7 @@ def made_up(points, method="equality", parameters=None, *, linked=True):
             Row(name, "utility", "retention", "distinct queries", "", tail),
             Row(name, "utility", "retention", "distinct queries of 1 user", "", tail),
             Row(name, "utility", "interests", PROFILES, "", profiles),
-            Row(name, "risk", "linkability", "history linkage", "random half", risk),
+            Row(name, "risk", "linkability", "history_linkage", "random half", risk),
         ]
     counts = Counts(rows=9, events=9, users=3, queries=9, clicks=0)
     bands = (Band(least=1, most=1, queries=9, events=9), Band(least=2, most=4, queries=0, events=0))
@@ -280,7 +280,7 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
 def test_of_equal_misses_the_smaller_one_is_the_nearest():
     found = made_up([(0.2, 0, 0.01), (0.9, 0, 0.01)])
     few, fewer = (
-        replace(cell, known=replace(cell.known, numbers=(*cell.known.numbers[:1], Number("planting", "", n), *rest)))
+        replace(cell, known=replace(cell.known, numbers=(*cell.known.numbers[:1], Number("sybil", "", n), *rest)))
         for cell, n in zip(found.cells, (3.0, 1.0), strict=True)
         for rest in [cell.known.numbers[2:]]
     )
@@ -350,8 +350,8 @@ def test_why_there_are_no_statistics_is_said_as_it_is():
 
 def test_risk_is_what_the_policy_limits():
     words = replace(known(0.1), kind="tokens")
-    words = replace(words, numbers=(*words.numbers, Number("token hashing", "", 0.6, 0.7)))
-    older = replace(known(0.1), numbers=(*known(0.1).numbers, Number("history linkage", "older half", 0.3, 0.4)))
+    words = replace(words, numbers=(*words.numbers, Number("token_hashing", "", 0.6, 0.7)))
+    older = replace(known(0.1), numbers=(*known(0.1).numbers, Number("history_linkage", "older half", 0.3, 0.4)))
     cells = tuple(
         Cell(name, "equality", 5, {}, holds=True, known=one)
         for name, one in (("half", known(0.25)), ("older", older), ("words", words), ("nothing", known(None)))
@@ -430,7 +430,7 @@ def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
 def test_a_package_that_was_missing_is_asked_for_again(log, tmp_path, monkeypatch):
     given = {"methods": ["hash"], "tests": 10}
     made = comparison.Job._made
-    lacking = Row("hash", "risk", "linkability", "same user", "", None, why="needs it: pip install 'queryveil[attack]'")
+    lacking = Row("hash", "risk", "linkability", "user_linkage", "", None, why="needs it: pip install 'queryveil[attack]'")
     monkeypatch.setattr(comparison.Job, "_made", lambda *given: (made(*given)[0], [lacking]))
     assert compare(log, tmp_path / "c", **given).rows == (lacking,)
     monkeypatch.undo()

@@ -27,7 +27,7 @@ from queryveil.verification.verifier import Verification
 from tests.assess.attacks.helpers import read
 
 GOOD = Evidence(
-    kind="queries",
+    kind="events",
     shared=False,
     k=5,
     epsilon=None,
@@ -35,10 +35,10 @@ GOOD = Evidence(
     covered=True,
     refuted=0,
     numbers=(
-        Number("history linkage", "random half", 0.02, 0.03),
-        Number("history linkage", "older half", 0.01, 0.02),
-        Number("planting", "", 5.0, 5.0),
-        Number("vanity and PII", "", 0.0, 0.001),
+        Number("history_linkage", "random half", 0.02, 0.03),
+        Number("history_linkage", "older half", 0.01, 0.02),
+        Number("sybil", "", 5.0, 5.0),
+        Number("personal_data", "", 0.0, 0.001),
     ),
 )
 
@@ -112,16 +112,16 @@ def test_all_criteria_met():
 @pytest.mark.parametrize(
     ("known", "id"),
     [
-        (having("history linkage", 0.86, 0.88), "linkage"),
-        (having("planting", 4.0), "planted_accounts"),
-        (having("vanity and PII", 0.00001), "residual_pii"),
+        (having("history_linkage", 0.86, 0.88), "linkage"),
+        (having("sybil", 4.0), "planted_accounts"),
+        (having("personal_data", 0.00001), "residual_pii"),
         (replace(GOOD, few=1, covered=False), "exposed_queries"),
         (replace(GOOD, k=4), "k"),
         (replace(GOOD, k=None), "k"),
         (replace(GOOD, epsilon=11.0), "epsilon"),
         (replace(GOOD, refuted=1), "promises"),
         (having("attribution", 0.7, 0.8, replace(GOOD, shared=True), "half of all members"), "attribution"),
-        (having("token hashing", 0.4, 0.5, replace(GOOD, kind="tokens")), "tokens"),
+        (having("token_hashing", 0.4, 0.5, replace(GOOD, kind="tokens")), "tokens"),
     ],
 )
 def test_one_criterion_that_is_not_met_is_enough(known, id):
@@ -134,9 +134,9 @@ def test_one_criterion_that_is_not_met_is_enough(known, id):
 @pytest.mark.parametrize(
     ("known", "id"),
     [
-        (without("history linkage"), "linkage"),
-        (without("planting"), "planted_accounts"),
-        (without("vanity and PII"), "residual_pii"),
+        (without("history_linkage"), "linkage"),
+        (without("sybil"), "planted_accounts"),
+        (without("personal_data"), "residual_pii"),
         (replace(GOOD, refuted=None), "promises"),
         (replace(GOOD, shared=True), "attribution"),
         (replace(GOOD, kind="tokens"), "tokens"),
@@ -151,18 +151,18 @@ def test_what_was_not_measured_is_not_met(known, id):
 
 
 def test_it_says_what_to_run():
-    found = criterion(without("history linkage", why="needs the user map"), "linkage")
+    found = criterion(without("history_linkage", why="needs the user map"), "linkage")
     assert "--user-map FILE" in found.why
-    found = criterion(without("planting", why="the method cannot be run again: No space."), "planted_accounts")
+    found = criterion(without("sybil", why="the method cannot be run again: No space."), "planted_accounts")
     assert found.why == "The attack was not tried: the method cannot be run again: No space."
 
 
 def test_a_criterion_that_is_missed_outweighs_one_that_is_open():
-    assert judge(Policy(), replace(without("history linkage"), k=2)).meets is False
+    assert judge(Policy(), replace(without("history_linkage"), k=2)).meets is False
 
 
 def test_an_estimate_is_within_a_limit_if_its_interval_is():
-    known = having("history linkage", 0.08, 0.1)
+    known = having("history_linkage", 0.08, 0.1)
     found = criterion(known, "linkage")
     assert (found.met, judge(Policy(), known).meets) == (None, None)
     assert "its interval is not" in found.why
@@ -171,24 +171,24 @@ def test_an_estimate_is_within_a_limit_if_its_interval_is():
 
 
 def test_the_worst_setting_counts():
-    known = having("history linkage", 0.05, 0.06, setting="random half")
-    known = replace(known, numbers=(*known.numbers, Number("history linkage", "older half", 0.2, 0.25)))
+    known = having("history_linkage", 0.05, 0.06, setting="random half")
+    known = replace(known, numbers=(*known.numbers, Number("history_linkage", "older half", 0.2, 0.25)))
     found = criterion(known, "linkage")
     assert (found.found, found.met) == (0.2, False)
     assert "older half" in found.why
-    known = replace(known, numbers=(*known.numbers, Number("history linkage", "", None, why="the log has no times")))
+    known = replace(known, numbers=(*known.numbers, Number("history_linkage", "", None, why="the log has no times")))
     assert criterion(known, "linkage") == found
 
 
 def test_a_weaker_attacker_alone_does_not_show_that_a_limit_is_kept():
-    known = having("history linkage", 0.02, 0.03, setting="older half")
-    known = replace(known, numbers=(*known.numbers, Number("history linkage", "", None, why="needs the user map")))
+    known = having("history_linkage", 0.02, 0.03, setting="older half")
+    known = replace(known, numbers=(*known.numbers, Number("history_linkage", "", None, why="needs the user map")))
     found = criterion(known, "linkage")
     assert (found.met, found.found) == (None, 0.02)
     assert "--user-map FILE" in found.why
-    known = having("history linkage", 0.5, 0.6, known=known, setting="older half")
+    known = having("history_linkage", 0.5, 0.6, known=known, setting="older half")
     assert criterion(known, "linkage").met is False
-    assert criterion(having("history linkage", 0.01, 0.02, setting="items, random half"), "linkage").met is True
+    assert criterion(having("history_linkage", 0.01, 0.02, setting="items, random half"), "linkage").met is True
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_weaker_attacker_alone_does_not_show_that_a_limit_is_kept():
     [(0.05, 0.09, "low"), (0.05, 0.091, "elevated"), (0.2, HIGH, "elevated"), (0.3, 0.34, "high"), (0.9, 0.95, "high")],
 )
 def test_the_headline_risk_is_graded(value, high, grade):
-    judged = judge(Policy(), having("history linkage", value, high))
+    judged = judge(Policy(), having("history_linkage", value, high))
     assert (judged.headline.id, judged.grade) == ("linkage", grade)
 
 
@@ -208,7 +208,7 @@ def test_the_headline_is_the_largest_risk():
 
 
 def test_accounts_are_counted_against_the_k_of_the_release_unless_the_policy_has_a_number():
-    known = having("planting", 7.0, known=replace(GOOD, k=10))
+    known = having("sybil", 7.0, known=replace(GOOD, k=10))
     assert criterion(known, "planted_accounts").limit == 10
     assert criterion(known, "planted_accounts").met is False
     assert criterion(known, "planted_accounts", Policy(min_planted_accounts=7)).met is True
@@ -266,17 +266,17 @@ def found(attack, value, unit="share", high=None):
 def test_evidence_is_gathered_from_a_release(tmp_path):
     log = read([(u, "tea") for u in range(6)] + [(0, "my own"), (1, "mug"), (2, "mug")])
     release = qv.Rules(max_characters=1000).anonymize(log)
-    findings = Findings("rules", (found("history linkage", 0.3, high=0.4),), (Skipped("planting", "inference", "no"),))
+    findings = Findings("rules", (found("history_linkage", 0.3, high=0.4),), (Skipped("sybil", "inference", "no"),))
     known = gather(release, log, findings, Verification((Verdict("a", True), Verdict("b", False))))
     assert known == Evidence(
-        kind="queries",
+        kind="events",
         shared=False,
         k=None,
         epsilon=None,
         few=2,
         covered=False,
         refuted=1,
-        numbers=(Number("history linkage", "", 0.3, 0.4), Number("planting", "", None, why="no")),
+        numbers=(Number("history_linkage", "", 0.3, 0.4), Number("sybil", "", None, why="no")),
     )
     assert gather(release, log, findings).refuted is None
 
@@ -284,13 +284,13 @@ def test_evidence_is_gathered_from_a_release(tmp_path):
 @pytest.mark.parametrize(
     ("method", "kind", "shared", "k", "covered"),
     [
-        (qv.Equality(k=3), "queries", False, 3, True),
-        (qv.Affinity(k=3), "queries", False, 3, True),
-        (qv.Odp(k=3), "queries", True, 3, False),
+        (qv.Equality(k=3), "events", False, 3, True),
+        (qv.Affinity(k=3), "events", False, 3, True),
+        (qv.Odp(k=3), "records", True, 3, False),
         (qv.Clump(k=3), "items", False, 3, False),
         (qv.Wngen(k=3), "items", False, 3, False),
         (qv.Hash(), "tokens", False, None, False),
-        (qv.DpSet(epsilon=50.0, delta=0.1), "queries", False, None, True),
+        (qv.DpSet(epsilon=50.0, delta=0.1), "counts", False, None, True),
     ],
     ids=lambda value: getattr(value, "name", None),
 )

@@ -85,7 +85,7 @@ def spelt(value):
 def findings(log, place, manifest=None):
     """Findings of attacks on the release in a folder, as the command line prints them."""
     release = qv.Release.load(place.parent / "release")
-    found = attack(release, log, only=("unique queries", "history linkage"), read=qv.read_log).as_dict()
+    found = attack(release, log, only=("unique_queries", "history_linkage"), read=qv.read_log).as_dict()
     digest = signing._sha256(place.parent / "release", "manifest.json")
     place.write_text(json.dumps({"manifest_sha256": manifest or digest} | found))
     return place
@@ -356,7 +356,7 @@ def test_findings_are_stated_without_examples(copy, log):
         "attacks"
     ]
     assert attacks["state"] == GIVEN
-    assert {one["attack"] for one in attacks["findings"]} == {"unique queries", "history linkage"}
+    assert {one["attack"] for one in attacks["findings"]} == {"unique_queries", "history_linkage"}
     assert not {"examples", "details", "beside"} & attacks["findings"][0].keys()
     assert holds(copy)
 
@@ -394,9 +394,9 @@ def test_a_policy_that_is_met_is_stated_with_its_rules(copy, log):
         return Finding(name, "linkability", setting, "what it found", unit, estimate, 0.0, "", None, "", 1)
 
     tried = (
-        found("history linkage", "share", 0.01, "random half"),
-        found("planting", "accounts", 5),
-        found("vanity and PII", "rate", 0.0),
+        found("history_linkage", "share", 0.01, "random half"),
+        found("sybil", "accounts", 5),
+        found("personal_data", "rate", 0.0),
     )
     digest = signing._sha256(copy / "release", "manifest.json")
     place = copy / "findings.json"

@@ -21,7 +21,7 @@ def test_attacks_stand_under_the_three_questions(run, released):
     assert at == sorted(at)
     assert out.startswith("Singling out")
     assert "known queries, 3 random" in out
-    assert "record linkage" in out
+    assert "record_linkage" in out
     assert "history linkage, random half: " in out
     assert "anonymity loss" in out
     assert "safe" not in out.lower()
@@ -44,13 +44,13 @@ def test_as_json(run, released, tmp_path):
     assert code == 0
     found = json.loads(out)
     by = {(finding["attack"], finding["setting"]): finding for finding in found["findings"]}
-    assert ("known queries", "2 rarest") in by
+    assert ("background_knowledge", "2 rarest") in by
     flips = by["differencing", "two releases"]["estimate"]
     alone = json.loads(run(*words, "--json")[1])
     assert flips == next(f["estimate"] for f in alone["findings"] if f["attack"] == "differencing")
-    assert by["planting", ""]["estimate"]["value"] == 3
-    assert by["planting", ""]["loss"] is None
-    assert 0 <= by["history linkage", "random half"]["loss"] <= 1
+    assert by["sybil", ""]["estimate"]["value"] == 3
+    assert by["sybil", ""]["loss"] is None
+    assert 0 <= by["history_linkage", "random half"]["loss"] <= 1
     assert json.loads(run(*words, "--json")[1]) == alone
 
 

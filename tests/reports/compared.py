@@ -14,13 +14,13 @@ SIZES = [(1, 1, 24_899), (2, 4, 812), (5, 9, 112), (10, 29, 51), (30, 99, 22), (
 BANDS = tuple(Band(least=least, most=most, queries=n, events=2 * n) for least, most, n in SIZES)
 METHODS = ["equality", "affinity", "odp", "search", "mdav", "clump", "partition", "wngen", "poblete"]
 ATTACKS = [
-    *(("singling out", "known queries", f"{m} random") for m in (1, 3, 5)),
-    ("singling out", "unique queries", ""),
-    ("singling out", "unique pairs", ""),
-    ("singling out", "classic risks", ""),
-    ("linkability", "history linkage", "random half"),
-    ("linkability", "record linkage", ""),
-    ("linkability", "same user", ""),
+    *(("singling out", "background_knowledge", f"{m} random") for m in (1, 3, 5)),
+    ("singling out", "unique_queries", ""),
+    ("singling out", "unique_pairs", ""),
+    ("singling out", "reidentification_risk", ""),
+    ("linkability", "history_linkage", "random half"),
+    ("linkability", "record_linkage", ""),
+    ("linkability", "user_linkage", ""),
     ("inference", "differencing", ""),
 ]
 
@@ -28,12 +28,12 @@ ATTACKS = [
 def evidence(cell, risk, *, typed=True):
     """What a policy asks for: a release that would meet the default if its risk is small and its k at least 5."""
     numbers = (
-        Number("history linkage", "random half", risk, risk),
-        Number("planting", "", float(cell.k or 30)),
-        Number("vanity and PII", "", 0.0),
+        Number("history_linkage", "random half", risk, risk),
+        Number("sybil", "", float(cell.k or 30)),
+        Number("personal_data", "", 0.0),
     )
     return Evidence(
-        kind="queries" if typed else "items",
+        kind="events" if typed else "items",
         shared=False,
         k=cell.k,
         epsilon=cell.parameters.get("epsilon"),
@@ -76,10 +76,10 @@ def made_up(text=""):
             kept = 1.0 if band.least >= k else level * (band.least / k) ** 0.5
             rows.append(Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", kept, best=1.0))
         for group, measure, setting in ATTACKS if typed else ATTACKS[6:7]:
-            if apart and measure == "record linkage":
+            if apart and measure == "record_linkage":
                 rows.append(Row(cell.name, "risk", group, measure, setting, None, why="no user ids released"))
                 continue
-            value = risk if measure == "history linkage" else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
+            value = risk if measure == "history_linkage" else float(min(1.0, rng.uniform(0.2, 1.8) * risk))
             low, high = max(0.0, value - 0.03), min(1.0, value + 0.03)
             rest = {"baseline": 0.002, "control": 0.01, "succeeds": low > 0.02}
             rows.append(Row(cell.name, "risk", group, measure, setting, value, low, high, **rest))
@@ -88,7 +88,7 @@ def made_up(text=""):
                 cell.name,
                 "risk",
                 "inference",
-                "planting",
+                "sybil",
                 "",
                 float(k),
                 baseline=float(k),

@@ -46,7 +46,7 @@ def reported(tmp_path_factory):
 def made_up(method="equality", *, holds=True, text="It counts right."):
     """What a report could tell, without the time that it takes to find out."""
     finding = Finding(
-        "record linkage", "linkability", "", text, "share", Estimate(0.4, 0.3, 0.5), 0.1, text,
+        "record_linkage", "linkability", "", text, "share", Estimate(0.4, 0.3, 0.5), 0.1, text,
         Estimate(0.12, 0.1, 0.2), text, 50, beside=text,
     )  # fmt: skip
     measured = (Measured("retention", "events", 0.25, 1.0), Measured("task", text, 0.2, 0.5, why=text))

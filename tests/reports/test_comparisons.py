@@ -102,7 +102,7 @@ def test_where_nothing_is_kept_there_is_no_frontier_but_a_page():
     comparison = made_up()
     rows = (
         Row("hash", "utility", "retention", "distinct queries", "", 0.0, best=1.0),
-        Row("hash", "risk", "linkability", "record linkage", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=True),
+        Row("hash", "risk", "linkability", "record_linkage", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=True),
     )
     hashed = Cell("hash", "hash", None, {"link": "user"}, holds=True, linked=True)
     alone = replace(comparison, cells=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
@@ -179,7 +179,7 @@ def test_attacks_that_work_are_told_as_shares_of_those_tried():
 
 def test_accounts_are_not_drawn_as_shares():
     page = comparison_page(made_up())
-    assert "planting" not in json.dumps(charts(page))
+    assert "sybil" not in json.dumps(charts(page))
     assert "20 accounts" in Page(page).text
 
 

@@ -24,7 +24,6 @@ from queryveil.claims import (
     Claim,
     ConceptUsers,
     DifferentialPrivacy,
-    HashedWords,
     QueryUsers,
     RecordUsers,
     RowUsers,
@@ -32,6 +31,7 @@ from queryveil.claims import (
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release, loaded
+from queryveil.release.manifest import Kind
 from queryveil.scrubbing import repeat_scrub
 from queryveil.verification.verifier import Verification
 
@@ -42,8 +42,8 @@ HIGH = 1 / 3
 """A risk above this is high: one in three is the largest chance that custodians of health data accept (groups of 3;
 Khaled El Emam, Guide to the De-Identification of Personal Health Information, 2013, on precedents for cell sizes)."""
 
-LINKAGE, ATTRIBUTION, TOKENS = "history linkage", "attribution", "token hashing"
-PLANTING, PERSONAL = "planting", "vanity and PII"
+LINKAGE, ATTRIBUTION, TOKENS = "history_linkage", "attribution", "token_hashing"
+PLANTING, PERSONAL = "sybil", "personal_data"
 ATTACKS = (LINKAGE, ATTRIBUTION, TOKENS, PLANTING, PERSONAL)
 """The attacks that a policy asks for."""
 
@@ -115,7 +115,6 @@ def _fault(path: str | Path, given: dict[str, Any], error: ValidationError) -> s
     return f"The '{name}' of the policy {path} must be {known[name].description}. Got {given[name]!r} instead."
 
 
-Kind = Literal["queries", "items", "tokens"]
 Unit = Literal["share", "rate", "accounts", "queries", "people", "epsilon", "promises"]
 Grade = Literal["low", "elevated", "high"]
 
@@ -144,7 +143,7 @@ class Evidence:
     """What is known of a release, as far as a policy asks for it.
 
     Attributes:
-        kind: Whether it publishes queries, items of a taxonomy, or tokens.
+        kind: What is released; see `queryveil.release.manifest.Kind`.
         shared: Whether several people share a record.
         k: How many people it promises behind each query or record; None if it promises no such number.
         epsilon: That of its differential privacy, if it promises any.
@@ -176,7 +175,7 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
         verification: What the verifier found; without it, it cannot be said whether the promises hold.
     """
     claims = release.manifest.claims
-    kind = kind_of(release)
+    kind = release.manifest.kind
     k = promised_k(claims)
     refuted = None if verification is None else sum(not verdict.holds for verdict in verification.verdicts)
     return Evidence(
@@ -184,7 +183,7 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
         shared=any(isinstance(claim, RecordUsers) for claim in claims),
         k=k,
         epsilon=promised_epsilon(claims),
-        few=issued_by_few(release, log, k or FEW) if kind == "queries" else 0,
+        few=issued_by_few(release, log, k or FEW) if kind not in _NO_QUERIES else 0,
         covered=any(isinstance(claim, QueryUsers | AffineUsers | DifferentialPrivacy) for claim in claims),
         delta=next((claim.delta for claim in claims if isinstance(claim, DifferentialPrivacy)), 0.0),
         refuted=refuted,
@@ -193,13 +192,6 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
             *(Number(one.attack, "", None, why=one.why) for one in findings.skipped),
         ),
     )
-
-
-def kind_of(release: Release) -> Kind:
-    """Whether a release publishes queries, items of a taxonomy, or tokens."""
-    if any(isinstance(claim, HashedWords) for claim in release.manifest.claims):
-        return "tokens"
-    return "queries" if "query" in release.schema.names else "items"
 
 
 def promised_k(claims: Sequence[Claim]) -> int | None:
@@ -529,7 +521,7 @@ _NO_QUERIES = {
 def _exposed(policy: Policy, known: Evidence) -> Criterion:
     k = known.k or FEW
     label = f"queries of fewer than {k} people that no promise covers"
-    if known.kind != "queries":
+    if known.kind in _NO_QUERIES:
         return _outside("exposed_queries", label, policy.max_exposed_queries, "queries", _NO_QUERIES[known.kind])
     count = 0 if known.covered else known.few
     why = ""
@@ -544,7 +536,7 @@ def _exposed(policy: Policy, known: Evidence) -> Criterion:
 def _planted(policy: Policy, known: Evidence) -> Criterion:
     limit = (known.k or FEW) if policy.min_planted_accounts == "k" else policy.min_planted_accounts
     label = "planted accounts that bring a chosen query into the release"
-    if known.kind != "queries":
+    if known.kind in _NO_QUERIES:
         return _outside("planted_accounts", label, limit, "accounts", _NO_QUERIES[known.kind], least=True)
     found, why = _exact(known, PLANTING)
     met = None if found is None else found >= limit
@@ -559,7 +551,7 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
 def _personal(policy: Policy, known: Evidence) -> Criterion:
     limit = policy.max_residual_pii / 100_000
     label = "queries of fewer than 3 people that hold personal data"
-    if known.kind != "queries":
+    if known.kind in _NO_QUERIES:
         return _outside("residual_pii", label, limit, "rate", _NO_QUERIES[known.kind])
     found, why = _exact(known, PERSONAL)
     met = None if found is None else found <= limit

@@ -53,7 +53,7 @@ def attack(
     meets the policy, and exits with 1 if not.
     """
     from queryveil.assess.attacks import attack as run
-    from queryveil.assess.attacks.known import check_known
+    from queryveil.assess.attacks.background_knowledge import check_known
     from queryveil.assess.policy import gather, judge, load_policy
     from queryveil.files.folders import local_folder
     from queryveil.knowledge import known_as, open_taxonomy

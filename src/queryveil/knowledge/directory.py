@@ -21,7 +21,7 @@ from queryveil.kernels.ranks import best_of
 from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.dumps import Dump, open_dump
 from queryveil.knowledge.hosts import MOST_LABELS, domains_of, hosts_of, parent_of
-from queryveil.knowledge.index import Index, offsets, ranges
+from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
@@ -323,8 +323,8 @@ class _Build:
         key, size, node = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         low, high = (half[key] for half in texts.digests())
         order = np.lexsort((high, low))
-        place = ranges(offsets(size)[:-1][order], size[order])
-        self._write(name, Index(low[order], high[order], offsets(size[order]), node[place]))
+        place = Ragged(offsets(size)).positions(order)
+        self._write(name, Index(offsets(size[order]), low[order], high[order], node[place]))
 
     def _write(self, name: str, index: Index) -> None:
         for key in ARRAYS:

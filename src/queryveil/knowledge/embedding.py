@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.base import Taxonomy
-from queryveil.knowledge.index import offsets
 from queryveil.knowledge.links import Links
 from queryveil.knowledge.vectors import embed
 

@@ -8,43 +8,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.kernels.digest import digests
 from queryveil.kernels.order import digest_order
 from queryveil.knowledge.stems import stemmed
 from queryveil.text.arrays import byte_spans
-
-
-def offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of several lists starts, if they are put one after the other, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def ranges(begin: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """begin[0], begin[0] + 1, ... so many as size[0], then the same of the next."""
-    start = offsets(size)
-    found: NDArray[np.int64] = np.arange(start[-1]) + np.repeat(begin - start[:-1], size)
-    return found
-
 
 Form = Callable[[pa.Array], pa.Array]
 """Turns texts into another spelling under which they may be filed; null where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class Index(Ragged):
     """Texts and, for each, some nodes, best first. The texts are known by their 128-bit digests alone.
 
     Attributes:
+        start: The nodes of entry e are node[start[e]:start[e + 1]].
         low: The first halves of the digests, ascending.
         high: Their second halves.
-        start: The nodes of entry e are node[start[e]:start[e + 1]].
         node: Nodes.
         forms: Other spellings to try, in this order, for a text that is not found as it is.
     """
 
     low: NDArray[np.uint64]
     high: NDArray[np.uint64]
-    start: NDArray[np.int64]
     node: NDArray[np.int32]
     forms: Sequence[Form] = ()
 
@@ -65,13 +52,8 @@ class Index:
         fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
         start = np.append(np.flatnonzero(fresh), len(low)).astype(np.int64)
         size = np.minimum(np.diff(start), most or len(low))
-        return cls(
-            low[fresh],
-            high[fresh],
-            offsets(size),
-            nodes[order][ranges(start[:-1], size)].astype(np.int32),
-            forms,
-        )
+        kept = nodes[order][ranges(start[:-1], size)].astype(np.int32)
+        return cls(offsets(size), low[fresh], high[fresh], kept, forms)
 
     @classmethod
     def of_labels(cls, labels: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
@@ -99,9 +81,6 @@ class Index:
         begin = self.start[np.where(known, entry, 0)]
         size = np.where(known, np.minimum(self.start[entry + 1] - begin, most), 0)
         return offsets(size), self.node[ranges(begin, size)]
-
-    def __len__(self) -> int:
-        return len(self.low)
 
     def find(self, texts: pa.Array) -> NDArray[np.int64]:
         """The entry of each text, as it is or in another form; -1 if it has none."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.errors import QueryveilError, require
 from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of
@@ -32,7 +33,7 @@ def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int =
     """
     split = words(queries)
     meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
-    query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
+    query = Ragged(offsets(split.per_query)).owners[meant.to_numpy(zero_copy_only=False)]
     items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
     entry = taxonomy.terms.find(items.texts)
     first, node = taxonomy.terms.nodes_of(entry, categories)
@@ -42,7 +43,7 @@ def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int =
         host[missing] = taxonomy.hosts.find(hosts_of(items.texts.take(pa.array(missing))))
         more_first, more = taxonomy.hosts.nodes_of(host, categories)
         # An item has nodes of one kind or of the other.
-        item = np.concatenate([np.repeat(np.arange(len(entry)), np.diff(part)) for part in (first, more_first)])
+        item = np.concatenate([Ragged(part).owners for part in (first, more_first)])
         first, node = first + more_first, np.concatenate([node, more])[np.argsort(item, kind="stable")]
     return Links.found(taxonomy.tree, items, first, node)
 

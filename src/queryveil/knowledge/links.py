@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.knowledge.index import offsets, ranges
+from queryveil.arrays import Ragged, offsets
 from queryveil.knowledge.tree import Nodes, Tree
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
+class Links(Ragged):
     """Queries, the items that were looked up for them (terms, phrases, hosts), and the nodes of every item.
 
     Most items occur in many queries, so each is looked up and kept once.
 
     Attributes:
-        taxonomy: The tree.
         start: The items of query q are item[start[q]:start[q + 1]].
+        tree: The taxonomy.
         item: Places in `items`.
         items: The text of every distinct item.
         first: The nodes of item i are node[first[i]:first[i + 1]], best first.
@@ -27,7 +27,6 @@ class Links:
     """
 
     tree: Tree
-    start: NDArray[np.int64]
     item: NDArray[np.int32]
     items: pa.Array
     first: NDArray[np.int64]
@@ -37,15 +36,12 @@ class Links:
     @classmethod
     def found(cls, tree: Tree, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
         """Links from the nodes of the distinct items, as `Index.nodes_of` gives them."""
-        return cls(tree, items.start, items.item, items.texts, first, node, np.ones(len(node), np.float32))
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
+        return cls(items.start, tree, items.item, items.texts, first, node, np.ones(len(node), np.float32))
 
     def nodes(self) -> tuple[NDArray[np.int64], Nodes]:
         """The nodes of every query, all those of all its items: those of query q are found[start[q]:start[q + 1]]."""
-        size = np.diff(self.first)[self.item]
-        return offsets(size)[self.start], self.node[ranges(self.first[:-1][self.item], size)]
+        of_item = Ragged(self.first)
+        return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
     def coverage(self, events: NDArray[np.int64]) -> list["Coverage"]:
         """What share is linked at all, and what share has a node at each level (figure 2 of erola2011).
@@ -59,7 +55,7 @@ class Links:
             # Items without a node have an empty range, which `reduceat` would take for one of the next item.
             deepest[some] = np.maximum.reduceat(self.tree.depth[self.node], self.first[:-1][some])
         of_query = np.full(len(self), -1, np.int32)
-        some = np.flatnonzero(np.diff(self.start))
+        some = np.flatnonzero(self.sizes)
         if len(some):
             of_query[some] = np.maximum.reduceat(deepest[self.item], self.start[:-1][some])
         total = max(int(events.sum()), 1)
@@ -92,10 +88,9 @@ class Coverage:
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class Items(Ragged):
     """What is looked up for queries: distinct texts, and which of them each query has."""
 
-    start: NDArray[np.int64]
     item: NDArray[np.int32]
     texts: pa.Array
 

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.arrays import offsets
 from queryveil.knowledge.base import Taxonomy
-from queryveil.knowledge.index import Form, Index, offsets
+from queryveil.knowledge.index import Form, Index
 from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder, local_folder
@@ -26,19 +27,13 @@ _SLICE = 500_000
 NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or fewer rare words."
 
 
-@dataclass(frozen=True)
-class Tokens:
+@dataclass(frozen=True, eq=False)
+class Tokens(Ragged):
     """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
 
-    start: NDArray[np.int64]
     word: NDArray[np.int32]
     text: pa.Array
     """The word of each word id."""
-
-    @property
-    def per_query(self) -> NDArray[np.int64]:
-        """How many words each query has."""
-        return np.diff(self.start)
 
 
 class LocalLog(QueryLog):
@@ -256,13 +251,13 @@ def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
         return per_query, text, digests(*byte_spans(text))
 
     column = Column()
-    counts = [np.zeros(1, np.int64)]
+    counts = [np.empty(0, np.int64)]
     for per_query, text, found in pool.map(split, range(0, len(queries), _SLICE)):
         counts.append(per_query)
         column.append(text, found)
     ids, ranks = column.finish()
     word = np.concatenate(ids) if ids else np.empty(0, np.int32)
-    return Tokens(np.cumsum(np.concatenate(counts)), word, column.texts(ranks))
+    return Tokens(offsets(np.concatenate(counts)), word, column.texts(ranks))
 
 
 def local(log: QueryLog, what: str) -> LocalLog:
@@ -281,7 +276,5 @@ def _dictionary(name: str, text: pa.Array) -> pa.Table:
 
 
 def _query_terms(tokens: Tokens) -> pa.Table:
-    per_query = tokens.per_query
-    query = np.repeat(np.arange(len(per_query), dtype=np.int32), per_query)
-    position = (np.arange(len(tokens.word)) - np.repeat(tokens.start[:-1], per_query)).astype(np.int32)
+    query, position = tokens.owners.astype(np.int32), tokens.within.astype(np.int32)
     return pa.table({"query_id": query, "position": position, "word_id": tokens.word})

@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queryveil.claims import Verdict
@@ -46,6 +47,13 @@ def check_log(release: "Release", log: QueryLog) -> None:
     """Refuse a log that the release was not made from."""
     if not made_from(release, log):
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+
+
+def loaded_release(release: "str | Path | Release") -> "Release":
+    """The release, opened if it is given by its folder."""
+    from queryveil.release.release import Release
+
+    return release if isinstance(release, Release) else Release.load(release)
 
 
 @contextmanager

@@ -71,7 +71,16 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         whole = method != "rules" or parameters.get("min_row_users") is None
         claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})
     values = {name: value for name, value in old.items() if name not in ("seed", "notes")}
-    return values | {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ())}, changes
+    known = {"parameters": parameters, "claims": claims, "limits": LIMITS.get(method, ()), "kind": _kind(old, method)}
+    return values | known, changes
+
+
+def _kind(old: dict[str, Any], method: str) -> str:
+    """What is released, which 0.1 did not say in so many words."""
+    columns = old.get("columns", ())
+    if method == "hash" or method in _PRIVATE:
+        return "tokens" if method == "hash" else "counts"
+    return "items" if "node" in columns else "records" if "user" in columns else "events"
 
 
 def _claim(claim: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -41,6 +41,11 @@ def names_a_file(value: object) -> bool:
     return alone and str(value).isprintable() and len(str(value)) < 256
 
 
+Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
+"""What is released: events without links, sessions, records of users or of groups, nodes of a taxonomy in the place of
+queries, tokens in the place of words, or a differentially private set of queries, with counts or without."""
+
+
 class Manifest(BaseModel):
     """What a release is and promises."""
 
@@ -48,6 +53,7 @@ class Manifest(BaseModel):
     format_version: int = FORMAT_VERSION
     software: str = SOFTWARE
     method: str
+    kind: Kind
     parameters: dict[str, Any]
     claims: tuple[AnyClaim, ...]
     limits: tuple[str, ...] = ()

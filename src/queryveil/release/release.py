@@ -22,7 +22,7 @@ from queryveil.log.sessions import USERS, Linking
 from queryveil.release.bands import Band, bands
 from queryveil.release.checks import checked
 from queryveil.release.linkage import Linkage, measure_linkage
-from queryveil.release.manifest import NOT_TOLD, Counts, Manifest, counts_of
+from queryveil.release.manifest import NOT_TOLD, Counts, Kind, Manifest, counts_of
 from queryveil.release.rows import count_pseudonyms, id_column, schema_of, shuffled_rows
 from queryveil.release.store import check_target, open_folder, open_table, publish
 from queryveil.release.summary import linkage_sentence
@@ -83,7 +83,7 @@ class Release:
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
-        if "node" in self.schema.names:
+        if self.manifest.kind == "items":
             return f"<Release by {self.manifest.method}: {counts.queries:,} distinct items, {counts.rows:,} rows>"
         return f"<Release by {self.manifest.method}: {counts.queries:,} distinct queries, {counts.events:,} events>"
 
@@ -124,6 +124,7 @@ class Release:
         manifest = _manifest(
             log,
             metadata,
+            _LINKED_AS[linking.by],
             schema,
             Counts(
                 rows=n_rows,
@@ -185,6 +186,7 @@ class Release:
         manifest = _manifest(
             log,
             metadata,
+            "items",
             schema,
             Counts(
                 rows=n_rows or 0,
@@ -254,10 +256,10 @@ class Release:
         manifest = _manifest(
             log,
             metadata,
+            "counts",
             schema,
             Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_rows - n_queries),
             (),
-            private=True,
         )
         return cls(manifest, schema, log.texts(made, schema), log=log, workspace=work, **_unpublished(metadata))
 
@@ -302,6 +304,7 @@ class Release:
         manifest = _manifest(
             log,
             metadata,
+            "tokens",
             schema,
             Counts(
                 rows=n_rows,
@@ -450,19 +453,17 @@ def _draws(log: QueryLog, metadata: ReleaseMetadata) -> Callable[[str], bytes]:
     )
 
 
+_LINKED_AS: dict[str, Kind] = {"none": "events", "session": "sessions", "user": "records"}
+
+
 def _manifest(
-    log: QueryLog,
-    metadata: ReleaseMetadata,
-    schema: pa.Schema,
-    counts: Counts,
-    found: tuple[Band, ...],
-    *,
-    private: bool = False,
+    log: QueryLog, metadata: ReleaseMetadata, kind: Kind, schema: pa.Schema, counts: Counts, found: tuple[Band, ...]
 ) -> Manifest:
-    """The manifest of a release in the making; of a private one it tells nothing exact of the log."""
-    scrub = log.stats.scrub
+    """The manifest of a release in the making; of a private one it says nothing exact about the log."""
+    scrub, private = log.stats.scrub, kind == "counts"
     return Manifest(
         method=metadata["method"],
+        kind=kind,
         parameters=dict(metadata["parameters"]),
         claims=tuple(metadata["claims"]),
         limits=tuple(metadata["limits"]),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from queryveil.claims import DifferentialPrivacy, HashedWords, RecordUsers, Verdict
+from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
 from queryveil.log import Size
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Counts, Manifest
@@ -39,19 +39,19 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     A masked query is not what somebody issued, so that queries and events with a mask are not among those that were
     kept, but in rows of their own.
     """
-    if "item" in manifest.columns:
+    if manifest.kind == "items":
         return _item_rows(manifest)
     if is_private(manifest):
         return _counted_rows(manifest)
     rows = []
     records = _records(manifest)
-    masked = next((band for band in manifest.bands if band.masked and not _hashed(manifest)), None)
+    masked = next((band for band in manifest.bands if band.masked and manifest.kind != "tokens"), None)
     with_mask = {"queries": masked.kept_queries, "events": masked.kept_events} if masked is not None else {}
     for name in ("queries", "events", "users", "clicks"):
         before, after = getattr(_whole_log(manifest), name), getattr(manifest.counts, name)
         label = "distinct queries" if name == "queries" else name
         after = after if after is None else after - with_mask.get(name, 0)
-        if name == "queries" and _hashed(manifest):
+        if name == "queries" and manifest.kind == "tokens":
             rows.append((label, f"{before:,}", f"{after:,} as tokens", "-"))
         elif after is None:
             rows.append((label, f"{before:,}", _linked(manifest.counts), "-"))
@@ -111,14 +111,9 @@ def _records(manifest: Manifest) -> RecordUsers | None:
     return next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
 
 
-def _hashed(manifest: Manifest) -> bool:
-    """Whether tokens stand in the place of words."""
-    return any(isinstance(claim, HashedWords) for claim in manifest.claims)
-
-
 def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
     """What was kept, by how many users issued a query; nothing to tell of generalized items and tokens."""
-    if "item" in manifest.columns or _hashed(manifest):
+    if manifest.kind in ("items", "tokens"):
         return []
     return [
         (
@@ -266,7 +261,7 @@ def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
     if is_private(manifest):
         return ["Nothing exact is told of the log: it would break the promise."]
-    if not rows and _hashed(manifest):
+    if not rows and manifest.kind == "tokens":
         return ["Words are not published: tokens stand for them, which is **not anonymous**."]
     if not rows:
         return ["Queries are not published: items stand for the nouns in them."]

@@ -13,7 +13,6 @@ from queryveil.assess.attacks import Findings, attack
 from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.measures import retention
 from queryveil.assess.policy import Judgement, Policy, gather, judge, load_policy
-from queryveil.claims import HashedWords
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_taxonomy
@@ -171,7 +170,7 @@ def release_page(
         kept_rows=kept_rows(manifest),
         scrub_rows=scrub_rows(manifest),
         private=is_private(manifest),
-        hashed=any(isinstance(claim, HashedWords) for claim in manifest.claims),
+        hashed=manifest.kind == "tokens",
         summary=(first, [_answer(answer) for answer in answers], last),
         skipped=found.findings.skipped,
         examples=shown,

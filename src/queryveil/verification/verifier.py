@@ -337,7 +337,10 @@ def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
 
 
 def _columns_right(release: Release, log: QueryLog) -> Verdict:
-    claim = "The table has the columns of its method and parameters, and no other."
+    claim = "The table is of the kind and has the columns of its method and parameters, and no other."
+    kind = expected_kind(release.manifest)
+    if release.manifest.kind != kind:
+        return Verdict(claim, False, f"it says that it holds {release.manifest.kind}, and should hold {kind}")
     found = release.schema.names
     expected = expected_columns(release.manifest, log)
     if release.manifest.table.endswith(".tsv"):
@@ -346,6 +349,17 @@ def _columns_right(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, True)
     wrong = next((name for name in found if name not in expected), None)
     return Verdict(claim, False, f"the column '{wrong}'" if wrong is not None else f"it has {', '.join(found)}")
+
+
+def expected_kind(manifest: Manifest) -> str:
+    """What a release by some method with some parameters consists of, stated apart from the methods."""
+    if is_private(manifest):
+        return "counts"
+    if manifest.method in ("clump", "partition", "wngen"):
+        return "items"
+    if manifest.method == "hash":
+        return "tokens"
+    return {"none": "events", "session": "sessions", "user": "records"}[manifest.parameters.get("link", "user")]
 
 
 def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:

@@ -12,23 +12,23 @@ import pytest
 
 import queryveil as qv
 from queryveil.assess.attacks import (
-    classic_risks,
+    background_knowledge,
     differencing,
     disambiguation,
-    known_queries,
-    planting,
     record_linkage,
+    reidentification_risk,
+    sybil,
     unique_pairs,
     unique_queries,
 )
 from tests.assess.attacks.helpers import as_it_is, by_lot, identity, own_words, shuffled, together
 
 RECORDS = {
-    "known queries": lambda release, log: known_queries(release, log, m=3),
-    "unique queries": unique_queries,
-    "unique pairs": unique_pairs,
-    "record linkage": record_linkage,
-    "classic risks": classic_risks,
+    "background_knowledge": lambda release, log: background_knowledge(release, log, m=3),
+    "unique_queries": unique_queries,
+    "unique_pairs": unique_pairs,
+    "record_linkage": record_linkage,
+    "reidentification_risk": reidentification_risk,
 }
 
 
@@ -48,7 +48,7 @@ def test_one_record_for_all_gives_nobody_away(synthetic, name, log):
 
 
 # Sizes of groups say nothing of whose records they are, so that the classic risks are about groups alone.
-@pytest.mark.parametrize("name", sorted(RECORDS.keys() - {"classic risks"}))
+@pytest.mark.parametrize("name", sorted(RECORDS.keys() - {"reidentification_risk"}))
 def test_records_of_nobody_give_nobody_away(synthetic, name):
     found = RECORDS[name](shuffled(synthetic), synthetic)
     assert not found.succeeds
@@ -99,17 +99,17 @@ def test_a_threshold_gives_those_away_who_just_reach_it_and_equal_releases_nobod
 
 def test_one_account_plants_where_nothing_is_promised_and_k_do_where_k_are():
     log = by_lot(users=40, words=6)
-    found = planting(identity(log), log, qv.read_log)
+    found = sybil(identity(log), log, qv.read_log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (1, 2, True)
     assert "is not released" in found.controlled
-    found = planting(qv.Equality(k=4).anonymize(log), log, qv.read_log)
+    found = sybil(qv.Equality(k=4).anonymize(log), log, qv.read_log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (4, 4, False)
 
 
 def test_what_is_released_whoever_issues_it_was_not_planted(monkeypatch):
     """The control: other accounts, the same outcome."""
     log = by_lot(users=40, words=6)
-    monkeypatch.setattr(sys.modules["queryveil.assess.attacks.planting"], "_released", lambda *_: True)
-    found = planting(identity(log), log, qv.read_log)
+    monkeypatch.setattr(sys.modules["queryveil.assess.attacks.sybil"], "_released", lambda *_: True)
+    found = sybil(identity(log), log, qv.read_log)
     assert not found.succeeds
     assert "released as well" in found.controlled

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.assess.attacks import InapplicableError, differencing, disambiguation, planting
+from queryveil.assess.attacks import InapplicableError, differencing, disambiguation, sybil
 from queryveil.assess.attacks.disambiguation import adjusted_rand
-from queryveil.assess.attacks.planting import _fewest
+from queryveil.assess.attacks.sybil import _fewest
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
 from tests.assess.attacks.test_records import PAIRS
@@ -127,14 +127,14 @@ def test_without_a_threshold_another_release_is_needed():
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 def test_planting_takes_k_accounts_under_equality(k):
     log = by_lot(users=40, words=6)
-    found = planting(qv.Equality(k=k).anonymize(log), log, qv.read_log)
+    found = sybil(qv.Equality(k=k).anonymize(log), log, qv.read_log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (k, k, False)
 
 
 def test_planting_takes_one_account_where_everything_is_released():
     log = by_lot(users=40, words=6)
-    assert planting(identity(log), log, qv.read_log).estimate.value == 1
-    found = planting(together(log, 4), log, qv.read_log)
+    assert sybil(identity(log), log, qv.read_log).estimate.value == 1
+    found = sybil(together(log, 4), log, qv.read_log)
     assert found.baseline == 4
     assert found.succeeds == (found.estimate.value < 4)
 
@@ -143,14 +143,14 @@ def test_planting_is_tried_on_some_users_with_all_that_the_log_has(tmp_path):
     qv.generate(tmp_path / "log.tsv.gz", users=120, seed=1)
     log = qv.read_log(tmp_path / "log.tsv.gz")
     assert log.has_clicks
-    found = planting(qv.Equality(k=3).anonymize(log), log, qv.read_log, users=60)
+    found = sybil(qv.Equality(k=3).anonymize(log), log, qv.read_log, users=60)
     assert found.details["users"] == 60
     assert found.estimate.value == 3
 
 
 def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
     log = by_lot(users=40, words=6)
-    found = planting(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=6)
+    found = sybil(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=6)
     assert found.estimate.value == 6
     assert "do not bring" in found.number
 
@@ -158,7 +158,7 @@ def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
 @pytest.mark.parametrize(("accounts", "value"), [(4, 4), (8, 8)])
 def test_to_give_up_is_no_success(accounts, value):
     log = by_lot(users=40, words=6)
-    found = planting(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=accounts)
+    found = sybil(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=accounts)
     assert (found.estimate.value, found.baseline, found.succeeds) == (value, 8, False)
     assert found.gave_up == (accounts < 8)
 
@@ -170,21 +170,21 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list").unlink()
     with pytest.raises(InapplicableError, match="the method cannot be run again"):
-        planting(release, log, qv.read_log)
+        sybil(release, log, qv.read_log)
 
 
 def test_planting_finds_the_directory_of_the_release(taxonomy):
     log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
     release = qv.Odp(k=3, taxonomy=taxonomy).anonymize(log)
     with pytest.raises(InapplicableError, match="run again with --taxonomy FOLDER"):
-        planting(release, log, qv.read_log)
-    assert planting(release, log, qv.read_log, taxonomy=taxonomy).baseline == 3
+        sybil(release, log, qv.read_log)
+    assert sybil(release, log, qv.read_log, taxonomy=taxonomy).baseline == 3
 
 
 def test_items_are_no_queries_to_plant():
     items = qv.Clump(k=2).anonymize(read([(u, "dog cat horse") for u in range(8)]))
     with pytest.raises(InapplicableError, match="for releases of queries"):
-        planting(items, items.log, qv.read_log)
+        sybil(items, items.log, qv.read_log)
 
 
 @given(st.integers(1, 70), st.integers(1, 64))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.assess.attacks import (
     InapplicableError,
-    classic_risks,
-    known_queries,
+    background_knowledge,
     record_linkage,
+    reidentification_risk,
     unique_pairs,
     unique_queries,
 )
@@ -64,9 +64,9 @@ def test_the_rarest_queries_lead_where_the_literal_attack_finds(pairs, kind):
             wrong += n - (record in fit) == 1
         if total == 0:
             with pytest.raises(InapplicableError, match="nobody in the release"):
-                known_queries(release, log, m=m, known="rarest")
+                background_knowledge(release, log, m=m, known="rarest")
             continue
-        found = known_queries(release, log, m=m, known="rarest")
+        found = background_knowledge(release, log, m=m, known="rarest")
         assert (found.trials, found.estimate.value) == (total, pytest.approx(alone / total))
         assert found.control.value == pytest.approx(wrong / total)
         assert found.details["candidates"] == pytest.approx(np.mean(sizes))
@@ -80,7 +80,7 @@ def test_classic_risks_and_uniqueness_are_the_literal_ones(pairs, kind):
     if release is None:
         return
     bags, people = records(release)
-    found = classic_risks(release, log)
+    found = reidentification_risk(release, log)
     assert found.estimate.value == pytest.approx(float(oracle.marketer(bags, people)))
     assert found.details["prosecutor"] == pytest.approx(float(oracle.prosecutor(bags, people)))
     assert found.details["journalist"] == pytest.approx(float(oracle.journalist(bags, people, issued)))
@@ -115,11 +115,11 @@ def test_unique_pairs_are_possible_ones(pairs, kind):
 def test_known_queries_single_out_people_in_the_log_as_it_is_and_nobody_among_equals():
     log = own_words()
     for known in ("random", "rarest", "half"):
-        found = known_queries(identity(log), log, m=2, known=known)
+        found = background_knowledge(identity(log), log, m=2, known=known)
         assert found.succeeds
         assert found.estimate.value > 0.8
         assert found.details["candidates"] < 3
-        nothing = known_queries(together(log), log, m=2, known=known)
+        nothing = background_knowledge(together(log), log, m=2, known=known)
         assert (nothing.estimate.value, nothing.succeeds) == (0, False)
         assert nothing.details["candidates"] >= log.n_users * (1 - nothing.details["no_candidate"]) - 1e-9
 
@@ -129,7 +129,7 @@ def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
     release, searches = identity(log), Searches.of(log)
     alone = log.users_per_query[searches.query] == 1
     truth = np.mean([mine.mean() for mine in np.split(alone, searches.start[1:-1])])
-    tried = [known_queries(release, log, m=1, seed=seed, people=50).estimate for seed in range(300)]
+    tried = [background_knowledge(release, log, m=1, seed=seed, people=50).estimate for seed in range(300)]
     assert 0.1 < truth < 0.9
     assert np.mean([estimate.low <= truth <= estimate.high for estimate in tried]) >= 0.93
     assert np.mean([estimate.value for estimate in tried]) == pytest.approx(truth, abs=0.02)
@@ -137,28 +137,28 @@ def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
 
 def test_more_known_queries_single_out_more_people():
     log = by_lot(words=10)
-    found = [known_queries(identity(log), log, m=m).estimate.value for m in (1, 3, 5)]
+    found = [background_knowledge(identity(log), log, m=m).estimate.value for m in (1, 3, 5)]
     assert found[0] < found[1] < found[2]
 
 
 def test_the_same_seed_knows_the_same_queries():
     log = by_lot()
     release = identity(log)
-    assert known_queries(release, log, m=2, seed=3) == known_queries(release, log, m=2, seed=3)
-    assert known_queries(release, log, m=1, seed=3) != known_queries(release, log, m=1, seed=4)
+    assert background_knowledge(release, log, m=2, seed=3) == background_knowledge(release, log, m=2, seed=3)
+    assert background_knowledge(release, log, m=1, seed=3) != background_knowledge(release, log, m=1, seed=4)
 
 
 def test_a_sample_of_people():
     log = own_words()
-    assert known_queries(identity(log), log, people=20).trials == 20
+    assert background_knowledge(identity(log), log, people=20).trials == 20
 
 
 def test_what_an_attacker_cannot_know():
     log = own_words(users=5)
-    with pytest.raises(QueryveilError, match=r"'m' parameter of known_queries must be .* at least 1\. Got 0 instead"):
-        known_queries(identity(log), log, m=0)
+    with pytest.raises(QueryveilError, match=r"'m' parameter of background_knowledge must be .* at least 1\. Got 0 instead"):
+        background_knowledge(identity(log), log, m=0)
     with pytest.raises(QueryveilError, match=r"must be one of random, rarest, half\. Got 'all' instead"):
-        known_queries(identity(log), log, known="all")
+        background_knowledge(identity(log), log, known="all")
 
 
 def test_linkage_is_that_of_the_measure_with_chance_beside_it():
@@ -178,10 +178,10 @@ def test_linkage_is_that_of_the_measure_with_chance_beside_it():
 
 def test_equal_records_hide_people_and_the_log_as_it_is_does_not():
     log = own_words()
-    found = classic_risks(identity(log), log)
+    found = reidentification_risk(identity(log), log)
     assert (found.estimate.value, found.details["prosecutor"], found.details["journalist"]) == (1, 1, 1)
     assert found.succeeds
-    nothing = classic_risks(together(log), log)
+    nothing = reidentification_risk(together(log), log)
     assert nothing.estimate.value == pytest.approx(nothing.baseline)
     assert nothing.details["prosecutor"] == pytest.approx(1 / log.n_users)
     assert not nothing.succeeds
@@ -195,7 +195,7 @@ def test_nobody_of_the_log_fits_a_record_with_a_text_that_is_not_in_it(kind):
     release = qv.Hash(link="user").anonymize(log) if kind == "hash" else identity(qv.scrub(log, "mask"))
     issued = {f"u{u}": {query for v, query in pairs if v == u} for u, _ in pairs}
     bags, people = records(release)
-    found = classic_risks(release, log)
+    found = reidentification_risk(release, log)
     assert found.details["journalist"] == float(oracle.journalist(bags, people, issued)) == 1
 
 
@@ -225,13 +225,13 @@ def test_a_release_of_another_log_is_refused():
 def test_what_needs_records_or_the_user_map_says_so(tmp_path):
     log = by_lot()
     dropped = qv.Equality(k=2, link="none").anonymize(log)
-    for attack in (known_queries, record_linkage, unique_pairs, classic_risks):
+    for attack in (background_knowledge, record_linkage, unique_pairs, reidentification_risk):
         with pytest.raises(InapplicableError, match="with pseudonyms"):
             attack(dropped, log)
     assert unique_queries(dropped, log).control is None
     qv.Equality(k=2, link="user").anonymize(log).save(tmp_path / "r")
     loaded = qv.Release.load(tmp_path / "r")
-    for attack in (known_queries, record_linkage):
+    for attack in (background_knowledge, record_linkage):
         with pytest.raises(InapplicableError, match="needs the user map"):
             attack(loaded, log)
-    assert classic_risks(loaded, log).trials == loaded.manifest.counts.users
+    assert reidentification_risk(loaded, log).trials == loaded.manifest.counts.users

@@ -10,7 +10,7 @@ from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
 from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
 
-RECORDS = {"known queries", "unique pairs", "record linkage", "disambiguation"}
+RECORDS = {"background_knowledge", "unique_pairs", "record_linkage", "disambiguation"}
 
 
 def test_the_log_as_it_is_gives_everybody_away():
@@ -18,13 +18,13 @@ def test_the_log_as_it_is_gives_everybody_away():
     found = attack(identity(log), log, m=(1, 3), read=qv.read_log)
     won = {finding.attack for finding in found.findings if finding.succeeds}
     assert won == {
-        "known queries", "unique queries", "unique pairs", "classic risks", "history linkage", "record linkage",
-        "same user", "planting",
+        "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "history_linkage", "record_linkage",
+        "user_linkage", "sybil",
     }  # fmt: skip
     assert "Singling out (can one person be picked out): yes, by 5 of 5." in found.summary
     assert [finding.setting for finding in found.findings[:2]] == ["1 random", "3 random"]
     assert {skipped.attack for skipped in found.skipped} == {
-        "history linkage", "attribution", "disambiguation", "differencing", "token hashing",
+        "history_linkage", "attribution", "disambiguation", "differencing", "token_hashing",
     }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def test_a_saved_release_needs_its_user_map(tmp_path):
     loaded = qv.Release.load(tmp_path / "r")
     found = attack(loaded, log)
     needing = {skipped.attack for skipped in found.skipped if skipped.why == "needs the user map"}
-    assert needing == {"known queries", "history linkage", "record linkage", "attribution", "disambiguation"}
+    assert needing == {"background_knowledge", "history_linkage", "record_linkage", "attribution", "disambiguation"}
     known = attack(with_user_map(loaded, log, tmp_path / "map.csv"), log)
     assert known.as_dict() == attack(release, log).as_dict()
 
@@ -71,14 +71,14 @@ def test_users_dropped_leave_what_is_about_queries():
     log = by_lot(users=400, words=20)
     found = attack(qv.Equality(k=3, link="none").anonymize(log), log, read=qv.read_log)
     assert {finding.attack for finding in found.findings} == {
-        "unique queries", "history linkage", "same user", "vanity and PII", "differencing", "planting",
+        "unique_queries", "history_linkage", "user_linkage", "personal_data", "differencing", "sybil",
     }  # fmt: skip
 
 
 def test_items_leave_what_is_about_groups():
     log = read([(u, ["dog cat", "horse cow", "apple pear"][u % 3]) for u in range(30)])
     found = attack(qv.Clump(k=3).anonymize(log), log, read=qv.read_log)
-    assert [finding.attack for finding in found.findings] == ["classic risks"]
+    assert [finding.attack for finding in found.findings] == ["reidentification_risk"]
     assert "Linkability (can records or queries of one person be brought together): not tried." in found.summary
     assert "1 attack was tried" in found.summary
 
@@ -93,7 +93,7 @@ def test_an_empty_release_leaves_nothing_to_attack():
 def test_half_of_a_log_is_one_attack():
     log = own_words()
     found = attack(identity(log), log, known="half")
-    assert [f.setting for f in found.findings if f.attack == "known queries"] == ["half"]
+    assert [f.setting for f in found.findings if f.attack == "background_knowledge"] == ["half"]
     with pytest.raises(QueryveilError, match="must be one of random, rarest, half"):
         attack(identity(log), log, known="most")
 
@@ -102,5 +102,5 @@ def test_the_steps_are_told():
     log = own_words(users=30)
     told = []
     attack(identity(log), log, m=(1,), progress=told.append)
-    assert told[0] == "known queries"
-    assert told[-1] == "planting"
+    assert told[0] == "background_knowledge"
+    assert told[-1] == "sybil"

@@ -6,9 +6,9 @@ import queryveil as qv
 from queryveil.assess.attacks import (
     InapplicableError,
     attack,
-    classic_risks,
-    known_queries,
+    background_knowledge,
     record_linkage,
+    reidentification_risk,
     unique_pairs,
 )
 from queryveil.assess.attacks.view import view
@@ -32,14 +32,14 @@ def test_a_record_is_a_session_of_one_user(synthetic, linked):
         assert set(seen.item[seen.start[record] : seen.start[record + 1]].tolist()) <= set(mine)
 
 
-@pytest.mark.parametrize("needs_user", [known_queries, record_linkage])
+@pytest.mark.parametrize("needs_user", [background_knowledge, record_linkage])
 def test_what_needs_one_record_per_user_says_so(synthetic, linked, needs_user):
     with pytest.raises(InapplicableError, match="every session has its own"):
         needs_user(linked, synthetic)
 
 
 def test_what_is_about_records_is_about_sessions(synthetic, linked):
-    assert classic_risks(linked, synthetic).trials == linked.manifest.counts.sessions
+    assert reidentification_risk(linked, synthetic).trials == linked.manifest.counts.sessions
     assert unique_pairs(linked, synthetic).trials > 0
 
 
@@ -50,7 +50,7 @@ def test_all_attacks_run_on_sessions_and_on_a_saved_release(synthetic, linked, t
     linked.save(tmp_path / "r")
     linked.save_user_map(tmp_path / "map.csv")
     loaded = qv.Release.load(tmp_path / "r")
-    assert ("history linkage", "needs the user map") in [
+    assert ("history_linkage", "needs the user map") in [
         (one.attack, one.why) for one in attack(loaded, synthetic).skipped
     ]
     known = qv.release.with_user_map(loaded, synthetic, tmp_path / "map.csv")

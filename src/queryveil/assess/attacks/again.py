@@ -13,8 +13,6 @@ from queryveil.log import LocalLog
 from queryveil.methods import METHODS, Method
 from queryveil.release import Release
 
-NO_READ = "needs a way to read a log from a table; in Python, give read=queryveil.read_log"
-
 
 def method_again(release: Release, taxonomy: str | None = None) -> Method:
     """The method that made a release, with its parameters.

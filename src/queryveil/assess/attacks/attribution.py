@@ -66,7 +66,7 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
         groups: Most shared records to try; of more, a random sample. Of a long record, 400 queries are drawn.
     """
     seen = view(release, log)
-    seen.owners("attribution")
+    seen.owners()
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
     right, sure, chance, permuted, size = [], [], [], [], []
     for group in _groups(seen, seed, groups, rng):
@@ -90,7 +90,6 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
     baseline, control = float(np.concatenate(chance).mean()), _estimate(permuted, seed)
     return Finding(
         attack="attribution",
-        question="inference",
         setting="half of all members",
         number="unknown queries of a shared record attributed to a member who issued them",
         unit="share",
@@ -119,7 +118,7 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
         groups: Most shared records to try, with one random member of each; of more, a random sample.
     """
     seen = view(release, log)
-    seen.owners("attribution")
+    seen.owners()
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
     right, sure, chance, strangers, size = [], [], [], [], []
     before: Ints | None = None
@@ -151,7 +150,6 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
     baseline, control = float(np.concatenate(chance).mean()), _estimate(strangers, seed) if strangers else None
     return Finding(
         attack="attribution",
-        question="inference",
         setting="half of one member",
         number="queries of a shared record taken for one member's that are theirs",
         unit="share",
@@ -169,7 +167,7 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
 
 def _groups(seen: View, seed: int, most: int, rng: np.random.Generator) -> Iterator[_Group]:
     """Shared records, and half of the events of each member."""
-    owner = seen.owners("attribution")
+    owner = seen.owners()
     there = np.flatnonzero(owner >= 0)
     order = there[np.argsort(seen.kind[owner[there]], kind="stable")]
     kind = seen.kind[owner[order]]

@@ -38,7 +38,6 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
     people = len(np.unique(seen.searches.user[there]))
     return Finding(
         attack="differencing",
-        question="inference",
         setting="" if other is None else "two releases",
         number=number,
         unit="share",

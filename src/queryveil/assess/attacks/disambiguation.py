@@ -38,7 +38,7 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
         groups: Most groups of people to try; of more, some are drawn. Of a long record, 400 queries are drawn.
     """
     seen = view(release, log)
-    owner = seen.owners("disambiguation")
+    owner = seen.owners()
     rng = np.random.default_rng(seed)
     group = np.where(owner >= 0, seen.kind[owner], -1)
     members = np.bincount(group[group >= 0], minlength=len(seen.class_size))
@@ -63,7 +63,6 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
         raise InapplicableError("no shared record has queries that only one of its people issued")
     return Finding(
         attack="disambiguation",
-        question="inference",
         setting="",
         number="agreement of a split by topic with who issued what (adjusted Rand index)",
         unit="index",

@@ -1,4 +1,4 @@
-"""What an attack finds: a number with its interval, beside what guessing and a control find."""
+"""What an attack finds: a number with its interval, beside a baseline and a control."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -39,7 +39,7 @@ class Finding:
     """What an attack found."""
 
     attack: str
-    question: Question
+    """Its id in the registry."""
     setting: str
     """What the attacker knows or does, where there is a choice; else empty."""
     number: str
@@ -68,10 +68,24 @@ class Finding:
     """The Anonymity Loss Coefficient, at most 1; None where the attack makes no predictions about people."""
 
     @property
-    def succeeds(self) -> bool:
-        """Whether it beats guessing and the control by more than chance.
+    def label(self) -> str:
+        """What the attack is called in tables and reports."""
+        from queryveil.assess.attacks.registry import ATTACKS
 
-        Guessing is a known number, so that the interval must lie above it. A control is an estimate like the attack, so
+        return ATTACKS[self.attack].label
+
+    @property
+    def question(self) -> Question:
+        """Which of the three questions it asks."""
+        from queryveil.assess.attacks.registry import ATTACKS
+
+        return ATTACKS[self.attack].question
+
+    @property
+    def succeeds(self) -> bool:
+        """Whether it is above the baseline and the control by more than chance.
+
+        The baseline is a known number, so that the interval must lie above it. A control is an estimate like the attack, so
         that the interval of their difference must lie above 0. For a number of accounts: whether fewer do than the
         release promises.
         """
@@ -86,6 +100,8 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """The finding as plain values, for JSON."""
         return asdict(self) | {
+            "label": self.label,
+            "question": self.question,
             "examples": list(self.examples),
             "details": dict(self.details),
             "succeeds": self.succeeds,

@@ -41,8 +41,7 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
             " of the others as would stand right if queries were dealt to records by lot"
         )
     return Finding(
-        attack="unique queries",
-        question="singling out",
+        attack="unique_queries",
         setting="",
         number="released queries that only one person issued",
         unit="share",
@@ -68,7 +67,7 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         pairs: Most records that a pair is drawn from; of more, some are drawn.
     """
     seen = view(release, log)
-    seen.need_records("unique pairs")
+    seen.need_records()
     rng = np.random.default_rng(seed)
     size = np.diff(seen.start)
     record = np.flatnonzero(size >= 2)
@@ -88,8 +87,7 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
     together = seen.issued.count(*lists(one, other))[0]
     across = seen.issued.count(*lists(apart, next_))[0]
     return Finding(
-        attack="unique pairs",
-        question="singling out",
+        attack="unique_pairs",
         setting="",
         number="pairs of queries in one record that only one person issued",
         unit="share",

@@ -189,24 +189,16 @@ class View:
         np.add.at(found, self.kind, self.people)
         return found
 
-    def need_records(self, attack: str) -> None:
-        """Refuse a release without pseudonyms, or of items.
-
-        Args:
-            attack: What needs them, for the message.
-        """
+    def need_records(self) -> None:
+        """Refuse a release without pseudonyms, or of items."""
         if not self.records or not self.texts:
-            raise InapplicableError(f"{attack} is for releases of queries with pseudonyms")
+            raise InapplicableError("needs a release of queries with pseudonyms")
         if not len(self.queries):
             raise InapplicableError(NO_QUERY)
 
-    def owners(self, attack: str) -> Ints:
-        """The record of every user of the log.
-
-        Args:
-            attack: What needs them, for the message.
-        """
-        self.need_records(attack)
+    def owners(self) -> Ints:
+        """The record of every user of the log."""
+        self.need_records()
         return self.need_owner()
 
     def need_owner(self) -> Ints:

@@ -112,7 +112,7 @@ def compare(
         **bases,
         "tests": tests,
         "seed": seed,
-        "planting": read is not None,
+        "sybil": read is not None,
     }
     _prepare(place, settings, overwrite)
     job = Job(place / _CELLS, taxonomy, tests, seed, read)

@@ -6,6 +6,7 @@ Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Man
 
 import numpy as np
 
+from queryveil.claims import PartOfLog
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
@@ -49,13 +50,12 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
     """
     here = local(log, "NCP")
     total = _terms(here, "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
-    columns = release.schema.names
-    if "node" in columns:
+    if release.manifest.kind == "items":
         with loaded(release, here) as released:
             rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
         leaves = links.tree.leaves[rows["node"].to_numpy()]
         kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.tree.leaves[0]))).sum())
-    elif "event" in columns and release.manifest.method in ("equality", "affinity", "rules"):
+    elif any(isinstance(claim, PartOfLog) for claim in release.manifest.claims):
         with loaded(release, here) as released:
             kept = _terms(
                 here,

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from queryveil.assess.attacks import InapplicableError, same_user
-from queryveil.assess.attacks.same_user import _Beside, _drawn, _features, _topics, _word_queries
+from queryveil.assess.attacks import InapplicableError, user_linkage
+from queryveil.assess.attacks.user_linkage import _Beside, _drawn, _features, _topics, _word_queries
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import as_it_is, by_lot, identity, own_words, read, together
 
 
 def test_words_of_ones_own_give_one_away():
     log = own_words(users=300)
-    found = same_user(identity(log), log)
+    found = user_linkage(identity(log), log)
     assert found.succeeds
     assert found.estimate.value > 0.75
     assert found.details["recall"] > 0.6
@@ -27,7 +27,7 @@ def test_words_of_ones_own_give_one_away():
 @pytest.mark.parametrize("make", [identity, lambda log: together(log, 5)])
 def test_where_queries_are_nobodys_it_guesses(make):
     log = by_lot(users=400, queries=12, words=60)
-    found = same_user(make(log), log)
+    found = user_linkage(make(log), log)
     assert not found.succeeds
     assert found.estimate.low < found.baseline
 
@@ -41,7 +41,7 @@ def test_queries_dealt_out_by_lot_are_nobodys():
     )
     users = np.random.default_rng(1).permutation(rows["user_id"].to_numpy()).tolist()
     shuffled = read(list(zip(users, rows["query"].to_pylist(), strict=True)))
-    found = same_user(identity(shuffled), shuffled)
+    found = user_linkage(identity(shuffled), shuffled)
     assert not found.succeeds
     assert found.estimate.low < found.baseline
 
@@ -49,7 +49,7 @@ def test_queries_dealt_out_by_lot_are_nobodys():
 def test_the_same_seed_gives_the_same_finding():
     log = own_words(users=150)
     release = identity(log)
-    assert same_user(release, log, seed=2) == same_user(release, log, seed=2)
+    assert user_linkage(release, log, seed=2) == user_linkage(release, log, seed=2)
 
 
 def test_pairs_are_two_queries_of_one_user_then_of_two():
@@ -102,7 +102,7 @@ def test_words_of_the_same_people_are_near_each_other():
 
 
 def test_people_of_a_log_like_real_ones_are_found_too(synthetic):
-    found = same_user(identity(synthetic), synthetic)
+    found = user_linkage(identity(synthetic), synthetic)
     assert found.succeeds
     assert found.estimate.low > found.baseline + 0.2
     assert found.control.low < found.baseline + 0.1
@@ -121,8 +121,8 @@ def test_days_help_where_they_are_released():
         pa.table({name: [str(row[i]) for row in rows] for i, name in enumerate(("user", "query", "time"))})
     )
     dated = qv.Rules(max_characters=1000, link="user", time="day").anonymize(log)
-    assert same_user(dated, log).estimate.value > 0.9
-    assert not same_user(identity(log), log).succeeds
+    assert user_linkage(dated, log).estimate.value > 0.9
+    assert not user_linkage(identity(log), log).succeeds
 
 
 def test_clicks_help_where_they_are_released():
@@ -131,18 +131,18 @@ def test_clicks_help_where_they_are_released():
     typed = [(u, f"q{rng.integers(10**6)}", f"http://site{u}.com/") for u in range(300) for _ in range(6)]
     rows = [(f"u{u} {twin}", query, url) for u, query, url in typed for twin in "ab"]
     log = qv.read_log(pa.table({name: [row[i] for row in rows] for i, name in enumerate(("user", "query", "url"))}))
-    found = same_user(qv.Equality(k=2).anonymize(log), log)
+    found = user_linkage(qv.Equality(k=2).anonymize(log), log)
     assert found.succeeds
     assert found.estimate.value > 0.9
     hidden = qv.Rules(max_characters=1000, link="user").anonymize(log)
     assert "url" not in hidden.schema.names
-    assert same_user(hidden, log).estimate.value < 0.7
+    assert user_linkage(hidden, log).estimate.value < 0.7
 
 
 def test_what_it_needs(monkeypatch):
     log = read([(u, f"w{u}") for u in range(30)])
     with pytest.raises(InapplicableError, match="fewer than 20 pairs"):
-        same_user(identity(log), log)
+        user_linkage(identity(log), log)
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(InapplicableError, match=r"needs scikit-learn, .*: pip install 'queryveil\[attack\]'"):
-        same_user(identity(log), log)
+        user_linkage(identity(log), log)

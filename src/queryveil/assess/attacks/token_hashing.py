@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.assess.attacks.background_knowledge import PEOPLE
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, share, shown
-from queryveil.assess.attacks.known import PEOPLE
 from queryveil.assess.attacks.token_texts import Texts, guessed, released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
@@ -82,7 +82,7 @@ def token_frequency_attack(
     Raises:
         QueryveilError: If the release has no hashed words.
     """
-    if release.manifest.method != "hash":
+    if release.manifest.kind != "tokens":
         raise QueryveilError(f"The attack is on hashed words, and the release was made by '{release.manifest.method}'.")
     log = local(reference, "token_frequency_attack")
     tokens = released_texts(release)
@@ -136,8 +136,7 @@ def token_hashing(
     by_lot = int(pc.is_in(wanted, value_set=guesses["word"]).to_numpy().sum()) / len(guesses) ** 2
     text = int(guesses["occurrences"].to_numpy()[right].sum()) / int(tokens.occurrences.sum())
     return Finding(
-        attack="token hashing",
-        question="inference",
+        attack="token_hashing",
         setting=setting,
         number="frequent tokens whose words are read, by how often and beside what they occur",
         unit="share",
@@ -174,8 +173,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
     found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
     text = int(found.sum()) / int(read.tokens.occurrences.sum())
     return Finding(
-        attack="token hashing",
-        question="inference",
+        attack="token_hashing",
         setting="with the log itself",
         number="tokens whose words are read, by one who has the log",
         unit="share",
@@ -279,7 +277,7 @@ class _Reading:
 
 def _reading(release: Release, log: QueryLog) -> _Reading:
     """What can be read in a release; looked at once, and let go of with the release."""
-    if release.manifest.method != "hash":
+    if release.manifest.kind != "tokens":
         raise InapplicableError("the release has no hashed words")
     key = id(release), id(log)
     if key not in _readings:

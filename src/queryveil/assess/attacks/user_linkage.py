@@ -44,7 +44,7 @@ _SURE = 0.7
 _TOPICS, _VOCABULARY = 64, 20_000
 
 
-def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TRAINED) -> Finding:
+def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TRAINED) -> Finding:
     """How often the classifier is right when it says that one person wrote both queries.
 
     Half of the pairs are two queries of one user, the others of two users; what counts as one person's is whether any
@@ -75,8 +75,7 @@ def same_user(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = TR
     recall = share(found.right, found.right + found.missed)
     whole = found.f1(seed)
     return Finding(
-        attack="same user",
-        question="linkability",
+        attack="user_linkage",
         setting="",
         number="pairs of queries rightly said to be of one person",
         unit="share",

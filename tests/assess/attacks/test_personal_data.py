@@ -60,7 +60,7 @@ def test_what_is_published_is_published_however_few_others_there_are_to_compare_
     qv.generate(tmp_path / "log.tsv", users=200, seed=1)
     log = qv.read_log(tmp_path / "log.tsv")
     found = attack(identity(log), log, m=(1,))
-    (personal,) = [one for one in found.findings if one.attack == "vanity and PII"]
+    (personal,) = [one for one in found.findings if one.attack == "personal_data"]
     assert personal.succeeds
     assert "Inference (can something be learnt about a person): yes" in found.summary
     assert "hold something personal" in found.summary

@@ -1,4 +1,4 @@
-"""Known queries: someone who saw a few queries of a person looks for the record that has them all."""
+"""Background knowledge of n queries: someone who saw a few queries of a person looks for the record that has them all."""
 
 from math import sqrt
 from typing import Literal, cast, get_args
@@ -32,8 +32,8 @@ def check_known(known: str) -> Known:
     )
 
 
-def known_queries(
-    release: Release, log: QueryLog, *, m: int = 3, known: Known = "random", seed: int = 0, people: int = PEOPLE
+def background_knowledge(
+    release: Release, log: QueryLog, *, n_known: int = 3, known: Known = "random", seed: int = 0, people: int = PEOPLE
 ) -> Finding:
     """How often the queries that an attacker saw lead to exactly one person, the right one.
 
@@ -43,22 +43,22 @@ def known_queries(
     Args:
         release: A release with users that knows who is who.
         log: Its log.
-        m: How many distinct queries of a person the attacker saw.
-        known: Which: any, by lot; the ones that fewest users issued, of equals those of the lower id; or half of all
-            that the person issued, by lot, whatever m is.
+        n_known: How many distinct queries of a person the attacker saw.
+        known: Which: any, at random; the ones that fewest users issued, of equals those of the lower id; or half of all
+            that the person issued, at random, whatever n_known is.
         seed: Decides what is drawn.
         people: Most people that it is tried on; of more, some are drawn.
     """
-    if m < 1:
-        raise QueryveilError(f"The 'm' parameter of known_queries must be an integer of at least 1. Got {m} instead.")
+    if n_known < 1:
+        raise QueryveilError(f"The 'n_known' argument must be a whole number of at least 1. Got {n_known} instead.")
     check_known(known)
     seen = view(release, log)
-    owner = seen.owners("known queries")
+    owner = seen.owners()
     searches, rng = seen.searches, np.random.default_rng(seed)
     size = np.diff(searches.start)
-    user = np.flatnonzero((owner >= 0) & (size >= (2 if known == "half" else m)))
+    user = np.flatnonzero((owner >= 0) & (size >= (2 if known == "half" else n_known)))
     if len(user) == 0:
-        raise InapplicableError(f"nobody in the release has {2 if known == 'half' else m} distinct queries")
+        raise InapplicableError(f"nobody in the release has {2 if known == 'half' else n_known} distinct queries")
     if len(user) > people:
         user = np.sort(rng.choice(user, people, replace=False))
     mine = searches.take(user)
@@ -66,7 +66,7 @@ def known_queries(
     if known == "rarest":
         draw = np.lexsort((mine.query, seen.log.users_per_query[mine.query])).argsort()
     order = np.lexsort((draw, mine.user))
-    wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), m)
+    wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), n_known)
     place = np.arange(len(order)) - np.repeat(mine.start[:-1], size[user])
     seen_query = (place < np.repeat(wanted, size[user])) & np.isin(mine.query[order], seen.queries)
     start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
@@ -75,26 +75,25 @@ def known_queries(
     baseline = 1 / int(seen.people.sum())
     size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
     told = {
-        "random": f"any {m} of their queries",
-        "rarest": f"their {m} rarest queries",
+        "random": f"any {n_known} of their queries",
+        "rarest": f"their {n_known} rarest queries",
         "half": "half of their queries",
     }
     return Finding(
-        attack="known queries",
-        question="singling out",
-        setting="half" if known == "half" else f"{m} {known}",
+        attack="background_knowledge",
+        setting="half" if known == "half" else f"{n_known} {known}",
         number=f"people singled out by {told[known]}",
         unit="share",
         estimate=share(int(right.sum()), len(user)),
         baseline=baseline,
-        guessing="one person of the release by lot",
+        guessing="one person of the release at random",
         control=share(int(wrong.sum()), len(user)),
         controlled="the same with the person taken out of the release: another is singled out, wrongly",
         trials=len(user),
         beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
         details={
             "known": known,
-            "m": "half" if known == "half" else m,
+            "n_known": "half" if known == "half" else n_known,
             "candidates": size_of.value,
             "candidates_low": size_of.low,
             "candidates_high": size_of.high,

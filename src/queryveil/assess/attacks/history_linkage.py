@@ -5,7 +5,6 @@ kind of release: records of users, sessions, records that a group shares, genera
 rows that nothing links, each distinct text of which is a record by itself.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.assess.attacks.again import NO_READ, cannot, method_again, rows_of
+from queryveil.assess.attacks.again import cannot, method_again, rows_of
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
 from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
@@ -22,6 +21,7 @@ from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recal
 from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
+from queryveil.log.ingest import read_log
 from queryveil.release import Release
 from queryveil.release.linkage import CANDIDATES, EVENTS, HEAVY, THEIR_EVENTS, USERS
 from queryveil.release.scoring import (
@@ -111,7 +111,6 @@ def history_linkage(
 def older_history(
     release: Release,
     log: QueryLog,
-    read: Callable[[pa.Table], LocalLog] | None,
     *,
     seed: int = 0,
     users: int = USERS,
@@ -126,7 +125,6 @@ def older_history(
     Args:
         release: A release.
         log: Its log, which has times.
-        read: Reads a log from a table, such as `queryveil.read_log`.
         seed: Random seed.
         users: Most people whose records are looked at.
         again: Most users that the method runs on again. On fewer users than the log has, a threshold of k users lets
@@ -136,13 +134,11 @@ def older_history(
     here = view(release, log).log
     if not here.has_times:
         raise InapplicableError("the log has no times, so there is no older half")
-    if read is None:
-        raise InapplicableError(NO_READ)
-    if release.manifest.method == "hash":
+    if release.manifest.kind == "tokens":
         raise InapplicableError(NO_QUERY)
     method = method_again(release, taxonomy)
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
-    newer = _scrubbed(read(rows_of(here, event[~older])), release, here)
+    newer = _scrubbed(read_log(rows_of(here, event[~older])), release, here)
     try:
         made = method.anonymize(newer, seed=seed)
         seen = View.of(made, newer)
@@ -381,8 +377,7 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
     if details["users"] != log_users:
         beside.append(f"tried on {details['users']:,} of {log_users:,} people, looked for among {n:,}")
     return Finding(
-        attack="history linkage",
-        question="linkability",
+        attack="history_linkage",
         setting=setting if given.base is None else f"items, {setting}",
         number=f"released {what} unknown to the attacker that they attribute to the right person",
         unit="share",

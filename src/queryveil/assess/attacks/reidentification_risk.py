@@ -9,7 +9,7 @@ from queryveil.log import QueryLog
 from queryveil.release import Release
 
 
-def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
+def reidentification_risk(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     """What an attacker gains who knows a person's record but for the name, by the number of people who share it.
 
     The marketer wants as many right names as possible: the mean of 1 / |group|, the headline. The prosecutor looks for
@@ -40,8 +40,7 @@ def classic_risks(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     control = share(float(((by_lot == kind) / seen.class_size[kind]).sum()), people)
     details |= {"groups": kinds, "alone": int((seen.class_size == 1).sum())}
     return Finding(
-        attack="classic risks",
-        question="singling out",
+        attack="reidentification_risk",
         setting="",
         number="right names for records, if guessed inside groups of equal records",
         unit="share",

@@ -14,6 +14,7 @@ from queryveil.assess.attacks.view import NO_QUERY, View, view
 from queryveil.claims import AffineUsers, QueryUsers, RecordUsers
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
+from queryveil.log.ingest import read_log
 from queryveil.methods import Method
 from queryveil.release import Release, loaded
 from queryveil.text import STOP_WORDS, normal_form, words
@@ -23,10 +24,9 @@ USERS = 5_000
 _POPULAR = 200
 
 
-def planting(
+def sybil(
     release: Release,
     log: QueryLog,
-    read: Callable[[pa.Table], LocalLog],
     *,
     seed: int = 0,
     accounts: int = ACCOUNTS,
@@ -44,7 +44,6 @@ def planting(
     Args:
         release: A release of queries.
         log: Its log.
-        read: Reads a log from a table, such as `queryveil.read_log`.
         seed: Random seed, also of the method.
         accounts: Most accounts to try.
         users: Most users of the log that it is tried on; of more, some are drawn.
@@ -52,7 +51,7 @@ def planting(
     """
     seen = view(release, log)
     if not seen.texts:
-        raise InapplicableError("planting is for releases of queries")
+        raise InapplicableError("needs a release of queries")
     if not len(seen.queries):
         raise InapplicableError(NO_QUERY)
     method = method_again(release, taxonomy)
@@ -62,15 +61,14 @@ def planting(
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 
         def succeeds(j: int, planted: str = secret) -> bool:
-            return _released(method, seed, _with(table, planted, j), read, secret)
+            return _released(method, seed, _with(table, planted, j), secret)
 
         j = _fewest(succeeds, accounts)
         anyway = j is not None and succeeds(j, other)
     except QueryveilError as error:
         raise cannot(error) from None
     return Finding(
-        attack="planting",
-        question="inference",
+        attack="sybil",
         setting="",
         number="accounts that bring a chosen query into the release"
         if j is not None
@@ -139,8 +137,8 @@ def _with(table: pa.Table, secret: str, j: int) -> pa.Table:
     return pa.concat_tables([table, pa.table(columns, schema=table.schema)])
 
 
-def _released(method: Method, seed: int, table: pa.Table, read: Callable[[pa.Table], LocalLog], secret: str) -> bool:
-    log = read(table)
+def _released(method: Method, seed: int, table: pa.Table, secret: str) -> bool:
+    log = read_log(table)
     try:
         release = method.anonymize(log, seed=seed)
         with loaded(release, log) as released, log.workspace() as work:

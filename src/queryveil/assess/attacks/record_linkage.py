@@ -1,7 +1,7 @@
 """Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
 
 from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
-from queryveil.assess.attacks.hashing import linked_by_words
+from queryveil.assess.attacks.token_hashing import linked_by_words
 from queryveil.assess.attacks.view import view
 from queryveil.assess.measures.linkage import linkage_chances
 from queryveil.claims import RecordUsers
@@ -20,19 +20,18 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         seed: Decides who is shuffled in the control.
     """
     seen = view(release, log)
-    hashed = release.manifest.method == "hash"
+    hashed = release.manifest.kind == "tokens"
     if hashed and seen.records:
         seen.need_owner()
         chances, by_lot = linked_by_words(release, log, seed=seed)
     else:
-        seen.owners("record linkage")
+        seen.owners()
         chances, by_lot = linkage_chances(release), linkage_chances(release, seed)
     if not len(chances):
         raise InapplicableError("the release is empty")
     k = next((claim.users for claim in release.manifest.claims if isinstance(claim, RecordUsers)), None)
     return Finding(
-        attack="record linkage",
-        question="linkability",
+        attack="record_linkage",
         setting="",
         number="records linked to their user, by one who has the log" + (" and reads tokens by it" if hashed else ""),
         unit="share",

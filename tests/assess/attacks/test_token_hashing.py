@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.assess.attacks import InapplicableError, attack, record_linkage, token_frequency_attack, token_hashing
-from queryveil.assess.attacks.hashing import linked_by_words, token_matching
+from queryveil.assess.attacks.token_hashing import linked_by_words, token_matching
 from queryveil.assess.attacks.token_texts import released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
@@ -109,8 +109,8 @@ def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
     assert easier.setting == "with half of the log"
     assert easier.estimate.value > 0.5 > found.estimate.value
     tried = attack(release, synthetic, m=(1,))
-    assert {"token hashing", "classic risks", "record linkage"} == {f.attack for f in tried.findings if f.succeeds}
-    assert [f.setting for f in tried.findings if f.attack == "token hashing"] == [
+    assert {"token_hashing", "reidentification_risk", "record_linkage"} == {f.attack for f in tried.findings if f.succeeds}
+    assert [f.setting for f in tried.findings if f.attack == "token_hashing"] == [
         "with the log of other users", "with the log itself",
     ]  # fmt: skip
     assert "Inference (can something be learnt about a person): yes, by 2 of 2. Tokens whose words" in tried.summary

@@ -33,7 +33,7 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     seen = view(release, log)
     if not seen.texts:
         raise InapplicableError("personal data is looked for in releases of queries")
-    if release.manifest.method == "hash":
+    if release.manifest.kind == "tokens":
         raise InapplicableError(
             "tokens stand for the words, so that there is nothing to recognize before they are read"
         )
@@ -64,8 +64,7 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     original = float(((before & _DEFAULT != 0) & (seen.log.users_per_query < WIDESPREAD)).mean())
     listed = ", ".join(f"{kind} {details[kind]:,.0f}" for kind in KINDS if kind in details)
     return Finding(
-        attack="vanity and PII",
-        question="inference",
+        attack="personal_data",
         setting="",
         number=f"released queries that hold something personal and that fewer than {WIDESPREAD} people issued",
         unit="rate",
