@@ -35,8 +35,8 @@ demo: $(VENV)/.installed-attack,dp,report,search
 	@ls -l demo/release
 	@echo "Read demo/release/report.md for what it promises and what it does not."
 	@echo
-	$(QUERYVEIL) directory build demo/truth/structure.rdf.u8 demo/truth/content.rdf.u8 -o demo/sites.qvd --overwrite
-	$(QUERYVEIL) compare demo/log.tsv.gz --methods all --k 5,10 --directory demo/sites.qvd -o demo/comparison --overwrite
+	$(QUERYVEIL) web-directory build demo/truth/structure.rdf.u8 demo/truth/content.rdf.u8 -o demo/sites.qvd --overwrite
+	$(QUERYVEIL) compare demo/log.tsv.gz --methods all --k 5,10 --web-directory demo/sites.qvd -o demo/comparison --overwrite
 	@echo
 	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
 

@@ -77,7 +77,7 @@ def attacked(users: str, name: str) -> None:
     from queryveil import read_log
     from queryveil.assess.attacks import attack
 
-    _measured(users, name, lambda release, log, tell: attack(release, log, read=read_log, progress=tell))
+    _measured(users, name, lambda release, log, tell: attack(release, log, progress=tell))
 
 
 def _measured(users: str, name: str, work: Any) -> None:

@@ -51,8 +51,8 @@ def _prepared(users: int) -> Any:
 def prepare(users: str) -> None:
     """Keep what the kernels take, so that their memory is not that of reading a log and linking its queries."""
     from queryveil import read_log
+    from queryveil.arrays import offsets
     from queryveil.knowledge import categorize
-    from queryveil.knowledge.index import offsets
     from queryveil.methods.microaggregation.common import Searches
     from queryveil.methods.microaggregation.mdav import interests_of
 
@@ -70,7 +70,7 @@ def prepare(users: str) -> None:
         query_start=np.searchsorted(pairs >> 32, np.arange(len(links) + 1)),
         query_node=(pairs & 0xFFFFFFFF).astype(np.int32),
         user_start=offsets(np.bincount(searches.query, minlength=len(links))),
-        user=searches.user[np.argsort(searches.query, kind="stable")].astype(np.int32),
+        user=searches.owners[np.argsort(searches.query, kind="stable")].astype(np.int32),
         parent=tree.parent,
         depth=tree.depth,
         end=tree.end,

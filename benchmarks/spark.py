@@ -38,7 +38,7 @@ def _jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
         shutil.rmtree(place, ignore_errors=True)
         place.unlink(missing_ok=True)
 
-    recipe = load_recipe("thirty-five")
+    recipe = load_recipe("dma-30-5")
     yield "read", read
     yield "profile", profile
     yield "rules", lambda: write(qv.Rules(**recipe.parameters))

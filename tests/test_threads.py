@@ -98,7 +98,7 @@ def test_evaluations_and_attacks_side_by_side(small_world):
     releases = [qv.Equality(k=2, link="user").anonymize(log, seed=1), qv.Odp(k=3).anonymize(log, seed=1)]
     works = [
         lambda: [qv.evaluate(release, log, tests=50) for release in releases],
-        lambda: [qv.attack(release, log, m=(2,), read=qv.read_log) for release in releases],
+        lambda: [qv.attack(release, log, n_known=(2,)) for release in releases],
     ]
     for work in works:
         assert side_by_side(work) == [work()] * THREADS

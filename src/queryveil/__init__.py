@@ -15,7 +15,6 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import attack
-    from queryveil.assess.comparison import compare
     from queryveil.assess.evaluation import evaluate
     from queryveil.assess.explanation import explain
     from queryveil.assess.neighbourhoods import neighbourhood
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
         Zealous,
     )
     from queryveil.release import Release
-    from queryveil.reports import report
+    from queryveil.reports import compare, report
     from queryveil.scrubbing import scrub
     from queryveil.synth import generate
     from queryveil.verification import verify
@@ -117,7 +116,7 @@ _HOMES = {
     "attack": "assess.attacks",
     "build_directory": "knowledge.directory",
     "categorize": "knowledge",
-    "compare": "assess.comparison",
+    "compare": "reports",
     "evaluate": "assess.evaluation",
     "explain": "assess.explanation",
     "generate": "synth",

@@ -1,7 +1,8 @@
-"""The one error that queryveil raises on purpose, the one warning, and the sentence about a package that is missing."""
+"""The one error that queryveil raises on purpose, the one warning, and the words that messages share."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
@@ -12,7 +13,7 @@ T = TypeVar("T")
 
 
 class QueryveilError(Exception):
-    """Something the caller can mend: bad input, a bad parameter, a place that cannot be written.
+    """Something the caller can fix: bad input, a bad parameter, a place that cannot be written.
 
     The message is one sentence that says what is wrong, where, and what to do. It never holds an
     original user id, nor a query that is not released.
@@ -20,15 +21,56 @@ class QueryveilError(Exception):
 
 
 class QueryveilWarning(UserWarning):
-    """Something that goes on, and that the caller should know of: a risk with its number, a change of meaning."""
+    """Something the caller should know about, which stops nothing: a risk with its number, a change of meaning."""
 
 
 Progress = Callable[[str], None]
-"""Called with what is being done, as it begins."""
+"""Called with the name of each step as it begins."""
+
+
+_on_command_line = False  # no context variable: worker threads must see it too
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """While this is open, messages name the options of the command line instead of the arguments in Python."""
+    global _on_command_line
+    before, _on_command_line = _on_command_line, True
+    try:
+        yield
+    finally:
+        _on_command_line = before
+
+
+def option(name: str, value: object = None, *, python: str | None = None) -> str:
+    """How to give an argument: `--link user` on the command line, `link='user'` in Python.
+
+    Args:
+        name: The argument's name in Python; the option has dashes in it.
+        value: The value to suggest; None names the argument alone.
+        python: What to write in Python, where that is something else.
+    """
+    if not _on_command_line:
+        return python or (f"'{name}'" if value is None else f"{name}={value!r}")
+    flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+    if isinstance(value, Mapping):
+        value = ",".join(f"{key}={item}" for key, item in value.items())
+    return flag if value is None or value is True else f"{flag} {value}"
+
+
+def parameter(owner: str, name: str, *, flag: str | None = None) -> str:
+    """The beginning of a message about a wrong value: the option, or the argument and what it belongs to.
+
+    Args:
+        owner: The function or class that takes the argument.
+        name: The argument's name in Python.
+        flag: The option, where it has another name.
+    """
+    return f"The option {option(flag or name)}" if _on_command_line else f"The '{name}' parameter of {owner}"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """What there is instead of a name that is not known, the nearest first where one is near."""
+    """The end of a message about an unknown name: the known ones, after the most similar of them if one is similar."""
     names = list(known)
     near = get_close_matches(given, names, 1)
     listed = f"there are {', '.join(names)}"
@@ -36,12 +78,15 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 def renamed(old: str, new: str) -> None:
-    """Give notice that something has another name since version 0.1; the old one works in this version alone."""
+    """Warn that something was renamed after version 0.1; the old name works in this version only."""
     warnings.warn(f"{old} is now called {new}; the old name ends with version 0.2.", QueryveilWarning, stacklevel=3)
 
 
 def old_names(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Let a function take arguments by their names of version 0.1, with notice: `@old_names(knowledge="taxonomy")`."""
+    """Let a function accept arguments by their names of version 0.1, with a warning.
+
+    For example `@old_names(knowledge="taxonomy")`.
+    """
 
     def taking(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
@@ -71,8 +116,9 @@ OPTIONAL = {
     "jinja2": _Optional("jinja2", "report"),
     "markupsafe": _Optional("markupsafe", "report"),
     "opendp": _Optional("opendp", "dp"),
-    "pandas": _Optional("pandas", "spark"),
+    "pandas": _Optional("pandas", "frames"),
     "phonenumbers": _Optional("phonenumbers", "scrub"),
+    "polars": _Optional("polars", "frames"),
     "publicsuffixlist": _Optional("publicsuffixlist", "search"),
     "pyspark": _Optional("pyspark", "spark"),
     "sklearn": _Optional("scikit-learn", "attack"),
@@ -84,7 +130,7 @@ OPTIONAL = {
 
 
 def missing(*modules: str) -> str | None:
-    """What is lacking and how to install it, as the end of a sentence; None if all modules can be imported.
+    """What is missing and how to install it, as the end of a sentence; None if all modules can be imported.
 
     Args:
         *modules: Modules of optional packages.
@@ -93,7 +139,7 @@ def missing(*modules: str) -> str | None:
         try:
             import_module(module)
         except ImportError as error:
-            # One optional package may import another, which is then the one that is not there.
+            # One optional package may import another, which is then the missing one.
             root = (error.name or module).partition(".")[0]
             package, extra = OPTIONAL.get(root) or OPTIONAL[module.partition(".")[0]]
             return f"needs {package}, which is not installed; get it with: pip install 'queryveil[{extra}]'"

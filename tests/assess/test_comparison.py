@@ -1,8 +1,6 @@
 import csv
 import json
-import os
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,11 +10,11 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.assess import comparison
-from queryveil.assess.comparison import Cell, Comparison, Row, compare, grid, recommend
-from queryveil.assess.evaluation import CLUSTERS, PROFILES
+from queryveil.assess.comparison import Comparison, Configuration, Row, compare, grid, recommend
+from queryveil.assess.measures import MEASURES
 from queryveil.assess.policy import Evidence, Number, Policy
 from queryveil.knowledge.directory import build_directory
-from queryveil.log.sharing import shared, sharing
+from queryveil.log.sharing import Shared, shared, sharing
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import shipped
 from queryveil.release.bands import Band
@@ -38,32 +36,32 @@ def log(path):
 
 
 def stored(folder):
-    return {file.name: file.read_bytes() for file in (folder / "cells").iterdir()}
+    return {file.name: file.read_bytes() for file in (folder / "configurations").iterdir()}
 
 
 def test_the_grid_has_every_method_and_every_value():
-    cells = grid(ks=[2, 9], epsilons=[1.0, 3.0])
-    assert {cell.method for cell in cells} == set(METHODS)
-    assert len({cell.name for cell in cells}) == len(cells)
-    names = [cell.name for cell in cells if cell.method in ("affinity", "clump", "zealous", "hash")]
+    configs = grid(ks=[2, 9], epsilons=[1.0, 3.0])
+    assert {config.method for config in configs} == set(METHODS)
+    assert len({config.name for config in configs}) == len(configs)
+    names = [config.name for config in configs if config.method in ("affinity", "clump", "zealous", "hash")]
     assert names == [
         *("affinity, k = 2", "affinity, k = 2, link session", "affinity, k = 2, link user"),
         *("affinity, k = 9", "affinity, k = 9, link session", "affinity, k = 9, link user"),
         *("clump, k = 2", "clump, k = 9", "zealous, ε = 1", "zealous, ε = 3", "hash"),
     ]
-    for cell in cells:
-        METHODS[cell.method](**cell.parameters)
+    for config in configs:
+        METHODS[config.method](**config.parameters)
 
 
 def test_there_are_no_sessions_without_times():
-    links = [cell.parameters.get("link", "none") for cell in grid(["equality", "rules"], ks=[5], times=False)]
+    links = [config.parameters.get("link", "none") for config in grid(["equality", "rules"], ks=[5], times=False)]
     assert links == ["none", "user", *["none"] * len(shipped())]
 
 
 def test_a_log_without_times_is_compared_without_sessions(tmp_path):
     log = qv.read_log(pa.table({"user": ["a", "b", "c"] * 4, "query": ["tea", "mug"] * 6}))
     found = compare(log, tmp_path / "c", methods=["equality"], ks=[2], tests=5)
-    assert [(cell.name, cell.status, cell.linked) for cell in found.cells] == [
+    assert [(config.name, config.status, config.linked) for config in found.configs] == [
         ("equality, k = 2", "done", False),
         ("equality, k = 2, link user", "done", True),
     ]
@@ -72,12 +70,12 @@ def test_a_log_without_times_is_compared_without_sessions(tmp_path):
 def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
     found = compare(log, tmp_path / "c", **SOME, seed=4)
     release = qv.Equality(k=2).anonymize(log, seed=4)
-    mine = [row for row in found.rows if row.cell == "equality, k = 2"]
+    mine = [row for row in found.rows if row.config == "equality, k = 2"]
     kept = qv.evaluate(release, log, tests=50, seed=4)
-    assert [(row.measure, row.value) for row in mine if row.kind == "utility"] == [
-        (one.measure, one.value) for one in kept.measured
+    assert [(row.measure, row.setting, row.value) for row in mine if row.kind == "utility"] == [
+        (one.measure, one.detail, one.value) for one in kept.measured
     ]
-    attacked = qv.attack(release, log, m=comparison.KNOWN, seed=4)
+    attacked = qv.attack(release, log, n_known=comparison.KNOWN, seed=4)
     assert [
         (row.measure, row.setting, row.value, row.low, row.baseline, row.succeeds)
         for row in mine
@@ -86,14 +84,14 @@ def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
         (one.attack, one.setting, one.estimate.value, one.estimate.low, one.baseline, one.succeeds)
         for one in attacked.findings
     ]
-    assert all(cell.holds for cell in found.cells)
+    assert all(config.holds for config in found.configs)
 
 
 def test_the_tables_have_a_row_for_every_number(log, tmp_path):
     found = compare(log, tmp_path / "c", **SOME)
     table = pq.read_table(tmp_path / "c" / "measures.parquet")
-    assert table.equals(found.table())
-    assert set(table["cell"].to_pylist()) == {cell.name for cell in found.cells}
+    assert table.equals(found.to_arrow())
+    assert set(table["configuration"].to_pylist()) == {config.name for config in found.configs}
     assert set(table["fingerprint"].to_pylist()) == {log.fingerprint}
     with (tmp_path / "c" / "measures.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -107,48 +105,48 @@ def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
     made = []
     do = comparison.Job.do
 
-    def few(self, cell, log):
-        made.append(cell.name)
+    def few(self, config, log):
+        made.append(config.name)
         if len(made) == 3:
             raise KeyboardInterrupt
-        return do(self, cell, log)
+        return do(self, config, log)
 
     monkeypatch.setattr(comparison.Job, "do", few)
     with pytest.raises(KeyboardInterrupt):
-        compare(log, tmp_path / "c", **SOME)
+        compare(log, tmp_path / "c", **SOME, threads=1)
     assert len(stored(tmp_path / "c")) == 2
     first = made.copy()
     found = compare(log, tmp_path / "c", **SOME)
-    assert sorted(first[:2] + made[3:]) == sorted(cell.name for cell in found.cells)
+    assert sorted(first[:2] + made[3:]) == sorted(config.name for config in found.configs)
     monkeypatch.undo()
     whole = compare(log, tmp_path / "whole", **SOME)
-    assert found.cells == whole.cells
+    assert found.configs == whole.configs
     assert found.rows == whole.rows
     assert stored(tmp_path / "c") == stored(tmp_path / "whole")
     narrower = compare(log, tmp_path / "c", **(SOME | {"ks": [5]}))
     assert narrower == found
     further = compare(log, tmp_path / "c", **(SOME | {"ks": [2, 5, 7]}))
-    assert [row for row in further.rows if "7" not in row.cell] == list(found.rows)
+    assert [row for row in further.rows if "7" not in row.config] == list(found.rows)
 
 
-def test_two_processes_make_the_same(path, log, tmp_path):
+def test_several_threads_make_the_same(log, tmp_path):
     boards = []
-    one = compare(log, tmp_path / "one", **SOME, watch=boards.append)
-    two = compare(log, tmp_path / "two", **SOME, again=partial(qv.read_log, path), watch=boards.append)
+    one = compare(log, tmp_path / "one", **SOME, threads=1, progress=boards.append)
+    two = compare(log, tmp_path / "two", **SOME, threads=3, progress=boards.append)
     assert one == two
     for name in ("measures.parquet", "measures.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     for board in boards:
-        assert {board.state(place) for place in range(len(board.cells))} == {"done"}
+        assert set(board.states) == {"done"}
 
 
-def dies():
-    os._exit(9)
+def test_what_fails_in_another_thread_is_raised(log, tmp_path, monkeypatch):
+    def fail(self, config, log):
+        raise ValueError(config.name)
 
-
-def test_a_second_process_that_dies_costs_nothing(log, tmp_path):
-    found = compare(log, tmp_path / "c", **SOME, again=dies)
-    assert {cell.status for cell in found.cells} == {"done"}
+    monkeypatch.setattr(comparison.Job, "do", fail)
+    with pytest.raises(ValueError, match="k = "):
+        compare(log, tmp_path / "c", **SOME, threads=3)
 
 
 def test_another_log_needs_another_folder(log, tmp_path):
@@ -166,11 +164,11 @@ def test_another_log_needs_another_folder(log, tmp_path):
 
 def test_what_cannot_be_made_is_told(log, tmp_path):
     found = compare(log, tmp_path / "c", methods=["search", "zealous"], ks=[2], epsilons=[0.1], tests=10)
-    by = {cell.name: cell for cell in found.cells}
+    by = {config.name: config for config in found.configs}
     assert (by["search, k = 2"].status, by["zealous, ε = 0.1"].status) == ("failed", "empty")
     assert "knows no sites" in by["search, k = 2"].why
     assert found.rows == ()
-    assert [one.cell for one in recommend(found)] == [None, None, None]
+    assert [one.config for one in recommend(found)] == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -200,22 +198,22 @@ def known(risk, k=5, epsilon=None, **changed):
 
 
 def made_up(points, method="equality", parameters=None, *, linked=True):
-    """A comparison with a cell for every tail, profiles and risk."""
-    cells, rows = [], []
+    """A comparison with a configuration for every tail, profiles and risk."""
+    configs, rows = [], []
     for i, (tail, profiles, risk) in enumerate(points):
-        name = f"cell {i}"
+        name = f"configuration {i}"
         given = parameters or {"k": 5}
         found = known(risk, epsilon=given.get("epsilon"))
-        cells.append(Cell(name, method, 5, given, holds=True, linked=linked, known=found))
+        configs.append(Configuration(name, method, 5, given, holds=True, linked=linked, known=found))
         rows += [
-            Row(name, "utility", "retention", "distinct queries", "", tail),
-            Row(name, "utility", "retention", "distinct queries of 1 user", "", tail),
-            Row(name, "utility", "interests", PROFILES, "", profiles),
+            Row(name, "utility", "retention", "queries_kept", "", tail),
+            Row(name, "utility", "retention", "queries_kept_by_users", "1 user", tail),
+            Row(name, "utility", "profiles", "profile_retention", "", profiles),
             Row(name, "risk", "linkability", "history_linkage", "random half", risk),
         ]
     counts = Counts(rows=9, events=9, users=3, queries=9, clicks=0)
     bands = (Band(least=1, most=1, queries=9, events=9), Band(least=2, most=4, queries=0, events=0))
-    return Comparison("f", 0, 9, counts, bands, tuple(cells), tuple(rows))
+    return Comparison("f", 0, 9, counts, bands, tuple(configs), tuple(rows))
 
 
 UNIT = st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -224,17 +222,17 @@ UNIT = st.integers(0, 10).map(lambda tenths: tenths / 10)
 @given(st.lists(st.tuples(UNIT, UNIT, UNIT), max_size=12))
 def test_nothing_beats_the_frontier_and_it_beats_the_rest(points):
     for frontier in made_up(points).frontiers[:2]:
-        assert list(frontier.points) == [f"cell {i}" for i in range(len(points))]
+        assert list(frontier.points) == [f"configuration {i}" for i in range(len(points))]
 
         def beaten(name, frontier=frontier):
             kept, risk = frontier.points[name]
             return any(k >= kept and r <= risk and (k, r) != (kept, risk) for k, r in frontier.points.values())
 
-        assert not any(beaten(name) for name in frontier.cells)
-        on = {frontier.points[name] for name in frontier.cells}
+        assert not any(beaten(name) for name in frontier.configs)
+        on = {frontier.points[name] for name in frontier.configs}
         best = {point for name, point in frontier.points.items() if not beaten(name)}
         assert {point for point in best if point[0] > 0} == on
-        assert len(on) == len(frontier.cells)
+        assert len(on) == len(frontier.configs)
 
 
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(0, 20).map(lambda n: n / 100)), max_size=12))
@@ -243,10 +241,10 @@ def test_recommendations_keep_the_most_of_what_meets_the_policy(points):
     for place, chosen in ((0, tail), (1, histories)):
         fit = [point for point in points if point[2] <= Policy().max_linkage and point[place] > 0]
         if not fit:
-            assert chosen.cell is None
+            assert chosen.config is None
         else:
-            assert chosen.cell is not None
-            best = points[int(chosen.cell.split()[1])]
+            assert chosen.config is not None
+            best = points[int(chosen.config.split()[1])]
             assert (best[place], -best[2]) == max((point[place], -point[2]) for point in fit)
 
 
@@ -254,71 +252,76 @@ def test_recommendations_keep_the_most_of_what_meets_the_policy(points):
 def test_only_what_meets_the_policy_is_recommended(points, limit):
     found = replace(made_up(points), policy=Policy(max_linkage=limit))
     for one in recommend(found):
-        assert one.cell is None or found.judgement(one.cell).meets is True
-    assert set(found.meeting) == {f"cell {i}" for i, point in enumerate(points) if point[2] <= limit}
+        assert one.config is None or found.judgement(one.config).meets is True
+    assert set(found.meeting) == {f"configuration {i}" for i, point in enumerate(points) if point[2] <= limit}
 
 
 def test_another_policy_recommends_another_release():
     found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.05)])
-    assert recommend(found)[0].cell == "cell 1"
-    assert recommend(replace(found, policy=Policy(max_linkage=0.3)))[0].cell == "cell 0"
-    assert recommend(replace(found, policy=Policy(min_k=6)))[0].cell is None
+    assert recommend(found)[0].config == "configuration 1"
+    assert recommend(replace(found, policy=Policy(max_linkage=0.3)))[0].config == "configuration 0"
+    assert recommend(replace(found, policy=Policy(min_k=6)))[0].config is None
 
 
 def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why():
     found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.1), (0.5, 0, 0.2)])
-    worse = replace(found.cells[1], known=replace(found.cells[1].known, few=7, covered=False))
-    chosen = recommend(replace(found, cells=(found.cells[0], worse, found.cells[2])))[0]
-    assert chosen.cell is None
+    worse = replace(found.configs[1], known=replace(found.configs[1].known, few=7, covered=False))
+    chosen = recommend(replace(found, configs=(found.configs[0], worse, found.configs[2])))[0]
+    assert chosen.config is None
     assert chosen.reason == (
-        "No release that keeps anything of it meets the policy. The nearest is cell 2: unknown query texts attributed"
-        " to the right person: 20.0 %; at most 9.0 % allowed."
+        "No release that keeps anything of it meets the policy. The nearest is configuration 2: unknown query texts"
+        " attributed to the right person: 20.0 %; at most 9.0 % allowed."
     )
-    assert not replace(found, cells=(worse,)).meeting
+    assert not replace(found, configs=(worse,)).meeting
 
 
 def test_of_equal_misses_the_smaller_one_is_the_nearest():
     found = made_up([(0.2, 0, 0.01), (0.9, 0, 0.01)])
     few, fewer = (
-        replace(cell, known=replace(cell.known, numbers=(*cell.known.numbers[:1], Number("sybil", "", n), *rest)))
-        for cell, n in zip(found.cells, (3.0, 1.0), strict=True)
-        for rest in [cell.known.numbers[2:]]
+        replace(config, known=replace(config.known, numbers=(*config.known.numbers[:1], Number("sybil", "", n), *rest)))
+        for config, n in zip(found.configs, (3.0, 1.0), strict=True)
+        for rest in [config.known.numbers[2:]]
     )
-    assert "The nearest is cell 0: planted accounts" in recommend(replace(found, cells=(few, fewer)))[0].reason
+    assert (
+        "The nearest is configuration 0: planted accounts" in recommend(replace(found, configs=(few, fewer)))[0].reason
+    )
 
 
 def test_what_was_not_measured_is_not_recommended():
     found = made_up([(0.9, 0.9, None)])
-    assert found.risk("cell 0") is None
-    assert {one.cell for one in recommend(found)} == {None}
+    assert found.risk("configuration 0") is None
+    assert {one.config for one in recommend(found)} == {None}
     assert "not measured" in recommend(found)[0].reason
 
 
 def test_histories_need_linked_events():
     found = made_up([(0.5, 0.5, 0.01)], linked=False)
     tail, histories, _ = recommend(found)
-    assert (tail.cell, histories.cell) == ("cell 0", None)
+    assert (tail.config, histories.config) == ("configuration 0", None)
 
 
 def test_what_does_not_separate_is_left_out_of_the_ranking():
     found = made_up([(0.5, 0.9, 0.01), (0.5, 0.1, 0.02)])
-    assert recommend(found)[1].cell == "cell 0"
+    assert recommend(found)[1].config == "configuration 0"
     rows = tuple(
-        replace(row, separates=False, why="the log itself scores 1.1 %") if row.measure == PROFILES else row
+        replace(row, separates=False, why="the log itself scores 1.1 %") if row.measure == "profile_retention" else row
         for row in found.rows
     )
-    rows += tuple(Row(f"cell {i}", "utility", "interests", CLUSTERS, "", value) for i, value in enumerate((0.2, 0.3)))
+    rows += tuple(
+        Row(f"configuration {i}", "utility", "profiles", "cluster_retention", "", value)
+        for i, value in enumerate((0.2, 0.3))
+    )
     blind = replace(found, rows=rows)
-    assert recommend(blind)[1].cell == "cell 1"
-    assert CLUSTERS in recommend(blind)[1].rule
-    assert blind.unranked == {PROFILES: "the log itself scores 1.1 %"}
-    assert blind.kept("cell 0")["profiles"] is None
+    assert recommend(blind)[1].config == "configuration 1"
+    assert MEASURES["cluster_retention"].label in recommend(blind)[1].rule
+    assert blind.unranked == {MEASURES["profile_retention"].label: "the log itself scores 1.1 %"}
+    assert blind.kept("configuration 0")["profiles"] is None
     assert not blind.frontiers[1].points
 
 
 def private(epsilon, kept, name):
     found = made_up([(kept, 0, 0.01)], "zealous", {"epsilon": epsilon, "delta": 1e-6}, linked=False)
-    return replace(found.cells[0], name=name), tuple(replace(row, cell=name) for row in found.rows)
+    return replace(found.configs[0], name=name), tuple(replace(row, config=name) for row in found.rows)
 
 
 def test_statistics_are_of_the_smallest_epsilon():
@@ -327,44 +330,45 @@ def test_statistics_are_of_the_smallest_epsilon():
         private(0.5, 0.1, "strict"),
         private(0.5, 0.2, "more"),
     )
-    found = replace(made_up([]), cells=(weak, strict, more), rows=some + others + rest)
-    assert recommend(found)[2].cell == "more"
+    found = replace(made_up([]), configs=(weak, strict, more), rows=some + others + rest)
+    assert recommend(found)[2].config == "more"
     assert "e^0.5" in recommend(found)[2].reason
-    assert "guarantee is weak" in recommend(replace(found, cells=(weak,)))[2].reason
-    assert recommend(replace(found, policy=Policy(max_epsilon=0.1)))[2].cell is None
+    assert "guarantee is weak" in recommend(replace(found, configs=(weak,)))[2].reason
+    assert recommend(replace(found, policy=Policy(max_epsilon=0.1)))[2].config is None
     wrong = replace(weak, known=replace(weak.known, refuted=1))
-    assert recommend(replace(found, cells=(wrong,)))[2].cell is None
+    assert recommend(replace(found, configs=(wrong,)))[2].config is None
 
 
 def test_why_there_are_no_statistics_is_said_as_it_is():
     found = made_up([(0.3, 0.2, 0.05)])
     assert recommend(found)[2].reason == "No differentially private method was tried."
-    missing = Cell("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
-    assert "OpenDP is not installed." in recommend(replace(found, cells=(missing,)))[2].reason
-    empty = tuple(Cell(f"z {e}", "zealous", None, {"epsilon": e}, "empty", "Nothing.") for e in (1.0, 10.0))
-    assert recommend(replace(found, cells=empty[:1]))[2].reason == (
+    missing = Configuration("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
+    assert "OpenDP is not installed." in recommend(replace(found, configs=(missing,)))[2].reason
+    empty = tuple(Configuration(f"z {e}", "zealous", None, {"epsilon": e}, "empty", "Nothing.") for e in (1.0, 10.0))
+    assert recommend(replace(found, configs=empty[:1]))[2].reason == (
         "No differentially private release is possible on this log: at epsilon 1 nothing passes."
     )
-    assert "at epsilon 1 and 10 nothing passes" in recommend(replace(found, cells=empty))[2].reason
+    assert "at epsilon 1 and 10 nothing passes" in recommend(replace(found, configs=empty))[2].reason
 
 
 def test_risk_is_what_the_policy_limits():
     words = replace(known(0.1), kind="tokens")
     words = replace(words, numbers=(*words.numbers, Number("token_hashing", "", 0.6, 0.7)))
     older = replace(known(0.1), numbers=(*known(0.1).numbers, Number("history_linkage", "older half", 0.3, 0.4)))
-    cells = tuple(
-        Cell(name, "equality", 5, {}, holds=True, known=one)
+    configs = tuple(
+        Configuration(name, "equality", 5, {}, holds=True, known=one)
         for name, one in (("half", known(0.25)), ("older", older), ("words", words), ("nothing", known(None)))
     )
-    found = replace(made_up([]), cells=cells)
-    assert [found.risk(cell.name) for cell in cells] == [0.25, 0.3, 0.6, None]
+    found = replace(made_up([]), configs=configs)
+    assert [found.risk(config.name) for config in configs] == [0.25, 0.3, 0.6, None]
 
 
 def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
     made = []
 
     class Thing:
-        pass
+        def __init__(self):
+            self.kept = Shared()
 
     log, other = Thing(), Thing()
     for _ in range(2):
@@ -378,25 +382,25 @@ def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
 
 def test_releases_without_linked_events_are_on_no_frontier():
     found = made_up([(0.3, 0.2, 0.05), (0.9, 0.8, 0.01)])
-    apart = replace(found, cells=(found.cells[0], replace(found.cells[1], linked=False)))
+    apart = replace(found, configs=(found.configs[0], replace(found.configs[1], linked=False)))
     for frontier, kept in zip(apart.frontiers[:2], (0.9, 0.8), strict=True):
-        assert frontier.cells == tuple(frontier.points) == ("cell 0",)
-        assert frontier.apart == {"cell 1": kept}
+        assert frontier.configs == tuple(frontier.points) == ("configuration 0",)
+        assert frontier.apart == {"configuration 1": kept}
 
 
 def test_refuted_releases_are_on_no_frontier():
     made = made_up([(0.3, 0.2, 0.05), (0.2, 0.1, 0.5)])
-    refuted = replace(made.cells[0], holds=False, known=replace(made.cells[0].known, refuted=1))
-    wrong = replace(made, cells=(refuted, made.cells[1]))
-    assert wrong.frontiers[0].cells == ("cell 1",)
-    assert {one.cell for one in recommend(wrong)} == {None}
+    refuted = replace(made.configs[0], holds=False, known=replace(made.configs[0].known, refuted=1))
+    wrong = replace(made, configs=(refuted, made.configs[1]))
+    assert wrong.frontiers[0].configs == ("configuration 1",)
+    assert {one.config for one in recommend(wrong)} == {None}
 
 
 def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
     given = {"methods": ["equality"], "ks": [5], "tests": 10}
-    first = compare(log, tmp_path / "c", **given, read=qv.read_log)
+    first = compare(log, tmp_path / "c", **given)
     monkeypatch.setattr(comparison.Job, "do", lambda *given: pytest.fail("made again"))
-    strict = compare(log, tmp_path / "c", **given, read=qv.read_log, policy=Policy(min_k=6))
+    strict = compare(log, tmp_path / "c", **given, policy=Policy(min_k=6))
     assert strict.rows == first.rows
     assert first.policy == Policy()
     limits = {one.judgement("equality, k = 5").criteria[1].limit for one in (first, strict)}
@@ -406,31 +410,33 @@ def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda cell: cell.update(status="bogus"),
-        lambda cell: cell.update(name="equality, k = 5"),
-        lambda cell: cell.pop("method"),
+        lambda config: config.update(status="bogus"),
+        lambda config: config.update(name="equality, k = 5"),
+        lambda config: config.pop("method"),
     ],
 )
 def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
     given = {"methods": ["equality"], "ks": [2], "tests": 10}
     found = compare(log, tmp_path / "c", **given)
-    file = tmp_path / "c" / "cells" / "equality_k-2.json"
+    file = tmp_path / "c" / "configurations" / "equality_k-2.json"
     good = file.read_bytes()
     bad = json.loads(good)
-    damage(bad["cell"])
+    damage(bad["config"])
     file.write_text(json.dumps(bad))
     assert compare(log, tmp_path / "c", **given) == found
     assert file.read_bytes() == good
-    for one in (tmp_path / "c" / "cells").iterdir():
+    for one in (tmp_path / "c" / "configurations").iterdir():
         one.unlink()
-    (tmp_path / "c" / "cells").rmdir()
+    (tmp_path / "c" / "configurations").rmdir()
     assert compare(log, tmp_path / "c", **given) == found
 
 
 def test_a_package_that_was_missing_is_asked_for_again(log, tmp_path, monkeypatch):
     given = {"methods": ["hash"], "tests": 10}
     made = comparison.Job._made
-    lacking = Row("hash", "risk", "linkability", "user_linkage", "", None, why="needs it: pip install 'queryveil[attack]'")
+    lacking = Row(
+        "hash", "risk", "linkability", "user_linkage", "", None, why="needs it: pip install 'queryveil[attack]'"
+    )
     monkeypatch.setattr(comparison.Job, "_made", lambda *given: (made(*given)[0], [lacking]))
     assert compare(log, tmp_path / "c", **given).rows == (lacking,)
     monkeypatch.undo()

@@ -85,7 +85,7 @@ def spelt(value):
 def findings(log, place, manifest=None):
     """Findings of attacks on the release in a folder, as the command line prints them."""
     release = qv.Release.load(place.parent / "release")
-    found = attack(release, log, only=("unique_queries", "history_linkage"), read=qv.read_log).as_dict()
+    found = attack(release, log, only=("unique_queries", "history_linkage")).as_dict()
     digest = signing._sha256(place.parent / "release", "manifest.json")
     place.write_text(json.dumps({"manifest_sha256": manifest or digest} | found))
     return place
@@ -391,7 +391,7 @@ def test_a_policy_that_is_not_met_is_not_signed(copy, log):
 def test_a_policy_that_is_met_is_stated_with_its_rules(copy, log):
     def found(name, unit, value, setting=""):
         estimate = Estimate(value, value, value)
-        return Finding(name, "linkability", setting, "what it found", unit, estimate, 0.0, "", None, "", 1)
+        return Finding(name, setting, "what it found", unit, estimate, 0.0, "", None, "", 1)
 
     tried = (
         found("history_linkage", "share", 0.01, "random half"),

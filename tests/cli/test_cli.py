@@ -158,7 +158,7 @@ def test_without_a_seed_two_releases_do_not_line_up(run, log, tmp_path):
 
 
 def test_a_shipped_recipe_by_name(run, log, tmp_path):
-    code, _, err = run("anonymize", log, "--recipe", "thirty-five", "-o", tmp_path / "r")
+    code, _, err = run("anonymize", log, "--recipe", "dma-30-5", "-o", tmp_path / "r")
     assert code == 2
     assert "'min_query_users' parameter of Rules is 30, but the log has only 3 users" in err
 
@@ -237,7 +237,7 @@ def test_the_help_says_how_a_parameter_is_switched_off(run):
 def test_the_help_of_anonymize_names_methods_and_recipes(run):
     _, out, _ = run("anonymize", "--help")
     assert "equality" in out
-    assert "thirty-five" in out
+    assert "dma-30-5" in out
 
 
 def test_verify_refutes_with_exit_code_one(run, log, tmp_path):
@@ -290,7 +290,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         ),
         (["--method", "equality", "--columns", "user=a,user=b"], "names something twice"),
         (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
-        (["--recipe", "thirty-five", "--method", "equality"], "the recipe is for rules"),
+        (["--recipe", "dma-30-5", "--method", "equality"], "the recipe is for rules"),
         (["--method", "equality", "--output-format", "xml"], "There is no release format 'xml'"),
         (["--method", "equality", "--columns", "user"], "--columns takes NAME=COLUMN pairs"),
         (["--method", "equality", "--format", "doc"], "There is no format 'doc'"),
@@ -623,11 +623,3 @@ def test_a_memory_limit_is_obeyed(run, log, monkeypatch):
     code, _, err = run("profile", log, "--memory-limit", "3GB")
     assert code == 2
     assert "left of the memory limit of 3 GB; raise --memory-limit" in err
-
-
-def test_two_processes_share_the_memory_limit():
-    given = {"format": None, "columns": None, "encoding": None, "max_bad_rows": 0.01, "threads": None}
-    whole = options.reader(given | {"memory_limit": "3GB"})
-    assert options.with_half_the_memory(whole).keywords["memory_limit"] == "1500000000"
-    free = options.reader(given | {"memory_limit": None})
-    assert options.with_half_the_memory(free).keywords["memory_limit"] is None

@@ -19,7 +19,7 @@ def path(tmp_path_factory):
 
 
 def stored(folder):
-    return {file.name: file.read_bytes() for file in (folder / "cells").glob("*.json")}
+    return {file.name: file.read_bytes() for file in (folder / "configurations").glob("*.json")}
 
 
 def test_a_killed_run_goes_on(path, tmp_path):
@@ -38,8 +38,8 @@ def test_a_killed_run_goes_on(path, tmp_path):
     begun = subprocess.Popen(
         [sys.executable, "-c", MAIN, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    cells = tmp_path / "c" / "cells"
-    while begun.poll() is None and (not cells.exists() or not any(cells.glob("*.json"))):
+    configs = tmp_path / "c" / "configurations"
+    while begun.poll() is None and (not configs.exists() or not any(configs.glob("*.json"))):
         time.sleep(0.02)
     begun.send_signal(signal.SIGKILL)
     assert begun.wait() == -signal.SIGKILL
@@ -58,7 +58,7 @@ def test_the_folder_names_no_place_and_no_query(run, path, tmp_path):
         "compare", path, "-o", tmp_path / "c", "--methods", "equality", "-k", "5", "--tests", 10, "--json"
     )
     assert code == 0
-    assert json.loads(out)["cells"][0]["name"] == "equality, k = 5"
+    assert json.loads(out)["configurations"][0]["name"] == "equality, k = 5"
     log = qv.read_log(path)
     long = [text for text in log.query_text.to_pylist() if len(text) > 14]
     for file in (tmp_path / "c").rglob("*"):
@@ -73,7 +73,7 @@ def test_a_comparison_in_which_nothing_meets_the_policy_says_so_and_fails(run, p
     policy = tmp_path / "policy.toml"
     policy.write_text("min_k = 50\n")
     words = ["compare", path, "-o", tmp_path / "c", "--methods", "equality,zealous", "-k", 5, "--epsilon", 1]
-    words += ["--tests", 10, "--processes", 1]
+    words += ["--tests", 10, "--jobs", 1]
     code, out, err = run(*words, "--policy", policy)
     assert (code, err) == (1, "")
     assert "Releases that meet the policy: 0 of 3." in out
@@ -85,4 +85,4 @@ def test_a_comparison_in_which_nothing_meets_the_policy_says_so_and_fails(run, p
     found = json.loads(run(*words, "--policy", policy, "--json")[1])
     assert found["policy"]["min_k"] == 50
     assert {one["meets"] for one in found["judgements"].values()} == {False}
-    assert {one["cell"] for one in found["recommendations"]} == {None}
+    assert {one["configuration"] for one in found["recommendations"]} == {None}

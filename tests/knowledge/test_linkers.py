@@ -113,7 +113,7 @@ def test_coverage_is_what_counting_says(queries, nodes, data):
     )
     first = np.concatenate([[0], np.cumsum([len(some) for some in nodes])]).astype(np.int64)
     links = Links(
-        taxonomy, items.start, items.item, items.texts, first, np.array(flat, np.int32), np.ones(len(flat), np.float32)
+        items.start, taxonomy, items.item, items.texts, first, np.array(flat, np.int32), np.ones(len(flat), np.float32)
     )
     for row in links.coverage(events):
         deep = [any(taxonomy.depth[n] >= row.level for n in some) for some in nodes]

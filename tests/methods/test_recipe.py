@@ -6,7 +6,7 @@ from queryveil.methods.recipe import load_recipe, shipped
 
 
 def test_every_shipped_recipe_is_valid_and_names_its_source():
-    assert set(shipped()) == {"thirty-five", "rare-term-and-length"}
+    assert set(shipped()) == {"dma-30-5", "dma-draft-2026"}
     for name, text in shipped().items():
         recipe = load_recipe(name)
         METHODS[recipe.method](**recipe.parameters)
@@ -14,7 +14,7 @@ def test_every_shipped_recipe_is_valid_and_names_its_source():
 
 
 def test_thirty_five_is_thirty_users_a_query_and_five_a_row():
-    method = qv.Rules(**load_recipe("thirty-five").parameters)
+    method = qv.Rules(**load_recipe("dma-30-5").parameters)
     assert (method.min_query_users, method.min_row_users) == (30, 5)
 
 
@@ -40,5 +40,5 @@ def test_a_bad_recipe_is_one_sentence(tmp_path, text, sentence):
 
 
 def test_an_unknown_recipe_is_answered_with_the_known_ones():
-    with pytest.raises(qv.QueryveilError, match="shipped are rare-term-and-length, thirty-five"):
+    with pytest.raises(qv.QueryveilError, match="shipped are dma-draft-2026, dma-30-5"):
         load_recipe("forty-two")

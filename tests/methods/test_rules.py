@@ -245,7 +245,7 @@ def test_metadata_columns_that_the_log_lacks_are_named(tmp_path, columns, claime
 
 def test_a_rule_without_a_column_to_look_at_needs_no_users():
     """The shipped recipe asks for 1,000 users a combination, which a log without metadata need not have."""
-    recipe = load_recipe("rare-term-and-length")
+    recipe = load_recipe("dma-draft-2026")
     log = log_of(*["tea"] * 60)
     release = qv.Rules(**recipe.parameters).anonymize(log)
     assert queries_of(release) == {"tea"}

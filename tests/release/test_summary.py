@@ -26,7 +26,7 @@ def test_a_hostile_parameter_stays_inert(tmp_path):
 
 def test_shares_never_round_something_to_nothing():
     assert [share(*pair) for pair in [(0, 5), (1, 100_000), (1, 3), (99_999, 100_000), (5, 5), (0, 0)]] == [
-        "0.0 %", "<0.1 %", "33.3 %", ">99.9 %", "100.0 %", "-",
+        "0.0 %", "< 0.1 %", "33.3 %", "> 99.9 %", "100.0 %", "-",
     ]  # fmt: skip
 
 

@@ -40,20 +40,20 @@ def reported(tmp_path_factory):
     log = hostile_log()
     release = qv.Equality(k=3).anonymize(log)
     path = tmp_path_factory.mktemp("reports") / "report.html"
-    return log, release, path, qv.report(release, log, path, read=qv.read_log)
+    return log, release, path, qv.report(release, log, path)
 
 
 def made_up(method="equality", *, holds=True, text="It counts right."):
     """What a report could tell, without the time that it takes to find out."""
     finding = Finding(
-        "record_linkage", "linkability", "", text, "share", Estimate(0.4, 0.3, 0.5), 0.1, text,
+        "record_linkage", "", text, "share", Estimate(0.4, 0.3, 0.5), 0.1, text,
         Estimate(0.12, 0.1, 0.2), text, 50, beside=text,
     )  # fmt: skip
-    measured = (Measured("retention", "events", 0.25, 1.0), Measured("task", text, 0.2, 0.5, why=text))
+    measured = (Measured("events_kept", "", 0.25, 1.0), Measured("completion", text, 0.2, 0.5, why=text))
     return Report(
         Verification((Verdict(text, holds, None if holds else "the query 'my secret'"),)),
         Evaluation(method, {}, 0, "f", measured),
-        Findings(method, (finding,), (Skipped("vanity", "inference", text),)),
+        Findings(method, (finding,), (Skipped("personal_data", text),)),
         Judgement(False, (Criterion("linkage", text, 0.09, False, 0.4, 0.5, "share", False, text),)),
     )
 

@@ -2,7 +2,7 @@ import json
 import re
 from dataclasses import replace
 
-from queryveil.assess.comparison import Cell, Row, recommend
+from queryveil.assess.comparison import Configuration, Row, recommend
 from queryveil.assess.policy import Policy
 from queryveil.reports import comparison_page
 from tests.reports.compared import evidence, made_up
@@ -12,9 +12,11 @@ from tests.reports.html import Page
 
 def test_how_many_meet_the_policy_comes_first_and_then_what_is_recommended():
     comparison = made_up()
-    comparison = replace(comparison, cells=tuple(cell for cell in comparison.cells if cell.method != "zealous"))
+    comparison = replace(
+        comparison, configs=tuple(config for config in comparison.configs if config.method != "zealous")
+    )
     text = Page(comparison_page(comparison)).text
-    done = sum(cell.status == "done" for cell in comparison.cells)
+    done = sum(config.status == "done" for config in comparison.configs)
     places = [text.index(f"{len(comparison.meeting)} of {done} releases meet the policy.")]
     places += [text.index(one.aim) for one in recommend(comparison)]
     assert places == sorted(places)
@@ -33,7 +35,16 @@ def test_that_nothing_meets_the_policy_is_said_first():
 
 def test_the_measures_that_do_not_rank_are_named_with_the_reason():
     comparison = made_up()
-    dull = Row(comparison.cells[0].name, "utility", "task", "suggestion, MRR", "", 0.01, why="too low", separates=False)
+    dull = Row(
+        comparison.configs[0].name,
+        "utility",
+        "task",
+        "suggestion",
+        "MRR",
+        0.01,
+        why="too low",
+        separates=False,
+    )
     text = Page(comparison_page(replace(comparison, rows=(*comparison.rows, dull)))).text
     assert "suggestion, MRR: too low" in text
 
@@ -41,9 +52,9 @@ def test_the_measures_that_do_not_rank_are_named_with_the_reason():
 def test_every_release_is_in_the_table_and_every_other_has_its_reason():
     comparison = made_up()
     text = Page(comparison_page(comparison)).text
-    for cell in comparison.cells:
-        assert cell.name in text
-        assert cell.why in text
+    for config in comparison.configs:
+        assert config.name in text
+        assert config.why in text
 
 
 def test_every_chart_has_words_and_a_table():
@@ -56,26 +67,26 @@ def test_every_chart_has_words_and_a_table():
 
 def test_the_frontier_is_told_by_its_ends():
     comparison = made_up()
-    least, most = comparison.frontiers[0].cells[0], comparison.frontiers[0].cells[-1]
+    least, most = comparison.frontiers[0].configs[0], comparison.frontiers[0].configs[-1]
     text = Page(comparison_page(comparison)).text
     assert re.search(rf"linked events goes from {re.escape(least)} \(.*to {re.escape(most)} \(", text)
 
 
 def test_a_refuted_release_is_named_on_top():
     comparison = made_up()
-    wrong = replace(comparison.cells[3], holds=False)
-    cells = (*comparison.cells[:3], wrong, *comparison.cells[4:])
-    text = Page(comparison_page(replace(comparison, cells=cells))).text
+    wrong = replace(comparison.configs[3], holds=False)
+    configs = (*comparison.configs[:3], wrong, *comparison.configs[4:])
+    text = Page(comparison_page(replace(comparison, configs=configs))).text
     assert f"The verifier refutes 1 of the releases: {wrong.name}." in text
 
 
 def test_releases_with_the_same_queries_have_one_line_in_the_long_tail():
     comparison = made_up()
-    first, twin = (cell.name for cell in comparison.cells[:2])
-    rows = [row for row in comparison.rows if row.cell != twin or row.kind == "risk"]
-    rows += [replace(row, cell=twin) for row in rows if row.cell == first and row.kind == "utility"]
+    first, twin = (config.name for config in comparison.configs[:2])
+    rows = [row for row in comparison.rows if row.config != twin or row.kind == "risk"]
+    rows += [replace(row, config=twin) for row in rows if row.config == first and row.kind == "utility"]
     page = comparison_page(replace(comparison, rows=tuple(rows)))
-    tail = page[page.index('id="bands"') : page.index('id="cells"')]
+    tail = page[page.index('id="bands"') : page.index('id="configurations"')]
     assert f">{first}<" in tail
     assert f">{twin}<" not in tail
 
@@ -86,26 +97,29 @@ def test_releases_that_differ_in_more_than_the_link_are_all_in_the_long_tail():
     settings = [("zealous", {"epsilon": e, "delta": 1e-6}) for e in (1.0, 10.0)] + [
         ("rules", {"max_digits": d}) for d in (1, 2)
     ]
-    cells = [Cell(f"cell {i}", method, None, given, holds=True) for i, (method, given) in enumerate(settings)]
-    cells.append(Cell("twin", "rules", None, {"max_digits": 2, "link": "user"}, holds=True))
+    configs = [
+        Configuration(f"configuration {i}", method, None, given, holds=True)
+        for i, (method, given) in enumerate(settings)
+    ]
+    configs.append(Configuration("twin", "rules", None, {"max_digits": 2, "link": "user"}, holds=True))
     rows = [
-        Row(cell.name, "utility", "retention", f"distinct queries of {band.label}", "", 0.5, best=1.0)
-        for cell in cells
+        Row(config.name, "utility", "retention", "queries_kept_by_users", band.label, 0.5, best=1.0)
+        for config in configs
         for band in comparison.bands
     ]
-    page = comparison_page(replace(comparison, cells=tuple(cells), rows=tuple(rows)))
-    tail = page[page.index('id="bands"') : page.index('id="cells"')]
-    assert [f">{cell.name}<" in tail for cell in cells] == [True, True, True, True, False]
+    page = comparison_page(replace(comparison, configs=tuple(configs), rows=tuple(rows)))
+    tail = page[page.index('id="bands"') : page.index('id="configurations"')]
+    assert [f">{config.name}<" in tail for config in configs] == [True, True, True, True, False]
 
 
 def test_where_nothing_is_kept_there_is_no_frontier_but_a_page():
     comparison = made_up()
     rows = (
-        Row("hash", "utility", "retention", "distinct queries", "", 0.0, best=1.0),
+        Row("hash", "utility", "retention", "queries_kept", "", 0.0, best=1.0),
         Row("hash", "risk", "linkability", "record_linkage", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=True),
     )
-    hashed = Cell("hash", "hash", None, {"link": "user"}, holds=True, linked=True)
-    alone = replace(comparison, cells=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
+    hashed = Configuration("hash", "hash", None, {"link": "user"}, holds=True, linked=True)
+    alone = replace(comparison, configs=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
     assert any(frontier.points for frontier in alone.frontiers)
     text = Page(comparison_page(alone)).text
     assert "No release of linked events keeps anything of it, so that there is no frontier." in text
@@ -128,7 +142,7 @@ def test_releases_without_linked_events_stand_in_a_strip_outside_the_axis():
     comparison = made_up()
     for i, frontier in enumerate(comparison.frontiers[:1]):
         (main, upper), (strip, lower) = layers(charts(comparison_page(comparison))[f"frontier-{i}"])
-        linked = {cell.name for cell in comparison.cells if cell.linked}
+        linked = {config.name for config in comparison.configs if config.linked}
         assert {value["name"] for value in main if "name" in value} == set(frontier.points) <= linked
         assert {value["name"] for value in strip if "name" in value} == set(frontier.apart)
         assert not set(frontier.apart) & linked
@@ -153,8 +167,8 @@ def test_the_chart_has_a_line_a_method_with_its_ks_and_the_zone_of_the_policy():
 
 def test_a_comparison_without_linked_events_has_a_strip_alone():
     comparison = made_up()
-    apart = tuple(cell for cell in comparison.cells if not cell.linked)
-    page = comparison_page(replace(comparison, cells=apart))
+    apart = tuple(config for config in comparison.configs if not config.linked)
+    page = comparison_page(replace(comparison, configs=apart))
     assert len(list(layers(charts(page)["frontier-0"]))) == 1
     assert "there is no frontier" in Page(page).text
 
@@ -164,16 +178,16 @@ def test_attacks_that_work_are_told_as_shares_of_those_tried():
     comparison = made_up()
     tried = [("one", [True]), ("other", [True, True, False])]
     rows = [
-        Row(name, "risk", "linkability", f"attack {i}", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=won)
+        Row(name, "risk", "linkability", "record_linkage", f"{i}", 0.4, 0.3, 0.5, baseline=0.1, succeeds=won)
         for name, every in tried
         for i, won in enumerate(every)
     ]
-    cells = tuple(Cell(name, "equality", 2, {"k": 2}, holds=True) for name, _ in tried)
-    text = Page(comparison_page(replace(comparison, cells=cells, rows=tuple(rows)))).text.replace(
+    configs = tuple(Configuration(name, "equality", 2, {"k": 2}, holds=True) for name, _ in tried)
+    text = Page(comparison_page(replace(comparison, configs=configs, rows=tuple(rows)))).text.replace(
         "\N{NO-BREAK SPACE}", " "
     )
     assert "the smallest share works on other (66.7 %), the largest on one (100.0 %)." in text
-    text = Page(comparison_page(replace(comparison, cells=cells[:1], rows=tuple(rows[:1])))).text
+    text = Page(comparison_page(replace(comparison, configs=configs[:1], rows=tuple(rows[:1])))).text
     assert "On every release, 100.0" in text
 
 
@@ -185,8 +199,8 @@ def test_accounts_are_not_drawn_as_shares():
 
 def test_where_nothing_was_released_there_is_still_a_page():
     comparison = made_up()
-    cells = tuple(replace(cell, status="failed", why="It failed.") for cell in comparison.cells)
-    text = Page(comparison_page(replace(comparison, cells=cells, rows=()))).text
+    configs = tuple(replace(config, status="failed", why="It failed.") for config in comparison.configs)
+    text = Page(comparison_page(replace(comparison, configs=configs, rows=()))).text
     assert "No release has both." in text
     assert "No attack could be tried." in text
 

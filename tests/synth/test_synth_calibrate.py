@@ -22,7 +22,7 @@ def achieved(tmp_path):
 
 
 def test_events_and_queries(achieved):
-    assert achieved["events a user"] == 2
+    assert achieved["events per user"] == 2
     assert achieved["distinct queries / events"] == 0.5
     assert achieved["% of distinct queries issued by one user"] == 50
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.assess.drawings import draw_graph
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import check_file, write_whole
@@ -177,8 +178,8 @@ def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
     number[inside] = np.arange(len(inside), dtype=np.int32)
 
     def rows(start: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        found = [values[start[i] : start[i + 1]] for i in inside]
-        return np.concatenate([[0], np.cumsum([len(row) for row in found])]), np.concatenate(found)
+        lists = Ragged(start)
+        return offsets(lists.sizes[inside]), values[lists.positions(inside)]
 
     start, element = rows(sets.start, sets.element)
     return Vertices(

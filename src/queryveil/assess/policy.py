@@ -5,7 +5,7 @@ min_planted_accounts = 10
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,7 +13,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from queryveil.assess.attacks import Findings, attack
@@ -28,8 +27,8 @@ from queryveil.claims import (
     RecordUsers,
     RowUsers,
 )
-from queryveil.errors import QueryveilError
-from queryveil.log import LocalLog, QueryLog
+from queryveil.errors import Progress, QueryveilError
+from queryveil.log import QueryLog
 from queryveil.release import Release, loaded
 from queryveil.release.manifest import Kind
 from queryveil.scrubbing import repeat_scrub
@@ -404,11 +403,10 @@ def judge_release(
     release: Release,
     log: QueryLog,
     *,
-    read: Callable[[pa.Table], LocalLog] | None = None,
     taxonomy: str | None = None,
     verification: Verification | None = None,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Judgement:
     """Run the attacks that a policy asks for, on bounded samples, and judge a release by them.
 
@@ -416,15 +414,13 @@ def judge_release(
         policy: The policy.
         release: The release, just made or with its user map.
         log: Its log.
-        read: Reads a log from a table, such as `queryveil.read_log`; without it no accounts are planted, so that the
-            policy cannot be met by a release of queries.
         taxonomy: Where the web directory is that the release was made with.
         verification: What the verifier found, for a release that is published already. One that was just made counts as
             checked, because `Release.save` refuses it otherwise.
         seed: The random seed.
         progress: Called with the name of each attack as it begins.
     """
-    found = attack(release, log, seed=seed, read=read, taxonomy=taxonomy, progress=progress, only=ATTACKS)
+    found = attack(release, log, seed=seed, taxonomy=taxonomy, progress=progress, only=ATTACKS)
     # What was just made is checked when it is saved, and not saved if a check fails.
     checked = Verification(()) if verification is None and release.folder is None else verification
     return judge(policy, gather(release, log, found, checked))

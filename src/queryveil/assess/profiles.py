@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from queryveil.engines import identifier
 from queryveil.log import QueryLog
 from queryveil.release.bands import Band, bands
+from queryveil.text.tabular import Tabular, html_facts, html_table
 
 KS = (2, 5, 10, 30, 100)
 
@@ -34,7 +35,7 @@ class Length:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Tabular):
     """A log in numbers."""
 
     rows: int
@@ -57,6 +58,31 @@ class Profile:
     def as_dict(self) -> dict[str, Any]:
         """The profile as plain values, for JSON."""
         return asdict(self) | {"bands": [band.model_dump() for band in self.bands]}
+
+    def to_arrow(self) -> pa.Table:
+        """Every number in a row: its `group`, the `name` of the part of the log, what is counted, and the `value`."""
+        parts = [
+            *(("words per query", one.words, one) for one in self.lengths),
+            *(("users per query", one.label, one) for one in self.bands),
+            *(("queries of at least k users", f"k = {one.k}", one) for one in self.kept),
+        ]
+        rows = [
+            *(("log", "", name, getattr(self, name)) for name in _COUNTS),
+            *(("bad rows", kind, "rows", count) for kind, count in self.bad_rows.items()),
+            *(("extra columns", name, "values", count) for name, count in self.extras.items()),
+            *(("queries per user", "", name, value) for name, value in self.queries_per_user.items()),
+            *((group, name, what, getattr(one, what)) for group, name, one in parts for what in ("queries", "events")),
+        ]
+        return pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], schema=_SCHEMA)
+
+    def _repr_html_(self) -> str:
+        facts = {name.replace("_", " "): getattr(self, name) for name in (*_COUNTS, "first", "last")}
+        kept = pa.Table.from_pylist([asdict(one) for one in self.kept])
+        return html_facts("Profile of a query log", facts.items()) + html_table("Queries of at least k users", kept)
+
+
+_COUNTS = ("rows", "empty_rows", "events", "users", "queries", "words", "clicks")
+_SCHEMA = pa.schema([("group", pa.string()), ("name", pa.string()), ("measure", pa.string()), ("value", pa.float64())])
 
 
 def profile(log: QueryLog) -> Profile:

@@ -236,7 +236,7 @@ def _batet2013(run: Run) -> list[Figure]:
     for found in (phrases, terms):
         _needs_links(found, base)
     tell("clusters of the log")
-    linked = int((np.diff(interests_of(Searches.of(log), phrases).start) > 0).sum())
+    linked = int((interests_of(Searches.of(log), phrases).sizes > 0).sum())
     if linked < max(BATET_KS):
         raise QueryveilError(
             f"The paper makes groups of up to {max(BATET_KS)} users; only {linked} have a query with a category in"

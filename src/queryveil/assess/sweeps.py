@@ -10,11 +10,16 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from queryveil.assess.charts import sweep_chart
 from queryveil.assess.drawings import check_chart, save_chart
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.methods.affinity.method import Affinity, Candidates
 from queryveil.methods.base import check_k
+from queryveil.text.show import percent
+from queryveil.text.tabular import Tabular, html_rows
 
 KS = (2, 5, 10, 20, 50)
 
@@ -43,7 +48,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Tabular):
     """What equality and affinity release of a log, setting by setting."""
 
     queries: int
@@ -68,25 +73,34 @@ class Sweep:
             overwrite: Whether a file at this place may be replaced.
         """
         check_chart(path, overwrite=overwrite)  # before the chart is drawn
-        save_chart(self._chart(), path, overwrite=overwrite)
+        save_chart(self.chart(), path, overwrite=overwrite)
 
-    def _chart(self) -> Any:
-        import altair as alt
+    def chart(self) -> Any:
+        """The released shares of distinct queries and of events against k, as an Altair chart."""
+        return sweep_chart(self)
 
-        order = list(dict.fromkeys(point.method for point in self.points))
-        parts = []
-        for name, title in (("query_share", "Distinct queries released"), ("event_share", "Events released")):
-            values = [{"method": p["method"], "k": p["k"], "share": p[name]} for p in self.as_dict()["points"]]
-            ks = sorted({point.k for point in self.points})
-            lines = alt.Chart({"values": values}, title=title, width=320, height=260).encode(
-                x=alt.X("k:Q", title="k, distinct users", scale=alt.Scale(type="log"), axis=alt.Axis(values=ks)),
-                y=alt.Y("share:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~%")),
-                color=alt.Color("method:N", title=None, sort=order),
-                shape=alt.Shape("method:N", sort=order, legend=None),
-                tooltip=["method:N", "k:Q", alt.Tooltip("share:Q", format=".2%")],
-            )
-            parts.append(lines.mark_line() + lines.mark_point(filled=True, size=60))
-        return alt.hconcat(*parts)
+    def to_arrow(self) -> pa.Table:
+        """One row per setting."""
+        return pa.Table.from_pylist(self.as_dict()["points"], schema=_SCHEMA)
+
+    def _repr_html_(self) -> str:
+        title = f"What equality and affinity release of {self.queries:,} distinct queries and {self.events:,} events"
+        names = ("method", "k", "queries", "share of queries", "events", "share of events")
+        rows = [
+            (p.method, p.k, p.queries, percent(p.queries / self.queries), p.events, percent(p.events / self.events))
+            for p in self.points
+        ]
+        return html_rows(title, names, rows, names[1:])
+
+
+_SCHEMA = pa.schema(
+    [
+        ("method", pa.string()),
+        ("theta", pa.float64()),
+        *((name, pa.int64()) for name in ("k", "concept_min_users", "min_term_users", "concepts", "queries", "events")),
+        *((name, pa.float64()) for name in ("query_share", "event_share")),
+    ]
+)
 
 
 def sweep(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.claims.affine_tables import check_by_tables
 from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
@@ -76,10 +77,10 @@ class AffineUsers(WitnessedClaim):
 
         of_query, sets = _merged(vectors, users)
         most_new = log.n_users if self.max_new_users is None else min(self.max_new_users, log.n_users)
-        each = np.diff(sets.user_start)
+        of_set = Ragged(sets.user_start)
+        each = of_set.sizes
         if self.max_new_users is not None:
-            new = np.concatenate([[0], np.cumsum(sets.new[sets.user])])
-            fresh = new[sets.user_start[1:]] - new[sets.user_start[:-1]]
+            fresh = of_set.sums(sets.new[sets.user])
             each = each - fresh + np.minimum(fresh, most_new)
         needy = np.flatnonzero(each < self.users)
         theta2 = self.theta * self.theta
@@ -87,8 +88,7 @@ class AffineUsers(WitnessedClaim):
         named = _named(certificate, released, of_query)
         if named is not None:
             first, last = (np.searchsorted(named[0], needy, side) for side in ("left", "right"))
-            start = np.concatenate([[0], np.cumsum(last - first)])
-            name = named[1][np.repeat(first - start[:-1], last - first) + np.arange(start[-1])]
+            start, name = offsets(last - first), named[1][ranges(first, last - first)]
 
             def count(part: Longs) -> Longs:
                 edges = start[part[0] : part[-1] + 2]
@@ -117,14 +117,11 @@ class AffineUsers(WitnessedClaim):
 
     def _wrong_alone(self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users") -> str | None:
         """The first query that lacks users by itself, or has a rare word."""
-        concept = np.diff(vectors.start) > 0
-        start, word = log.tokens.start, log.tokens.word
+        concept = vectors.sizes > 0
         rare = log.users_per_word < self.min_term_users
-        at, size = start[released], log.tokens.per_query[released]
         holds_rare = np.zeros(len(released), np.bool_)
         if rare.any():
-            so_far = np.concatenate([[0], np.cumsum(rare[word])])
-            holds_rare = concept & (so_far[at + size] > so_far[at])
+            holds_rare = concept & (log.tokens.sums(rare[log.tokens.word])[released] > 0)
         checks = (
             (~concept & (users.counted < self.users), users.counted, "users behind it"),
             (users.issued < self.min_query_users, users.issued, "users who issued it"),
@@ -174,11 +171,10 @@ class _Users:
         return cls(place, user, new, issued, counted)
 
 
-@dataclass(frozen=True)
-class _Vectors:
+@dataclass(frozen=True, eq=False)
+class _Vectors(Ragged):
     """What each released query is compared by: element[start[q]:start[q + 1]], ascending; nothing without a concept."""
 
-    start: Longs
     element: NDArray[np.int32]
     weight: Longs
     """The squared weight of each element, in fixed point."""
@@ -203,10 +199,8 @@ def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words:
     starts, elements = [np.zeros(1, np.int64)], []
     for begin in range(0, len(released), _TOGETHER):
         part = released[begin : begin + _TOGETHER]
-        size = log.tokens.per_query[part]
-        last = np.cumsum(size)
-        at = np.repeat(log.tokens.start[part] - last + size, size) + np.arange(last[-1])
-        word, query = log.tokens.word[at], np.repeat(np.arange(len(part)), size)
+        word = log.tokens.word[log.tokens.positions(part)]
+        query = np.repeat(np.arange(len(part)), log.tokens.sizes[part])
         place = place_of[word]
         runs = [(query[: len(found)][concept[found]], found[concept[found]]) for found in grams.runs(place, query)]
         owner, element = (np.concatenate(column) for column in zip(*runs, strict=True))
@@ -232,7 +226,7 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
     """
     from queryveil.kernels.witnesses import Weighed
 
-    size = np.diff(vectors.start)
+    size = vectors.sizes
     some = np.flatnonzero(size)
     start, size = vectors.start[:-1][some], size[some]
     # Sorted by a mark, equal vectors are neighbours; then neighbours are compared.
@@ -246,28 +240,25 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
     same[1:] = (mark[1:] == mark[:-1]) & (size[1:] == size[:-1])
     pair = np.flatnonzero(same)
     if len(pair):
-        first = np.cumsum(size[pair]) - size[pair]
-        step = np.arange(first[-1] + size[pair[-1]]) - np.repeat(first, size[pair])
-        one = vectors.element[np.repeat(start[pair - 1], size[pair]) + step]
-        equal = one == vectors.element[np.repeat(start[pair], size[pair]) + step]
-        same[pair] = np.logical_and.reduceat(equal, first)
+        one, other = (vectors.element[ranges(start[at], size[pair])] for at in (pair - 1, pair))
+        same[pair] = Ragged(offsets(size[pair])).sums(one != other) == 0
     of_place = np.cumsum(~same) - 1
     head = np.flatnonzero(~same)
     lightest = np.argsort(total[head], kind="stable")
     rank = np.empty(len(head), np.int64)
     rank[lightest] = np.arange(len(head))
-    of_query = np.full(len(vectors.start) - 1, -1, np.int64)
+    of_query = np.full(len(vectors), -1, np.int64)
     of_query[some] = rank[of_place]
     head = head[lightest]
-    ends = np.concatenate([[0], np.cumsum(size[head])])
-    at = np.repeat(start[head] - ends[:-1], size[head]) + np.arange(ends[-1])
+    element = vectors.element[ranges(start[head], size[head])]
     owner = of_query[users.place]
     packed = owner[owner >= 0] << 32 | users.user[owner >= 0]
     packed.sort()
     packed = packed[np.diff(packed, prepend=-1) > 0]
     user_start = np.searchsorted(packed, np.arange(len(head) + 1) << 32)
     user = (packed & 0xFFFFFFFF).astype(np.int32)
-    return of_query, Weighed(ends, vectors.element[at], vectors.weight, total[head], user_start, user, users.new)
+    ends = offsets(size[head])
+    return of_query, Weighed(ends, element, vectors.weight, total[head], user_start, user, users.new)
 
 
 def _named(certificate: Certificate | None, released: Longs, of_query: Longs) -> tuple[Longs, Longs] | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import check_file, write_whole
 
 SUFFIX = ".certificate"
@@ -77,7 +77,8 @@ def load_certificate(path: str | Path) -> Certificate:
     Raises:
         QueryveilError: If it cannot be read, or is not one.
     """
-    damaged = QueryveilError(f"The certificate {path} is damaged; give the file that 'anonymize --certificate' wrote.")
+    wrote = option("certificate", python="Release.save_certificate")
+    damaged = QueryveilError(f"The certificate {path} is damaged; give the file that {wrote} wrote.")
     if not Path(path).is_file():  # a pipe would be waited for
         raise QueryveilError(f"The certificate {path} cannot be read: it is no file.")
     try:

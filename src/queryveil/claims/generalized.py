@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
 from queryveil.knowledge import Taxonomy, categorize, recall_taxonomy
-from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, local
 
 Longs = NDArray[np.int64]
@@ -112,11 +112,9 @@ def _distinct(bags: Bags) -> tuple[Longs, Longs, Longs]:
     pair = np.flatnonzero(same)
     if len(pair):
         long = size[order][pair]
-        first = np.cumsum(long) - long
-        step = np.arange(long.sum()) - np.repeat(first, long)
-        here, before = (np.repeat(bags.start[order[at]], long) + step for at in (pair, pair - 1))
-        equal = (bags.node[here] == bags.node[before]) & (bags.n[here] == bags.n[before])
-        same[pair] = np.logical_and.reduceat(equal, first)
+        here, before = (ranges(bags.start[order[at]], long) for at in (pair, pair - 1))
+        differ = (bags.node[here] != bags.node[before]) | (bags.n[here] != bags.n[before])
+        same[pair] = Ragged(offsets(long)).sums(differ) == 0
     of = np.empty(len(size), np.int64)
     of[order] = np.cumsum(~same) - 1
     return order[~same], of, np.bincount(of)
@@ -124,10 +122,9 @@ def _distinct(bags: Bags) -> tuple[Longs, Longs, Longs]:
 
 def _taken(bags: Bags, some: Longs) -> Bags:
     """Some of the bags."""
-    size = np.diff(bags.start)[some]
-    start = np.concatenate([[0], np.cumsum(size)])
-    at = ranges(bags.start[some], size)
-    return Bags(start, bags.node[at], bags.n[at])
+    of_bag = Ragged(bags.start)
+    at = of_bag.positions(some)
+    return Bags(offsets(of_bag.sizes[some]), bags.node[at], bags.n[at])
 
 
 def _members(certificate: Certificate, known: Longs, users: Longs) -> Longs | None:
@@ -145,7 +142,7 @@ def _members(certificate: Certificate, known: Longs, users: Longs) -> Longs | No
 def _assigned(users: Longs, of_user: Longs, bags: Bags, holders: Longs, nouns: Nouns, end: Longs) -> Checked:
     """Look for a way to give every user of the log a bag that fits them."""
     order = np.argsort(nouns.noun, kind="stable")
-    owner = np.repeat(np.arange(len(nouns.start) - 1), np.diff(nouns.start))[order]
+    owner = Ragged(nouns.start).owners[order]
     count, bag, user = fitting(bags, holders, nouns, owner, nouns.noun[order], end, PAIRS)
     how = f"each of the {len(holders):,} distinct bags was compared with the users of the log"
     few = np.flatnonzero((count < holders)[of_user])
@@ -217,7 +214,7 @@ class ConceptUsers(_Generalized):
         """The queries that each released concept can stand for, by the place of the concept: the root for any."""
         tree = self._base.tree
         start, of = categorize(log, self._base, "terms").nodes()
-        query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        query = Ragged(start).owners
         found = [np.arange(log.n_queries)] if len(node) and node[0] == 0 else []
         for level in range(1, tree.height + 1):
             above = tree.at_level(of, level)
@@ -241,7 +238,7 @@ class ConceptUsers(_Generalized):
         """A concept at or below which stands more than the log has queries for."""
         tree = self._base.tree
         events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))
-        below = np.concatenate([[0], np.cumsum(n)])
+        below = offsets(n)
         last = np.searchsorted(node, tree.end[node])
         for place, at in enumerate(node.tolist()):
             released = int(below[last[place]] - below[place])
@@ -282,8 +279,7 @@ def _alike(events: Longs, fits: tuple[Longs, Longs], concepts: int) -> tuple[Lon
     kept = _taken(sets, one)
     total = np.bincount(of, events[some], len(one)).astype(np.int64)
     alone = events.sum() - total.sum()  # of queries that nothing fits
-    owner = np.repeat(np.arange(len(one)), np.diff(kept.start))
-    return np.append(total, alone), (kept.node, owner)
+    return np.append(total, alone), (kept.node, Ragged(kept.start).owners)
 
 
 def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
@@ -324,9 +320,9 @@ def _nouns(here: LocalLog, base: Taxonomy) -> Nouns:
     """The distinct nouns of every user."""
     start, node = categorize(here, base, "terms").nodes()
     query, owner = (here.query_users[name].to_numpy() for name in ("query_id", "user_id"))
-    size = np.diff(start)[query]
-    mine = node[ranges(start[query], size)].astype(np.int64)
-    user = np.repeat(owner.astype(np.int64), size)
+    of_query = Ragged(start)
+    mine = node[of_query.positions(query)].astype(np.int64)
+    user = np.repeat(owner.astype(np.int64), of_query.sizes[query])
     packed = user[mine > 0] << 32 | mine[mine > 0]
     packed.sort()
     packed = packed[np.diff(packed, prepend=-1) > 0]

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.claims.base import Claim, Evidence
 from queryveil.claims.linked import Sessions, sessions_of
 from queryveil.engines import Table, Workspace
@@ -360,13 +361,11 @@ def _digested(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _placed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The token at each position of each text, as a number."""
     parts = pc.split_pattern(batch["query"].cast(pa.string()), " ")
-    parent = pc.list_parent_indices(parts).to_numpy()
-    start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
+    of_text = Ragged(offsets(pc.list_value_length(parts).to_numpy()))
     digits = "".join(pc.list_flatten(parts).to_pylist())
     token = np.frombuffer(bytes.fromhex(digits), ">i8").astype(np.int64)
-    position = np.arange(len(parent)) - start[parent]
-    text = batch["text"].cast(pa.int64()).take(pa.array(parent))
-    return pa.RecordBatch.from_arrays([text, pa.array(position), pa.array(token)], schema=_PLACES)
+    text = batch["text"].cast(pa.int64()).take(pa.array(of_text.owners))
+    return pa.RecordBatch.from_arrays([text, pa.array(of_text.within), pa.array(token)], schema=_PLACES)
 
 
 def _sequences(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
-"""The command line: one file a verb.
+"""The command line: one file for each verb.
 
-Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad input, 3 a fault of queryveil itself.
+Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad input, 3 a bug in queryveil.
 """
 
 import errno
@@ -20,7 +20,6 @@ from queryveil.cli import (
     categorize,
     compare,
     concepts,
-    directory,
     evaluate,
     explain,
     keygen,
@@ -34,8 +33,19 @@ from queryveil.cli import (
     synth,
     taxonomy,
     verify,
+    web_directory,
 )
-from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.errors import QueryveilError, QueryveilWarning, command_line, renamed
+
+_KNOWLEDGE = {"--knowledge": "--taxonomy"}
+OLD: dict[str, dict[str, str]] = {
+    "": {"link": "categorize", "knowledge": "taxonomy", "directory": "web-directory"},
+    "anonymize": {**_KNOWLEDGE, "-d": "--max-queries-per-user", "--d": "--max-queries-per-user"},
+    "attack": {**_KNOWLEDGE, "-m": "--n-known"},
+    "compare": {**_KNOWLEDGE, "--directory": "--web-directory", "--processes": "--threads"},
+    **dict.fromkeys(("categorize", "evaluate", "explain", "report", "reproduce", "sign", "verify"), _KNOWLEDGE),
+}
+"""The names of version 0.1 and what they are called now: of verbs, and of the options of each verb."""
 
 
 def build(words: list[str]) -> typer.Typer:
@@ -43,7 +53,7 @@ def build(words: list[str]) -> typer.Typer:
     app = typer.Typer(
         name="queryveil",
         help="Anonymize web-search query logs: a log in, a verified release out.",
-        epilog="A first look:  queryveil synth -o log.tsv.gz  &&  queryveil profile log.tsv.gz",
+        epilog="To start:  queryveil synth -o log.tsv.gz  &&  queryveil profile log.tsv.gz",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -65,8 +75,9 @@ def build(words: list[str]) -> typer.Typer:
     app.command("evaluate")(options.reads_log(evaluate.evaluate))
     app.command("report")(options.reads_log(report.report))
     app.command("categorize")(options.reads_log(categorize.categorize))
-    app.add_typer(_group("taxonomy", show=taxonomy.show), help="Look into a taxonomy.")
-    app.add_typer(_group("directory", build=directory.build), help="Make a taxonomy of a web directory's dump.")
+    app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
+    web = "Make a taxonomy from the dump of a web directory."
+    app.add_typer(_group("web-directory", build=web_directory.build), help=web)
     return app
 
 
@@ -80,8 +91,28 @@ def _group(name: str, **verbs: Callable[..., None]) -> typer.Typer:
 
 
 def _completed_words() -> list[str]:
-    """The command line that a shell wants completed: bash tells it in one way, zsh and fish in another."""
+    """The command line that a shell wants completed; bash passes it in one variable, zsh and fish in another."""
     return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or "").split()
+
+
+def _modern(words: list[str]) -> list[str]:
+    """The words of a command line with old names replaced, each with a warning."""
+    if not words:
+        return words
+    verb = _replaced(words[0], OLD[""])
+    own, end = OLD.get(verb, {}), words.index("--") if "--" in words else len(words)
+    return [verb, *(_replaced(word, own) for word in words[1:end]), *words[end:]]
+
+
+def _replaced(word: str, names: dict[str, str]) -> str:
+    """A verb or an option by its present name; a value may be attached, as in `--knowledge=wordnet` or `-m1,2`."""
+    name, equals, value = word.partition("=")
+    if len(word) > 2 and word[:2] in names:
+        name, equals, value = word[:2], "=", word[2:]
+    if name not in names:
+        return word
+    renamed(f"'{name}'", f"'{names[name]}'")
+    return names[name] + equals + value
 
 
 def _asks_for_help(words: list[str]) -> bool:
@@ -106,14 +137,15 @@ def root(
 
 def main() -> None:
     """Run the command line; every failure is one sentence and an exit code."""
-    # A polite kill must still remove what is half done.
+    # A run that is terminated must still remove unfinished files.
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, _stop)
-    words = sys.argv[1:] or _completed_words()
     warnings.simplefilter("always", QueryveilWarning)
     warnings.showwarning = partial(_warn, set())
     try:
-        build(words)()
+        with command_line():
+            words = _modern(sys.argv[1:])
+            build(words or _completed_words())(words)
     except QueryveilError as error:
         _leave_if_stopped()
         _fail(str(error), 2)
@@ -131,16 +163,16 @@ def main() -> None:
             name = str(error.filename)
             shown = name if len(name) <= 80 else f"{name[:40]}…{name[-39:]}"
             _fail(f"The path {shown} cannot be used: {error.strerror}; give another.", 2)
-        # Messages of other packages may quote the log, so they are shown only to who asks for them.
+        # Messages of other packages may quote the log, so they are shown only on request.
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
-        _fail(f"This is a fault of queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
+        _fail(f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
     finally:
         options.opened.close()
 
 
 def _warn(shown: set[str], message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
-    """Show warnings of queryveil as a sentence, once each; those of other packages are no business of the user."""
+    """Show each warning of queryveil once, as a sentence; warnings of other packages do not concern the user."""
     if issubclass(category, QueryveilWarning) and str(message) not in shown:
         shown.add(str(message))
         print(f"Warning: {options.printable(str(message))}", file=sys.stderr)
@@ -151,7 +183,7 @@ _stopped: list[int] = []
 
 
 def _leave_if_stopped() -> None:
-    """End as one who was stopped: the engines turn an interrupt into an error of their own."""
+    """Exit as a stopped process does: the engines turn an interrupt into an error of their own."""
     if _stopped and _stopped[0] == signal.SIGINT:
         _fail("Stopped.", 130)
     if _stopped:
@@ -163,8 +195,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
     tables = sys.modules.get("queryveil.engines.duckdb")
     if tables is not None:
         tables.stopping.set()
-    # An exception in the middle of a call to Spark would leave the connection in disorder; its jobs are ended instead,
-    # which ends the call. Who asks twice is served at once.
+    # An exception in the middle of a call to Spark would break the connection. Its jobs are cancelled instead, which
+    # ends the call. A second signal stops at once.
     if len(_stopped) == 1 and options.stop_jobs():
         return
     if number == signal.SIGINT:
@@ -173,6 +205,6 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
-    # Names of files are in it, and may hold anything.
+    # It can contain names of files, which may hold anything.
     print(f"queryveil: {options.printable(sentence)}", file=sys.stderr)
     sys.exit(code)

@@ -6,12 +6,13 @@ The options of a method come from its own declaration, so they depend on the met
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
     from queryveil.assess.policy import Policy
@@ -25,7 +26,7 @@ def command(words: list[str], *, lenient: bool) -> Callable[..., None]:
 
     Args:
         words: The command line.
-        lenient: Whether a missing or unknown method is no error yet, as in help and completion.
+        lenient: Whether to accept a missing or unknown method, as for help and completion.
     """
     method = _method_named(words, lenient) if "anonymize" in words else None
 
@@ -40,7 +41,7 @@ def command(words: list[str], *, lenient: bool) -> Callable[..., None]:
 
 
 def epilog(words: list[str]) -> str | None:
-    """Behind the help: what there is to choose from, or how a parameter of the method that is named is switched off."""
+    """The end of the help: all methods and what they do, or how to switch off parameters of the one that is named."""
     if "anonymize" not in words:
         return None
     from queryveil.methods import METHODS, parameters_of
@@ -50,14 +51,23 @@ def epilog(words: list[str]) -> str | None:
     if method is not None:
         off = [_off(parameter.name) for parameter in parameters_of(method) if parameter.optional]
         return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
+    listed = {name: method.summary for name, method in METHODS.items()}
     return (
-        f"Methods: {', '.join(METHODS)}; their parameters: queryveil anonymize --method NAME --help. "
-        f"Shipped recipes: {', '.join(shipped())}."
+        f"Methods:\n{_listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
+        "For the parameters of a method: queryveil anonymize --method NAME --help"
+    )
+
+
+def _listed(summaries: dict[str, str]) -> str:
+    """Names with what they stand for, one a line, for a terminal of 80 columns."""
+    width = max(map(len, summaries)) + 2
+    return "\n".join(
+        fill(f"{name:{width}}{summary}", 76, subsequent_indent=" " * width) for name, summary in summaries.items()
     )
 
 
 def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
-    """Anonymize a log: write a release directory with the table, its manifest and a report.
+    """Anonymize a log: write a folder with the released table, its manifest and a report.
 
     Nothing is written unless every claim of the release passes the verifier.
     """
@@ -89,7 +99,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
     if given["output_format"] == "aol" and not method.fits_aol:
         raise QueryveilError(f"The aol format has no place for the table of {method.name}; use parquet or csv.")
-    # What may be replaced is decided once, before the work begins.
+    # Whether an earlier release may be replaced is decided once, before the work begins.
     place = None if spark and is_address(target) else check_target(local_folder(target), *wanted)
     secret = Path(given["user_map"]) if given["user_map"] is not None else None
     if secret is not None:
@@ -107,7 +117,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
     policy = load_policy(given["policy"]) if given["policy"] is not None else None
     if policy is not None and spark:
         raise QueryveilError(
-            "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or judge a"
+            "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or use a"
             " sample of the users."
         )
     log = options.reader(given)(given["log"])
@@ -136,7 +146,7 @@ def _run(method: "type[Method] | None", given: dict[str, Any]) -> None:
             release.save_user_map(secret)
             written.append(secret)
         if certificate is not None:
-            # Beside an earlier one, which stays if the release cannot be written.
+            # Beside the earlier certificate, which stays if the release cannot be written.
             new = certificate.with_name(f"{certificate.stem}.new{SUFFIX}") if certificate.exists() else certificate
             release.save_certificate(new)
             written.append(new)
@@ -163,7 +173,9 @@ def _switched_off(method: "type[Method]", given: dict[str, Any], named: dict[str
     off = [parameter for parameter in parameters_of(method) if given.get(f"without_{parameter.name}")]
     for parameter in off:
         if not parameter.optional:
-            raise QueryveilError(f"{_off(parameter.name)} cannot be: {method.name} needs its {parameter.name}.")
+            raise QueryveilError(
+                f"{_off(parameter.name)} is not possible, because {method.name} needs {parameter.name}; leave it out."
+            )
         if parameter.name in named:
             flag = "--" + parameter.name.replace("_", "-")
             raise QueryveilError(f"{flag} and {_off(parameter.name)} contradict each other; leave one of them out.")
@@ -171,9 +183,8 @@ def _switched_off(method: "type[Method]", given: dict[str, Any], named: dict[str
 
 
 def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> None:
-    """Stop before anything is written, unless the release meets the policy."""
+    """Exit before anything is written, unless the release meets the policy."""
     from queryveil.assess.policy import judge_release
-    from queryveil.log.ingest import read_log
 
     taxonomy = getattr(method, "taxonomy", None)
     with options.steps("Judging") as step:
@@ -181,7 +192,6 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
             policy,
             release,
             log,
-            read=read_log,
             taxonomy=None if taxonomy == "wordnet" else taxonomy,
             progress=step,
         )
@@ -197,7 +207,7 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
 
 
 def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
-    """What the options say about scrubbing; None if nothing is to be scrubbed."""
+    """The arguments of `scrub` that the options say; None for no scrubbing."""
     how, kinds, rare = given["scrub"], given["scrub_kinds"], given["scrub_rare_users"]
     if how is None:
         if kinds is not None or rare is not None:
@@ -212,7 +222,9 @@ def _scrubbing(given: dict[str, Any]) -> dict[str, Any] | None:
 
 def _check_private(secret: Path, target: str, what: str, *, overwrite: bool = False) -> None:
     if Path(target).resolve() in secret.resolve().parents:
-        raise QueryveilError(f"The {what} is the secret of the release and must not lie in it; name another place.")
+        raise QueryveilError(
+            f"The {what} must stay secret, so it cannot be written into the release; name another place."
+        )
     if secret.exists() and not overwrite:
         raise QueryveilError(f"{secret} exists already; name another file for the {what}.")
     if not secret.parent.is_dir():
@@ -252,7 +264,7 @@ def _method_named(words: list[str], lenient: bool) -> "type[Method] | None":
         if name is None:
             raise QueryveilError(f"Name a method with --method ({', '.join(METHODS)}), or a recipe with --recipe.")
         if name not in METHODS:
-            raise QueryveilError(f"There is no method '{name}'; there are {', '.join(METHODS)}.")
+            raise QueryveilError(f"There is no method '{name}'; {did_you_mean(name, METHODS)}.")
     except QueryveilError:
         if lenient:
             return None
@@ -292,29 +304,31 @@ def _options_of(method: "type[Method]") -> list[inspect.Parameter]:
         )
         result.append(options.keyword(parameter.name, Annotated[kind | None, option], None))
         if kind is not bool:
-            # Hidden, because the epilog names it; what cannot be off has one too, for a sentence that says so.
+            # Hidden, because the epilog lists it. Parameters that cannot be off have one too, for a clear message.
             without = typer.Option(_off(parameter.name), hidden=True)
             result.append(options.keyword(f"without_{parameter.name}", Annotated[bool, without], False))
     return result
 
 
 _UNGUESSED = 64
-"""Bits of a seed that nobody finds by trying."""
+"""Bits of a seed that cannot be found by trying."""
 
 _SHARED = [
     options.keyword("log", options.Logs),
     options.keyword(
         "output",
-        Annotated[str, typer.Option("--output", "-o", help="The release directory to make.", show_default=False)],
+        Annotated[str, typer.Option("--output", "-o", help="The folder to write the release to.", show_default=False)],
     ),
     options.keyword(
-        "method", Annotated[str | None, typer.Option("--method", help="How to anonymize.", show_default=False)], None
+        "method",
+        Annotated[str | None, typer.Option("--method", help="How to anonymize; see below.", show_default=False)],
+        None,
     ),
     options.keyword(
         "recipe",
         Annotated[
             str | None,
-            typer.Option("--recipe", help="A recipe file, or the name of a shipped recipe.", show_default=False),
+            typer.Option("--recipe", help="A recipe file, or the name of a built-in recipe.", show_default=False),
         ],
         None,
     ),
@@ -322,7 +336,7 @@ _SHARED = [
         "seed",
         Annotated[
             int | None,
-            typer.Option("--seed", help="Random seed, the secret of the release.", show_default="drawn at random"),
+            typer.Option("--seed", help="Random seed. Keep it secret.", show_default="128 random bits"),
         ],
         None,
     ),
@@ -335,7 +349,9 @@ _SHARED = [
         "overwrite", Annotated[bool, typer.Option("--overwrite", help="Replace an earlier release.")], False
     ),
     options.keyword(
-        "allow_empty", Annotated[bool, typer.Option("--allow-empty", help="Write a release without a query.")], False
+        "allow_empty",
+        Annotated[bool, typer.Option("--allow-empty", help="Write the release even if it has no query.")],
+        False,
     ),
     options.keyword(
         "user_map",
@@ -343,7 +359,7 @@ _SHARED = [
             str | None,
             typer.Option(
                 "--user-map",
-                help="Also write the secret map from original to released users to this file. Guard it.",
+                help="Also write the map from original users to pseudonyms to this file. Keep it secret.",
                 show_default=False,
             ),
         ],
@@ -356,8 +372,8 @@ _SHARED = [
             typer.Option(
                 "--certificate",
                 metavar="FILE",
-                help="Also write the seed and what makes every check quick, for 'verify --certificate'; ends with"
-                " .certificate. As private as the log. Without it the seed is lost.",
+                help="Also write the seed and data for quick checks, for 'verify --certificate'; ends with"
+                " .certificate. As confidential as the log. Without it the seed is lost.",
                 show_default=False,
             ),
         ],
@@ -370,8 +386,8 @@ _SHARED = [
             typer.Option(
                 "--scrub",
                 metavar="HOW",
-                help="First remove the events whose query holds personal data, or mask it: remove or mask."
-                " Clicks on addresses that hold such data are left out.",
+                help="First remove events whose query has personal data, or mask the data: remove or mask."
+                " Clicks on addresses with such data are left out.",
                 show_default="off",
                 rich_help_panel="Scrubbing",
             ),
@@ -385,7 +401,8 @@ _SHARED = [
             typer.Option(
                 "--scrub-kinds",
                 metavar="KIND,...",
-                help="What to look for: url, email, card, iban, national_id, phone, ip, address, name_place, name.",
+                help="Kinds of personal data: url, email, card, iban, national_id, phone, ip, address, name_place,"
+                " name.",
                 show_default="all but name",
                 rich_help_panel="Scrubbing",
             ),
@@ -399,7 +416,7 @@ _SHARED = [
             typer.Option(
                 "--scrub-rare-users",
                 metavar="N",
-                help="Also scrub words that fewer than so many users typed.",
+                help="Also scrub words that fewer than N users typed.",
                 show_default="off",
                 rich_help_panel="Scrubbing",
             ),

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
 def attack(
     reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],
     original: options.Original,
     user_map: options.UserMap = None,
-    m: Annotated[str, typer.Option("-m", metavar="M,...", help="Queries of a person that the attacker saw.")] = (
-        "1,2,3,4,5"
-    ),
+    n_known: Annotated[
+        str, typer.Option("--n-known", metavar="N,...", help="How many queries of a person the attacker saw.")
+    ] = "1,2,3,4,5",
     known: Annotated[
-        str, typer.Option("--known", help="Which queries he saw: random, rarest, or half of all.")
+        str, typer.Option("--known", help="Which queries they saw: random, rarest, or half of all.")
     ] = "random",
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="ATTACK,...", help="Which attacks to try.", show_default="all")
+    ] = None,
     other: Annotated[
         str | None,
         typer.Option(
@@ -37,19 +40,19 @@ def attack(
         typer.Option(
             "--reference",
             metavar="LOG",
-            help="A log of the same kind that he has, to read hashed words.",
+            help="A log of the same kind that they have, to read hashed words.",
             show_default="half of the users' log",
         ),
     ] = None,
     taxonomy: options.KnowledgeOf = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
     """Attack a release: can people be singled out, linked, or learnt about?
 
-    Every attack stands beside guessing and a control, with an interval. It names no user, and shows queries masked
-    only, but it is about the log, so it is for those who may see that. With --policy it also says whether the release
+    Every attack stands beside a baseline and a control, with an interval. No user is named, and queries are shown
+    masked, but the output is about the log: it is for those who may see that. With --policy it also says whether the release
     meets the policy, and exits with 1 if not.
     """
     from queryveil.assess.attacks import attack as run
@@ -57,12 +60,11 @@ def attack(
     from queryveil.assess.policy import gather, judge, load_policy
     from queryveil.files.folders import local_folder
     from queryveil.knowledge import known_as, open_taxonomy
-    from queryveil.log.ingest import read_log
     from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verification import verify
 
     rules = None if policy is None else load_policy(policy)
-    numbers, way = _numbers(m), check_known(known)
+    numbers, way = _numbers(n_known), check_known(known)
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
     if taxonomy is not None:
@@ -75,14 +77,14 @@ def attack(
         found = run(
             attacked,
             log,
-            m=numbers,
+            n_known=numbers,
             known=way,
             seed=seed,
             other=compared,
             reference=None if reference is None else reader([reference]),
-            read=read_log,
             taxonomy=taxonomy,
             progress=step,
+            only=None if only is None else only.split(","),
         )
         judged = None
         if rules is not None:
@@ -103,7 +105,9 @@ def _numbers(given: str) -> list[int]:
     except ValueError:
         found = []
     if not found or min(found) < 1:
-        raise QueryveilError(f"-m takes whole numbers of at least 1 with commas between them. Got '{given}' instead.")
+        raise QueryveilError(
+            f"--n-known takes whole numbers of at least 1, with commas between. Got '{given}' instead."
+        )
     return found
 
 
@@ -124,13 +128,13 @@ def _tables(found: "Findings") -> list[Any]:
             for finding in found.findings
             if finding.question == question
         ]
-        head = ("", "found (95 %)", "guessing", "control", "beats")
+        head = ("", "found (95 %)", "baseline", "control", "succeeds")
         parts.append(
             options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
     parts += [f"{_name(finding)}: {beside}" for finding in found.findings if (beside := _beside(finding))]
     parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]
-    parts += [f"Not tried: {skipped.attack} ({skipped.why})" for skipped in found.skipped]
+    parts += [f"Not tried: {skipped.label} ({skipped.why})" for skipped in found.skipped]
     return parts
 
 
@@ -140,4 +144,4 @@ def _beside(finding: "Finding") -> str:
 
 
 def _name(finding: "Finding") -> str:
-    return ", ".join(part for part in (finding.attack, finding.setting) if part)
+    return ", ".join(part for part in (finding.label, finding.setting) if part)

@@ -1,11 +1,11 @@
-"""queryveil categorize: how much of a log a taxonomy covers."""
+"""queryveil categorize: the categories of queries, and how much of a log they cover."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
     from queryveil.knowledge import Links, Resolver, Taxonomy
@@ -16,21 +16,21 @@ _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding
 def categorize(
     reader: options.Reader,
     log: options.Logs,
-    taxonomy: Annotated[str, typer.Option("--taxonomy", help="wordnet, or a directory that was built.")] = "wordnet",
+    taxonomy: Annotated[str, typer.Option("--taxonomy", help="wordnet, or a web directory.")] = "wordnet",
     linker: Annotated[
-        str, typer.Option("--linker", help="What is looked up: terms, phrases, domains or embedding.")
+        str, typer.Option("--linker", help="What to look up: terms, phrases, domains or embedding.")
     ] = "terms",
     categories: Annotated[
-        int, typer.Option("--categories", min=1, max=10, help="Categories that each of them has at most.")
+        int, typer.Option("--categories", min=1, max=10, help="Most categories of each term, phrase or site.")
     ] = 1,
     min_confidence: Annotated[
-        float, typer.Option("--min-confidence", help="How sure a link must be, from 0 to 1, for embedding.")
+        float, typer.Option("--min-confidence", help="Least confidence of a category, from 0 to 1, for embedding.")
     ] = 0.4,
     resolver: Annotated[
         str | None,
         typer.Option(
             "--resolver",
-            help="Where the site of a query comes from, for domains: clicks or sites.",
+            help="How to find the site of a query, for domains: clicks or sites.",
             show_default="clicks",
         ),
     ] = None,
@@ -39,34 +39,35 @@ def categorize(
         typer.Option(
             "--send-queries-to",
             metavar="URL",
-            help="Send EVERY query to a search engine that answers as SearXNG does.",
+            help="Send EVERY query to a search engine with the interface of SearXNG.",
             show_default=False,
         ),
     ] = None,
     cache: Annotated[
         str | None,
         typer.Option(
-            "--cache", metavar="FILE", help="Keep its answers here, to go on after a break.", show_default=False
+            "--cache", metavar="FILE", help="File for its answers, to continue an interrupted run.", show_default=False
         ),
     ] = None,
-    rate: Annotated[float, typer.Option("--rate", help="Queries to send a second, at most.")] = 1.0,
+    rate: Annotated[float, typer.Option("--rate", help="Most queries to send per second.")] = 1.0,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for an answer.")] = 10.0,
     examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
     """Find the category of each query in a taxonomy, and show how much of the log that covers.
 
-    It shows queries of the log as they were typed: it is for whoever may see the log.
+    It shows queries of the log as they were typed, so it is for people who may see the log.
     """
     from queryveil.knowledge import LINKERS, open_taxonomy
     from queryveil.knowledge import categorize as run
+    from queryveil.text.show import percent
 
     if linker not in LINKERS:
-        raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")
+        raise QueryveilError(f"There is no linker '{linker}'; {did_you_mean(linker, LINKERS)}.")
     base = open_taxonomy(taxonomy)
     chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
-    with options.progress("Linking", "queries") as update:
+    with options.progress("Categorizing", "queries") as update:
         found = run(
             read, base, linker, categories=categories, min_confidence=min_confidence, resolver=chosen, progress=update
         )
@@ -81,8 +82,8 @@ def categorize(
     shares |= {"distinct queries": "queries", "events": "events"}
     cells = [
         (
-            f"level {row.level}" if row.level else "linked",
-            *(f"{getattr(row, share):.1%}" for share in shares.values()),
+            f"level {row.level}" if row.level else "categorized",
+            *(percent(getattr(row, share)) for share in shares.values()),
         )
         for row in covered
     ]
@@ -91,7 +92,7 @@ def categorize(
     if shown:
         lines = [(_short(str(row["query"])), options.printable(_line(row["nodes"], linker))) for row in shown]
         parts.append(
-            options.table("Queries, the most frequent first, and where they sit", ("query", "nodes"), lines, texts=2)
+            options.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
         )
     options.tables(*parts)
 
@@ -109,12 +110,15 @@ def _resolver(
         if name is not None:
             raise QueryveilError("Give either --resolver or --send-queries-to, not both.")
         if cache is None:
-            raise QueryveilError("--send-queries-to needs --cache FILE, where answers are kept in case of a break.")
+            raise QueryveilError(
+                "--send-queries-to needs --cache FILE, which keeps the answers if the run is interrupted."
+            )
         return Remote(url, cache, rate=rate, timeout=timeout)
     if cache is not None:
         raise QueryveilError("--cache is for --send-queries-to.")
-    if name not in (None, "clicks", "sites"):
-        raise QueryveilError(f"There is no resolver '{name}'; there are clicks and sites, or --send-queries-to URL.")
+    if name is not None and name not in ("clicks", "sites"):
+        known = ("clicks", "sites")
+        raise QueryveilError(f"There is no resolver '{name}'; {did_you_mean(name, known)}, or --send-queries-to URL.")
     return Sites(base) if name == "sites" else Clicks() if name == "clicks" else None
 
 
@@ -124,7 +128,7 @@ def _short(query: str) -> str:
 
 
 def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[dict[str, Any]]:
-    """The most frequent queries, of equals those with the smallest id, and the nodes of their items."""
+    """The most frequent queries, ties broken by the smallest id, and the nodes of their items."""
     import numpy as np
 
     order = np.lexsort((np.arange(len(events)), -events))[:wanted]
@@ -144,7 +148,7 @@ def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[di
 
 
 def _line(nodes: list[dict[str, Any]], linker: str) -> str:
-    """The nodes of a query; of what was linked by meaning also how sure it is."""
+    """The nodes of a query, with their confidence if they were found by meaning."""
     shown = [
         f"{node['node']} ({node['confidence']:.2f})" if linker == "embedding" else str(node["node"]) for node in nodes
     ]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,7 +23,11 @@ def compare(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="The folder for cells, tables and the report.", show_default=False
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The folder for configurations, tables and the report.",
+            show_default=False,
         ),
     ],
     methods: Annotated[str, typer.Option("--methods", metavar="NAME,...", help="Which methods, or all.")] = "all",
@@ -35,21 +38,19 @@ def compare(
         str, typer.Option("--epsilon", metavar="E,...", help="Values of epsilon, for methods with one.")
     ] = "1,10",
     taxonomy: Annotated[
-        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a directory that was built.")
+        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a web directory that was built.")
     ] = "wordnet",
-    directory: Annotated[
+    web_directory: Annotated[
         str | None,
         typer.Option(
-            "--directory", help="A directory that was built, where search looks sites up.", show_default=False
+            "--web-directory", help="A web directory that was built, where search looks sites up.", show_default=False
         ),
     ] = None,
     tests: Annotated[
         int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
     ] = 2_000,
-    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random but private noise.")] = 0,
-    processes: Annotated[
-        int, typer.Option("--processes", min=1, max=2, help="How many cells at a time; each holds the log in memory.")
-    ] = 2,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed, for everything but private noise.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=16, help="How many configurations at a time.")] = 2,
     policy: options.Policy = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a comparison of another log, seed or version.")
@@ -58,30 +59,26 @@ def compare(
 ) -> None:
     """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
 
-    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration is
+    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A config is
     stored when it is finished: a run that was stopped continues where it was. The folder describes the log, and is for
     those who may see that.
     """
-    from queryveil.assess.comparison import REPORT, grid, recommend
-    from queryveil.assess.comparison import compare as run
+    from queryveil.assess.comparison import grid, recommend
     from queryveil.assess.policy import load_policy
-    from queryveil.files.folders import write_whole
     from queryveil.knowledge import open_taxonomy
-    from queryveil.log.ingest import read_log
-    from queryveil.reports import check_packages, comparison_page
+    from queryveil.reports import check_packages
+    from queryveil.reports import compare as run
 
     check_packages()
     rules = load_policy(policy)
     ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]
-    for place in (taxonomy, directory):
+    for place in (taxonomy, web_directory):
         if place is not None:
             open_taxonomy(place)
     grid(named, ks=ks, epsilons=epsilons)
     if min(ks) < 2 or min(epsilons) <= 0:
         raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
-    if processes == 2:
-        reader = options.with_half_the_memory(reader)
     read = reader(log)
     with _live() as watch:
         found = run(
@@ -91,23 +88,21 @@ def compare(
             ks=ks,
             epsilons=epsilons,
             taxonomy=taxonomy,
-            directory=directory,
+            web_directory=web_directory,
             tests=tests,
             seed=seed,
-            read=read_log,
-            again=options.reread(reader, log) if processes == 2 else None,
+            threads=jobs,
             policy=rules,
             overwrite=overwrite,
-            watch=watch,
+            progress=watch,
         )
-    write_whole(Path(output) / REPORT, comparison_page(found).encode(), overwrite=True, private=True)
     failed = policy is not None and not found.meeting
     if as_json:
-        judged = {cell.name: found.judgement(cell.name) for cell in found.cells}
+        judged = {config.name: found.judgement(config.name) for config in found.configs}
         said = {
             "fingerprint": found.fingerprint,
             "seed": found.seed,
-            "cells": [asdict(cell) for cell in found.cells],
+            "configurations": [asdict(config) for config in found.configs],
             "rows": [asdict(row) for row in found.rows],
             "frontiers": [asdict(frontier) for frontier in found.frontiers],
             "policy": found.policy.model_dump(),
@@ -147,13 +142,13 @@ def _live() -> Iterator[Any]:
 def _board(board: "Board") -> Any:
     from rich.table import Table
 
-    states = [board.state(place) for place in range(len(board.cells))]
+    states = board.states
     ended = sum(state not in ("waiting", "at work") for state in states)
     table = Table.grid(padding=(0, 2))
     table.title = f"Comparing: {ended} of {len(states)} releases"
-    for method in dict.fromkeys(cell.method for cell in board.cells):
-        mine = [place for place, cell in enumerate(board.cells) if cell.method == method]
-        now = next((board.cells[place].name for place in mine if states[place] == "at work"), "")
+    for method in dict.fromkeys(config.method for config in board.configs):
+        mine = [place for place, config in enumerate(board.configs) if config.method == method]
+        now = next((board.configs[place].name for place in mine if states[place] == "at work"), "")
         table.add_row(method, " ".join(_SIGNS[states[place]] for place in mine), now)
     return table
 
@@ -161,16 +156,16 @@ def _board(board: "Board") -> Any:
 def _parts(found: "Comparison") -> list[Any]:
     from queryveil.assess.comparison import recommend
 
-    on = {name for frontier in found.frontiers for name in frontier.cells}
+    on = {name for frontier in found.frontiers for name in frontier.configs}
     rows = []
-    for cell in found.cells:
-        if cell.status != "done":
+    for config in found.configs:
+        if config.status != "done":
             continue
-        kept, risk = found.kept(cell.name), found.risk(cell.name)
+        kept, risk = found.kept(config.name), found.risk(config.name)
         rows.append(
             (
-                cell.name + (" *" if cell.name in on else ""),
-                "meets" if found.meets(cell.name) else "-",
+                config.name + (" *" if config.name in on else ""),
+                "meets" if found.meets(config.name) else "-",
                 *(_share(kept[name]) for name in ("distinct queries", "tail", "profiles", "terms")),
                 "not measured" if risk is None else _share(risk),
             )
@@ -183,15 +178,15 @@ def _parts(found: "Comparison") -> list[Any]:
         "* on a frontier: of the releases of linked events no other keeps as much at less risk, or more at as much.\n",
     ]
     parts += [f"Not ranked by {measure}: {why}." for measure, why in found.unranked.items()]
-    wrong = [cell for cell in found.cells if cell.status != "done" or not cell.holds]
-    for why in dict.fromkeys(cell.why for cell in wrong):
-        parts.append(f"{'; '.join(cell.name for cell in wrong if cell.why == why)}: {options.printable(why)}")
+    wrong = [config for config in found.configs if config.status != "done" or not config.holds]
+    for why in dict.fromkeys(config.why for config in wrong):
+        parts.append(f"{'; '.join(config.name for config in wrong if config.why == why)}: {options.printable(why)}")
     parts.append(f"\nReleases that meet the policy: {len(found.meeting)} of {len(rows)}.")
-    parts += [f"\n{one.aim}: {one.cell or 'none'}. {one.reason}" for one in recommend(found)]
+    parts += [f"\n{one.aim}: {one.config or 'none'}. {one.reason}" for one in recommend(found)]
     return parts
 
 
 def _share(value: float | None) -> str:
-    from queryveil.assess.attacks.finding import shown
+    from queryveil.text.show import percent
 
-    return "-" if value is None else shown(value, "share")
+    return "-" if value is None else percent(value)

@@ -12,15 +12,16 @@ def concepts(
     log: options.Logs,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 50,
     words: Annotated[
-        int | None, typer.Option("--words", min=1, max=3, help="Only those of so many words.", show_default="1 to 3")
+        int | None,
+        typer.Option("--words", min=1, max=3, help="Only concepts of this many words.", show_default="1 to 3"),
     ] = None,
     concept_min_users: options.ConceptMinUsers = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the concepts of a log: runs of one to three words that many users type, heaviest first.
+    """List the concepts of a log: runs of one to three words that many users type, the largest weight first.
 
-    One word weighs by how many events hold it, two and three by their mutual information, that is, by how much more
-    often they stand together than chance would have it.
+    The weight of one word grows with the events that hold it. The weight of two or three is their mutual information:
+    how much more often they occur together than by chance.
     """
     from queryveil.methods.affinity.concepts import default_concept_min_users, mine_concepts
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 def evaluate(
     reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],
     original: options.Original,
     user_map: options.UserMap = None,
     taxonomy: Annotated[
-        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a directory that was built.")
+        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a web directory that was built.")
     ] = "wordnet",
     tests: Annotated[
         int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
     ] = 2_000,
     sensitive: options.Sensitive = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
@@ -38,15 +38,15 @@ def evaluate(
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
-    with options.steps("Evaluating") as tell:
-        found = measure(made, log, taxonomy=base, tests=tests, seed=seed, sensitive=labels, tell=tell)
+    with options.steps("Evaluating") as step:
+        found = measure(made, log, taxonomy=base, tests=tests, seed=seed, sensitive=labels, progress=step)
     if as_json:
-        typer.echo(options.json_text(asdict(found)))
+        typer.echo(options.json_text(asdict(found) | {"measured": [one.as_dict() for one in found.measured]}))
         return
     parts: list[Any] = []
     for group, measured in groupby(found.measured, key=lambda one: one.group):
         some = list(measured)
-        rows = [(one.measure, _shown(one, one.value), _shown(one, one.best)) for one in some]
+        rows = [(one.label, one.shown(one.value), one.shown(one.best)) for one in some]
         parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
         parts += _notes(some)
     options.tables(*parts)
@@ -58,11 +58,5 @@ def _notes(measured: "list[Measured]") -> list[str]:
     for one in measured:
         kind = "Not measured" if one.value is None else "Note" if one.separates else "Does not separate releases"
         if one.why:
-            notes.setdefault((kind, one.why), []).append(one.measure)
+            notes.setdefault((kind, one.why), []).append(one.label)
     return [f"{kind}: {'; '.join(names)}: {why}" for (kind, why), names in notes.items()]
-
-
-def _shown(one: "Measured", value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1%}" if one.share else f"{value:.3f}"

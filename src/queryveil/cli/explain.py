@@ -10,15 +10,15 @@ from queryveil.cli import options
 
 def explain(
     reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The folder of the release.", show_default=False)],
     query: Annotated[
-        str, typer.Argument(metavar="QUERY", help="The query, in any spelling of case and blanks.", show_default=False)
+        str, typer.Argument(metavar="QUERY", help="The query; case and spaces do not matter.", show_default=False)
     ],
     original: options.Original,
     taxonomy: options.KnowledgeOf = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say why a query is in a release or not: every rule, and what was found for the query."""
+    """Explain why a query is in a release or not: every rule, and what was found for the query."""
     from queryveil.assess.explanation import explain as make
     from queryveil.knowledge import known_as
     from queryveil.release import Release

@@ -1,4 +1,4 @@
-"""queryveil neighbours: the affine queries around one."""
+"""queryveil neighbours: the queries that are similar to one."""
 
 from typing import Annotated
 
@@ -11,31 +11,31 @@ def neighbours(
     reader: options.Reader,
     log: options.Logs,
     query: Annotated[str, typer.Option("--query", "-q", help="The query, in any spelling.", show_default=False)],
-    theta: Annotated[float, typer.Option("--theta", help="Least cosine of affine queries.")] = 0.9,
+    theta: Annotated[float, typer.Option("--theta", help="Least cosine of similar queries.")] = 0.9,
     max_vertices: Annotated[
-        int, typer.Option("--max-vertices", min=1, help="Queries the graph may have; V_max in the paper.")
+        int, typer.Option("--max-vertices", min=1, help="Most queries in the graph; V_max in the paper.")
     ] = 2000,
     vectors: options.Vectors = "words",
     concept_min_users: options.ConceptMinUsers = None,
-    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Users every word needs.")] = 5,
+    min_term_users: Annotated[int, typer.Option("--min-term-users", help="Least users of every word.")] = 5,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 30,
     draw: Annotated[
-        str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph: .svg.", show_default=False)
+        str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph to this .svg file.", show_default=False)
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier drawing.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show the affine queries around one query, and the anonymity degree of each.
+    """Show the queries that are similar to one query, and the anonymity degree of each.
 
-    The graph grows from the query to its neighbours and theirs, until it is whole or large enough. It shows queries of
-    the log as they were typed, released or not: it is for whoever may see the log.
+    The graph grows from the query to its neighbours and on to theirs, until it is complete or has --max-vertices
+    queries. It shows queries of the log as they were typed, released or not, so it is for people who may see the log.
     """
     from queryveil.assess.neighbourhoods import neighbourhood
     from queryveil.files.folders import check_file
     from queryveil.methods import Affinity
 
     rest = {"vectors": vectors, "concept_min_users": concept_min_users, "min_term_users": min_term_users}
-    Affinity(theta=theta, **rest)  # a wrong parameter must not wait for the log
+    Affinity(theta=theta, **rest)  # a wrong parameter must fail before the log is read
     if draw is not None:
         check_file(draw, (".svg",), overwrite)
     read = reader(log)
@@ -50,14 +50,14 @@ def neighbours(
         (options.printable(n.query), f"{n.users:,}", _degree(n.degree), f"{n.steps:,}") for n in found.queries[:top]
     ]
     whole = f"{len(found.queries):,} queries" + ("" if len(found.queries) <= top else f", the first {top}")
-    told = (
-        "This is the whole component, so the degrees are exact."
+    exactness = (
+        "This is the complete component, so the degrees are exact."
         if found.whole
         else "The graph was cut, so the degrees are lower bounds."
     )
-    parts = [options.table(whole, ("query", "users", "degree", "steps"), rows), told]
+    parts = [options.table(whole, ("query", "users", "degree", "steps"), rows), exactness]
     if draw is not None:
-        parts.append(f"Drawn in {options.printable(draw)}, for whoever may see the log.")
+        parts.append(f"Drawn in {options.printable(draw)}, for people who may see the log.")
     options.tables(*parts)
 
 

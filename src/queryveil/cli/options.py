@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ Certificate = Annotated[
     typer.Option(
         "--certificate",
         metavar="FILE",
-        help="What 'anonymize --certificate' wrote: with its seed, the fingerprint and every byte are compared.",
+        help="The file that 'anonymize --certificate' wrote; its seed allows checks of the fingerprint and every byte.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ Lists = Annotated[
     typer.Option(
         "--list",
         metavar="FILE",
-        help="An allow-list or block-list that rules used, to make the release again; repeat for both.",
+        help="An allow-list or block-list that the release was made with, to make it again; repeat for both.",
         show_default=False,
     ),
 ]
@@ -54,7 +54,7 @@ InputFormat = Annotated[
     typer.Option(
         "--format",
         help="Format of the log: aol, excite, sogou, ubi, parquet, jsonl, tsv or csv.",
-        show_default="told by content",
+        show_default="detected automatically",
     ),
 ]
 Columns = Annotated[
@@ -62,33 +62,34 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="NAME=COLUMN,...",
-        help="Which column is which, e.g. user=cookie,query=q,time=ts.",
-        show_default="told by name",
+        help="Names of the columns, such as user=cookie,query=q,time=ts.",
+        show_default="detected automatically",
     ),
 ]
 Encoding = Annotated[
     str | None, typer.Option("--encoding", help="Encoding of text files.", show_default="utf-8; SogouQ: gb18030")
 ]
 MaxBadRows = Annotated[
-    float, typer.Option("--max-bad-rows", min=0, max=1, help="Share of bad rows past which reading stops.")
+    float, typer.Option("--max-bad-rows", min=0, max=1, help="Largest share of bad rows; with more, reading fails.")
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads to use; the result is the same.", show_default="all")
+    int | None,
+    typer.Option("--threads", min=1, help="Number of threads; does not change the result.", show_default="all"),
 ]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
         "--memory-limit",
         metavar="SIZE",
-        help="Memory to use in all, such as 8GB; what cannot be done with it is refused.",
-        show_default="what there is; tables spill to disk beyond 4 GB",
+        help="Memory limit, such as 8GB; work that needs more fails with a message.",
+        show_default="none; tables spill to disk beyond 4 GB",
     ),
 ]
 KnowledgeOf = Annotated[
     str | None,
     typer.Option(
         "--taxonomy",
-        help="The directory that a release of generalized items was made with, if it does not lie here.",
+        help="The taxonomy that the release was made with, if it is not in the current folder.",
         show_default=False,
     ),
 ]
@@ -98,7 +99,7 @@ UserMap = Annotated[
     typer.Option(
         "--user-map",
         metavar="FILE",
-        help="Who is who in the release, as 'anonymize --user-map' wrote it; much cannot be told without it.",
+        help="The user map that 'anonymize --user-map' wrote; without it, many attacks and measures cannot run.",
         show_default=False,
     ),
 ]
@@ -108,7 +109,7 @@ Sensitive = Annotated[
     typer.Option(
         "--sensitive",
         metavar="FILE",
-        help="Parquet or CSV of queries with a label: query, sensitive (0, no, false or empty if not).",
+        help="Labelled queries, Parquet or CSV: columns query and sensitive (0, no, false or empty if not).",
         show_default=False,
     ),
 ]
@@ -118,7 +119,7 @@ Policy = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE",
-        help="Exit with 1 unless this policy is met: a TOML file, or 'default' for the one that comes with queryveil.",
+        help="Exit with 1 unless this policy is met: a TOML file, or 'default' for the built-in one.",
         show_default=False,
     ),
 ]
@@ -127,7 +128,7 @@ Vectors = Annotated[
     typer.Option(
         "--vectors",
         metavar="words|concepts",
-        help="Compare queries by concepts and all other words, or by concepts alone, which is weaker.",
+        help="Compare queries by concepts and all other words, or by concepts only (weaker).",
     ),
 ]
 ConceptMinUsers = Annotated[
@@ -135,7 +136,7 @@ ConceptMinUsers = Annotated[
     typer.Option(
         "--concept-min-users",
         min=2,
-        help="Users a concept needs, whatever k.",
+        help="Least users of a concept, independent of k.",
         show_default="0.01 % of users, at least 5",
     ),
 ]
@@ -144,7 +145,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 
 Engine = Annotated[
-    str, typer.Option("--engine", help="Where to work: duckdb, on this machine, or spark.", rich_help_panel="Engine")
+    str,
+    typer.Option(
+        "--engine", help="Where to run: duckdb (this machine) or spark (a cluster).", rich_help_panel="Engine"
+    ),
 ]
 Master = Annotated[
     str,
@@ -155,7 +159,7 @@ Conf = Annotated[
     typer.Option(
         "--conf",
         metavar="NAME=VALUE",
-        help="A setting of Spark; repeat it.",
+        help="A Spark setting; repeat for several.",
         show_default=False,
         rich_help_panel="Engine",
     ),
@@ -164,8 +168,8 @@ WorkDir = Annotated[
     str | None,
     typer.Option(
         "--work-dir",
-        help="Spark's tables between steps: a folder that driver and workers reach.",
-        show_default="temporary, with a local master",
+        help="Folder for Spark's intermediate tables, which driver and workers can reach.",
+        show_default="temporary, with a local master only",
         rich_help_panel="Engine",
     ),
 ]
@@ -175,7 +179,7 @@ N = TypeVar("N", int, float)
 Reader = Callable[[Sequence[str]], "LocalLog"]
 """Reads a log as the options say."""
 AnyReader = Callable[[Sequence[str]], "QueryLog"]
-"""The same, on whatever engine."""
+"""The same, on any engine."""
 
 _PAIRS = "NAME=COLUMN pairs, such as user=cookie,query=q"
 _INPUT = {
@@ -206,12 +210,12 @@ def input_parameters(*, spark: bool) -> list[inspect.Parameter]:
 
 
 def reader(given: dict[str, Any]) -> AnyReader:
-    """Take the options that say how a log is read out of all that were given."""
+    """Remove the options about reading a log from those that were given, and make a reader of them."""
     return partial(_read, **{name: given.pop(name) for name in (*_INPUT, *_ENGINE) if name in given})
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:
-    """A verb that takes a `reader`, with the options for it in its place."""
+    """A verb that takes a `reader`, as a verb that takes the options for reading instead."""
 
     def run(**given: Any) -> None:
         verb(reader=reader(given), **given)
@@ -226,16 +230,16 @@ def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[...
 
 
 opened = ExitStack()
-"""Logs on a cluster, to be let go of at the end."""
+"""Logs on a cluster, to be closed at the end."""
 
 
 _cancel: list[Callable[[], None]] = []
-"""Ends what runs on a cluster."""
+"""Cancel the jobs of a cluster."""
 _stopping = threading.Event()
 
 
 def stop_jobs() -> bool:
-    """End what runs on a cluster, and whatever starts there from now on; tell whether there is one."""
+    """Cancel all jobs on a cluster, now and from now on; returns whether there is a cluster."""
     if _cancel:
         _stopping.set()
         threading.Thread(target=_keep_cancelling, daemon=True).start()
@@ -264,7 +268,7 @@ def _read(
     conf: Sequence[str] | None = None,
     work_dir: str | None = None,
 ) -> "QueryLog":
-    """Read a log with a progress line, and tell of rows that were left out."""
+    """Read a log with a progress line, and report the rows that were left out."""
     from queryveil.log.ingest import read_log
 
     shared: dict[str, Any] = {
@@ -278,15 +282,17 @@ def _read(
         from queryveil.engines.spark import Spark, start
 
         if threads is not None:
-            raise QueryveilError("--threads is not for Spark; name the cores in the master, as in --master 'local[4]'.")
+            raise QueryveilError(
+                "--threads is not for Spark; set the cores in the master, such as --master 'local[4]'."
+            )
         if memory_limit is not None:
-            raise QueryveilError("--memory-limit is not for Spark; say --conf spark.executor.memory=8g.")
+            raise QueryveilError("--memory-limit is not for Spark; use --conf spark.executor.memory=8g.")
         settings = _mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
         with working("Starting Spark"):
             session = start(master, settings, work_dir)
             opened.callback(session.stop)
             cluster = Spark(session, work_dir=work_dir)
-            cluster.progress = _tell_step
+            cluster.progress = _show_step
             opened.callback(cluster.close)
             _cancel.append(session.sparkContext.cancelAllJobs)
             opened.callback(_cancel.clear)
@@ -298,31 +304,11 @@ def _read(
         with progress("Reading") as update:
             log = read_log(list(paths), threads=threads, memory_limit=memory_limit, progress=update, **shared)
     else:
-        raise QueryveilError(f"There is no engine '{engine}'; there are duckdb and spark.")
+        raise QueryveilError(f"There is no engine '{engine}'; {did_you_mean(engine, ('duckdb', 'spark'))}.")
     for kind, count in log.stats.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
         first = printable(log.stats.bad_rows.first[kind])
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
-    return log
-
-
-def with_half_the_memory(reader: Reader) -> Reader:
-    """For two processes, which have a limit on memory together: the same reader with half of it."""
-    from queryveil.engines.memory import parsed
-
-    limit = reader.keywords["memory_limit"]  # type: ignore[attr-defined]
-    return reader if limit is None else partial(reader, memory_limit=str(parsed(limit) // 2))  # type: ignore[call-arg]
-
-
-def reread(reader: Reader, paths: Sequence[str]) -> Callable[[], "LocalLog"]:
-    """Reads a log once more as the options say, silently; another process can be told to."""
-    return partial(_reread, tuple(paths), **reader.keywords)  # type: ignore[attr-defined]
-
-
-def _reread(paths: Sequence[str], *, columns: str | None, **given: Any) -> "LocalLog":
-    from queryveil.log.ingest import read_log
-
-    log: LocalLog = read_log(list(paths), columns=_mapped(columns), **given)
     return log
 
 
@@ -358,15 +344,15 @@ def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
         raise QueryveilError(f"{option} takes {example}. Got '{','.join(given)}' instead.")
     mapping = {name.strip(): value.strip() for name, value in pairs}
     if len(mapping) < len(pairs):
-        raise QueryveilError(f"{option} names something twice in '{','.join(given)}'; say each once.")
+        raise QueryveilError(f"{option} has a name twice in '{','.join(given)}'; give each name once.")
     return mapping
 
 
 _step: list[Callable[[str], None]] = []
-"""Shows the step at hand beside the newest progress line."""
+"""Show the current step beside the newest progress line."""
 
 
-def _tell_step(name: str) -> None:
+def _show_step(name: str) -> None:
     if _stopping.is_set():
         raise QueryveilError("Stopped.")
     if _step:
@@ -375,7 +361,7 @@ def _tell_step(name: str) -> None:
 
 @contextmanager
 def progress(what: str, unit: str = "rows") -> Iterator[Any]:
-    """A line on the terminal with what is done so far; nothing where stderr is no terminal."""
+    """A progress line on the terminal; nothing if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -394,14 +380,14 @@ def progress(what: str, unit: str = "rows") -> Iterator[Any]:
 
 @contextmanager
 def steps(what: str) -> Iterator[Callable[[str], None]]:
-    """A line on the terminal with the step at hand."""
+    """A line on the terminal with the current step."""
     with progress(what):
-        yield _tell_step
+        yield _show_step
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A spinner on the terminal while something takes its time."""
+    """A spinner on the terminal while something runs."""
     with progress(what):
         yield
 
@@ -431,7 +417,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
 
 def json_text(value: Any) -> str:
-    """What a verb prints for a program: JSON as the standard has it, with null where a number is none."""
+    """What a verb prints for a program: standard JSON, with null for numbers that are infinite or undefined."""
     return json.dumps(_finite(value), indent=2, allow_nan=False)
 
 
@@ -444,7 +430,7 @@ def _finite(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text of a log, or the name of a file, without what could steer a terminal."""
+    """Text of a log, or the name of a file, without control characters for the terminal."""
     from queryveil.text.show import printable as shown
 
     return shown(text)

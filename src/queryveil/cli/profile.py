@@ -10,7 +10,7 @@ def profile(
     log: options.Logs,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a publisher wants to know first: size, users, lengths, and what each k would keep."""
+    """Show a log in numbers: size, users, lengths of queries, and what each k would keep."""
     from queryveil.assess.profiles import profile as make
     from queryveil.release.summary import share
 
@@ -53,9 +53,9 @@ def profile(
     counts = ("distinct queries", "share", "events", "share")
     options.tables(
         options.table("The log", ("", ""), size),
-        options.table("Queries a user", ("", "events"), per_user),
+        options.table("Queries per user", ("", "events"), per_user),
         options.table("Length in words", ("words", *counts), lengths),
-        options.table("How many users issued a query", ("users", *counts), by_band),
-        options.table("What releasing the queries of at least k users would keep", ("", *counts), kept),
+        options.table("Queries by number of users", ("users", *counts), by_band),
+        options.table("Queries that at least k users issued", ("", *counts), kept),
         f"Fingerprint {found.fingerprint}",
     )

@@ -27,7 +27,6 @@ def report(
     met; the report is written all the same, and says so.
     """
     from queryveil.assess.policy import load_policy
-    from queryveil.log.ingest import read_log
     from queryveil.release import Release, with_user_map
     from queryveil.reports import check_packages, check_place
     from queryveil.reports import report as write
@@ -39,17 +38,16 @@ def report(
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
-    with options.steps("Reporting") as tell:
+    with options.steps("Reporting") as step:
         found = write(
             made,
             log,
             output,
             taxonomy=taxonomy,
             seed=seed,
-            read=read_log,
             policy=rules,
             overwrite=overwrite,
-            tell=tell,
+            progress=step,
         )
     verdicts, tried = found.verification.verdicts, found.findings.findings
     typer.echo(found.judgement.summary)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options
-from queryveil.errors import QueryveilError, require
+from queryveil.errors import QueryveilError, did_you_mean, require
 
 if TYPE_CHECKING:
     from queryveil.assess.reproductions import Figure
@@ -24,20 +24,20 @@ def reproduce(
     ],
     log: options.Logs,
     taxonomy: Annotated[
-        str, typer.Option("--taxonomy", help="wordnet, or a directory that was built; erola2012 needs one.")
+        str, typer.Option("--taxonomy", help="wordnet, or a web directory; erola2012 needs a web directory.")
     ] = "wordnet",
     resolver: Annotated[
-        str, typer.Option("--resolver", help="Where the site of a query comes from, for erola2012: clicks or sites.")
+        str, typer.Option("--resolver", help="How to find the site of a query, for erola2012: clicks or sites.")
     ] = "clicks",
     clusters: Annotated[
-        int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0: as many as fit best.", min=0)
+        int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
     sensitive: options.Sensitive = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """Run the experiments of a paper on a log: its figures as tables and charts."""
@@ -46,9 +46,9 @@ def reproduce(
     from queryveil.knowledge import Clicks, Sites, open_taxonomy
 
     if paper not in PAPERS:
-        raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
+        raise QueryveilError(f"There is no paper '{paper}' to reproduce; {did_you_mean(paper, PAPERS)}.")
     if resolver not in ("clicks", "sites"):
-        raise QueryveilError(f"There is no resolver '{resolver}'; there are clicks and sites.")
+        raise QueryveilError(f"There is no resolver '{resolver}'; {did_you_mean(resolver, ('clicks', 'sites'))}.")
     folder = Path(output) if output is not None else None
     if folder is not None and folder.exists():
         raise QueryveilError(f"{folder} exists already; choose another name.")
@@ -57,7 +57,7 @@ def reproduce(
     if folder is not None:
         require("A chart", "altair", "vl_convert")
     if sensitive is not None and paper != "carpineto2015":
-        raise QueryveilError("--sensitive is for carpineto2015.")
+        raise QueryveilError("--sensitive is only for carpineto2015; leave it out.")
     labels = None if sensitive is None else options.labels(sensitive)
     base = open_taxonomy(taxonomy)
     read = reader(log)
@@ -85,7 +85,7 @@ def reproduce(
 
 
 def _table(figure: "Figure") -> tuple[str, Any]:
-    """Lines against the axis: a row a line, a column a place."""
+    """The figure as a table: one row per line, one column per position on the axis."""
     lines = [name for name in (figure.panel, figure.colour) if name is not None]
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
@@ -101,13 +101,11 @@ def _table(figure: "Figure") -> tuple[str, Any]:
 
 
 def _cell(value: float | None, share: bool) -> str:
+    from queryveil.text.show import percent
+
     if value is None:
         return "-"
-    return _percent(value) if share else f"{value:.2f}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}" if value == 0 or value >= 0.01 else f"{100 * value:.2g}%"
+    return percent(value) if share else f"{value:.2f}"
 
 
 def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:

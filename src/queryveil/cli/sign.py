@@ -10,7 +10,7 @@ from queryveil.cli import options
 
 def sign(
     reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The folder of the release.", show_default=False)],
     key: Annotated[
         str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.", show_default=False)
     ],
@@ -21,7 +21,7 @@ def sign(
         typer.Option(
             "--attacks",
             metavar="FILE",
-            help="Findings to state, as 'attack --json' prints them; repeat for several files.",
+            help="Findings to include, as 'attack --json' prints them; repeat for several files.",
             show_default=False,
         ),
     ] = None,
@@ -42,10 +42,10 @@ def sign(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier statement.")] = False,
 ) -> None:
-    """Sign a release: write a statement with the SHA-256 of its files and what is known of it.
+    """Sign a release: write a statement with the SHA-256 of its files and what is known about it.
 
-    With --original the release is checked first; without, the statement says that nothing was checked. The SHA-256 of
-    every --list is stated. Exits with 1 and signs nothing if a check fails, or if --policy is given and not met.
+    With --original the release is checked first; without it, the statement says that nothing was checked. The statement
+    includes the SHA-256 of every --list. Exits with 1 and signs nothing if a check fails or the --policy is not met.
     """
     from queryveil.assess.policy import load_policy
     from queryveil.assess.signing import NotSignedError
@@ -74,4 +74,4 @@ def sign(
         typer.echo(options.printable(str(error)))
         raise typer.Exit(1) from None
     what = "what was checked" if original is not None else "that nothing was checked (give --original to check)"
-    typer.echo(f"Written to {options.printable(str(place))}; it states {what}. Publish it beside the release.")
+    typer.echo(f"Written to {options.printable(str(place))}; it states {what}. Publish it with the release.")

@@ -16,35 +16,40 @@ def sweep(
         typer.Option(
             "-k",
             metavar="K,...",
-            help="Least distinct users, several.",
+            help="Values of k, the least distinct users.",
             show_default="2,5,10,20,50, up to the users of the log",
         ),
     ] = None,
-    theta: Annotated[str, typer.Option("--theta", metavar="T,...", help="Least cosines, several.")] = "0.9,0.8",
+    theta: Annotated[
+        str, typer.Option("--theta", metavar="T,...", help="Values of theta, the least cosine.")
+    ] = "0.9,0.8",
     vectors: options.Vectors = "words",
     concept_min_users: options.ConceptMinUsers = None,
     min_term_users: Annotated[
-        int | None, typer.Option("--min-term-users", help="Users every word needs.", show_default="k")
+        int | None, typer.Option("--min-term-users", help="Least users of every word.", show_default="k")
     ] = None,
-    min_query_users: Annotated[int, typer.Option("--min-query-users", help="Users the query itself needs.")] = 1,
+    min_query_users: Annotated[int, typer.Option("--min-query-users", help="Least users of the query itself.")] = 1,
     max_new_users: Annotated[
         int | None,
-        typer.Option("--max-new-users", help="New accounts that count behind a query.", show_default="all"),
+        typer.Option("--max-new-users", help="Most new accounts that count as users of a query.", show_default="all"),
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="FILE", help="Draw it: .svg, .png or .html.", show_default=False),
+        typer.Option(
+            "--chart", metavar="FILE", help="Draw a chart to this .svg, .png or .html file.", show_default=False
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier chart.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show what equality and affinity would release for a list of k and theta, in one run.
+    """Show what equality and affinity would release for several k and theta, in one run.
 
-    The share of distinct queries, and of events, as a table and as a chart.
+    It shows the share of distinct queries and of events, as tables and as a chart.
     """
     from queryveil.assess.drawings import check_chart
     from queryveil.assess.sweeps import sweep as make
     from queryveil.methods import Affinity
+    from queryveil.text.show import percent
 
     ks = None if k is None else options.numbers("-k", k, int)
     thetas = options.numbers("--theta", theta, float)
@@ -55,7 +60,7 @@ def sweep(
         "min_query_users": min_query_users,
         "max_new_users": max_new_users,
     }
-    for one_k, one_theta in product(ks or [2], thetas):  # a wrong parameter must not wait for the log
+    for one_k, one_theta in product(ks or [2], thetas):  # a wrong parameter must fail before the log is read
         Affinity(k=one_k, theta=one_theta, **rest)
     if chart is not None:
         check_chart(chart, overwrite=overwrite)
@@ -75,13 +80,13 @@ def sweep(
         (f"Events released, of {found.events:,}", found.events, "events"),
     ):
         rows = [
-            (str(k), *(f"{getattr(by[m, k], name):,} ({getattr(by[m, k], name) / whole:.2%})" for m in methods))
+            (str(k), *(f"{getattr(by[m, k], name):,} ({percent(getattr(by[m, k], name) / whole)})" for m in methods))
             for k in dict.fromkeys(point.k for point in found.points)
         ]
         parts.append(options.table(title, ("k", *methods), rows))
     parts.append(f"{found.points[0].concepts:,} concepts of at least {found.points[0].concept_min_users:,} users.")
     if found.points[0].concepts == 0:
-        parts.append("No concept survives, so every query falls back to equality.")
+        parts.append("There is no concept, so every query falls back to equality.")
     if chart is not None:
         parts.append(f"Drawn in {options.printable(chart)}.")
     options.tables(*parts)

@@ -13,28 +13,28 @@ from queryveil.cli import options
 if TYPE_CHECKING:
     from queryveil.synth import Figure
 
-_MEASURED_ANYWAY = 2_000_000  # rows; up to here measuring takes seconds
+_MEASURED_ANYWAY = 2_000_000  # rows; measuring so many takes seconds
 
 Users = Annotated[int, typer.Option("--users", help="How many users, from 100 to 5,000,000; about 56 rows each.")]
-Seed = Annotated[int, typer.Option("--seed", help="The same seed gives the same bytes.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed; the same seed gives the same bytes.")]
 Output = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Where to: .tsv, .tsv.gz, .tsv.zst (AOL format) or .parquet.",
+        "--output", "-o", metavar="FILE", help="The file to write: .tsv, .tsv.gz, .tsv.zst (AOL format) or .parquet.",
         show_default=False,
     ),
 ]  # fmt: skip
 TruthFolder = Annotated[
     Path | None,
     typer.Option(
-        "--truth", metavar="DIR", help="Folder for what is known of every query, and the directory of sites.",
-        show_default="no truth is written",
+        "--truth", metavar="DIR", help="Folder for the ground truth about every query, and the web directory.",
+        show_default="none is written",
     ),
 ]  # fmt: skip
 Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Measure the log against AOL's also when it is large (minutes).")
+    bool, typer.Option("--calibrate", help="Compare the log with AOL's even if it is large (minutes).")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace earlier files.")]
 
 
 def synth(
@@ -48,7 +48,7 @@ def synth(
 ) -> None:
     """Make a synthetic query log that looks like AOL's: topics, sessions, clicks, and planted personal data.
 
-    Nothing in it is about anybody. To start: queryveil synth --users 1000 --seed 1 -o log.tsv.gz
+    Nothing in it is about a real person. To start: queryveil synth --users 1000 --seed 1 -o log.tsv.gz
     """
     from queryveil import synth as logs
 
@@ -67,16 +67,18 @@ def synth(
     if figures:
         head = ("", "AOL", "this log")
         rows = [(name, _number(name, published), _number(name, achieved)) for name, published, achieved in figures]
-        parts.append(options.table("Against the published figures of the AOL log (657,426 users)", head, rows))
-        parts.append("Ratios of distinct things and counts of frequent n-grams depend on the size of a log.")
+        parts.append(options.table("Compared with the published figures of the AOL log (657,426 users)", head, rows))
+        parts.append(
+            "Ratios of distinct queries or words, and counts of frequent n-grams, depend on the size of a log."
+        )
     if truth:
-        parts.append(f"Truth, for measuring only: {options.printable(str(truth))}")
+        parts.append(f"Ground truth, for measuring only: {options.printable(str(truth))}")
     options.tables(*parts)
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on the terminal; nothing where stderr is none."""
+    """Show a progress bar on the terminal; nothing if stderr is not a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,4 +1,4 @@
-"""queryveil taxonomy: look into a taxonomy."""
+"""queryveil taxonomy: browse a taxonomy."""
 
 from typing import Annotated
 
@@ -6,9 +6,7 @@ import typer
 
 from queryveil.cli import options
 
-Name = Annotated[
-    str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a directory that was built.", show_default=False)
-]
+Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a web directory.", show_default=False)]
 
 
 def show(
@@ -18,7 +16,7 @@ def show(
     neighbours: Annotated[int, typer.Option("--neighbours", min=0, help="How many neighbours to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
-    """Show where a text sits in a taxonomy: the path to it, what is right below, and what is beside it."""
+    """Show where a text is in a taxonomy: the path to it, the nodes below it, and those beside it."""
     from queryveil.knowledge import open_taxonomy
     from queryveil.knowledge.places import places
 

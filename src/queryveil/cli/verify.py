@@ -1,4 +1,4 @@
-"""queryveil verify: does a release hold what it promises?"""
+"""queryveil verify: does a release keep its promises?"""
 
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def verify(
     reader: options.AnyReader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The folder of the release.", show_default=False)],
     original: options.MaybeOriginal = None,
     certificate: options.Certificate = None,
     signed_by: Annotated[
@@ -23,13 +23,15 @@ def verify(
         typer.Option(
             "--signed-by",
             metavar="KEY.pub",
-            help="Check that this public key signed the release; needs no log.",
+            help="Check that the owner of this public key signed the release; needs no log.",
             show_default=False,
         ),
     ] = None,
     statement: Annotated[
         str | None,
-        typer.Option("--statement", metavar="FILE", help="What was signed.", show_default="RELEASE.statement.json"),
+        typer.Option(
+            "--statement", metavar="FILE", help="The signed statement.", show_default="RELEASE.statement.json"
+        ),
     ] = None,
     taxonomy: options.KnowledgeOf = None,
     lists: options.Lists = None,
@@ -37,7 +39,7 @@ def verify(
         bool | None,
         typer.Option(
             "--rebuild/--no-rebuild",
-            help="Make the release again and compare; without its certificate, all but the pseudonyms.",
+            help="Make the release again and compare it; without its certificate, all but the pseudonyms.",
             show_default="where possible",
         ),
     ] = None,
@@ -46,7 +48,7 @@ def verify(
     """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
 
     With --signed-by, check that it is the release that the owner of a key signed, with or without the log. Exits with 0
-    if everything holds, with 1 and the first counter-example of each broken promise if not.
+    if everything holds; otherwise with 1 and the first counter-example of each broken promise.
     """
     from queryveil.claims.certificates import load_certificate
     from queryveil.files.folders import is_address
@@ -62,7 +64,7 @@ def verify(
     if signed is not None and (original is None or not signed.holds):
         _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
     if not is_address(release):
-        made = Release.load(release)  # a release that is none must not wait for the log
+        made = Release.load(release)  # a wrong folder must fail before the log is read
         if taxonomy is not None:
             open_taxonomy(taxonomy)
             known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
@@ -81,7 +83,7 @@ def _signed(release: str, key: str, statement: str | None) -> "SignedVerificatio
 
 
 def _show(found: "Verification", signed: "SignedVerification | None", held: str, as_json: bool) -> NoReturn:
-    """Print the verdicts and what is stated beside them, and exit."""
+    """Print the verdicts and what the statement says, and exit."""
     stated = None if signed is None or signed.statement is None else signed.statement.predicate
     if as_json:
         more = {} if signed is None else {"statement": None if stated is None else stated.model_dump(mode="json")}
@@ -96,7 +98,7 @@ def _show(found: "Verification", signed: "SignedVerification | None", held: str,
             typer.echo(f"{kept}  {options.printable(verdict.claim)}{how}{because}")
         for sentence in found.unchecked:
             typer.echo(f"open     {options.printable(sentence)}")
-        # What is stated is stated of the files that were signed.
+        # A statement is about the files that were signed, so it is shown only if these are the files.
         for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
             typer.echo(f"stated   {options.printable(line)}")
         typer.echo(held if found.holds else "The release is refuted.")

@@ -1,4 +1,4 @@
-"""The seam: where the table steps of logs, methods and measures run."""
+"""Table engines, which run the table steps of logs, methods and measures."""
 
 from queryveil.engines.base import Batches, Engine, InFiles, identifier
 from queryveil.engines.duckdb import DuckDB, locked

@@ -14,13 +14,13 @@ import pyarrow as pa
 from queryveil.errors import QueryveilError
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
-"""Gives a table from its beginning, batch after batch."""
+"""Reads a table from its beginning, batch after batch."""
 
 
 def identifier(name: str) -> str:
-    """A name of a table or column as all SQL has it: in double quotes, those in it doubled, so that it stays a name.
+    """The name of a table or column, quoted for SQL: in double quotes, with quotes inside it doubled.
 
-    Names come from headers of logs, from options and from manifests, so that they may hold anything.
+    Names come from headers of logs, from options and from manifests, so they may contain anything.
     """
     if "\0" in name:
         raise QueryveilError("The name of a column holds a NUL character; rename it.")
@@ -29,7 +29,7 @@ def identifier(name: str) -> str:
 
 @dataclass(frozen=True)
 class InFiles:
-    """A table that lies in files, which an engine may read where they are."""
+    """A table in files, which an engine may read directly."""
 
     files: tuple[str, ...]
     batches: Batches
@@ -42,10 +42,10 @@ class InFiles:
 
 
 class Engine(Protocol):
-    """Where the tables of a log live.
+    """Where the tables of a log are.
 
-    `materialize`, `map` and `number` keep a whole table under a name, however large; `table` and `row` bring a result
-    here, so they are for what is small whatever the log.
+    `materialize`, `map` and `number` keep a table of any size under a name. `table` and `row` return a result to this
+    process, so they are only for results that stay small for any log.
     """
 
     def read(self, name: str, table: pa.Table) -> None:
@@ -63,10 +63,10 @@ class Engine(Protocol):
         """Keep what a function makes of the result of a query.
 
         Args:
-            query: What the function sees, batch after batch, cut anywhere and in any order.
-            function: Makes a batch of a batch; it may run in another process.
+            query: The rows for the function, in batches of any size and in any order.
+            function: Makes a batch from a batch; it may run in another process.
             schema: The columns that it makes.
-            name: What the table is called.
+            name: The name of the table.
         """
 
     def map_groups(
@@ -80,11 +80,11 @@ class Engine(Protocol):
         """Keep what a function makes of each group of rows.
 
         Args:
-            query: What the function sees, group after group, each whole and its rows in any order.
-            by: The column in which the rows of a group agree.
-            function: Makes a batch of a batch; it may run in another process.
+            query: The rows for the function, one complete group at a time, in any order.
+            by: The column with one value for each group.
+            function: Makes a batch from a batch; it may run in another process.
             schema: The columns that it makes.
-            name: What the table is called.
+            name: The name of the table.
         """
 
     def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
@@ -92,10 +92,10 @@ class Engine(Protocol):
 
         Args:
             query: The rows.
-            by: Columns of whole numbers, none missing. Rows that agree in all of them share a number.
-            name: What the table is called.
-            column: What the number is called.
-            then: The order of rows that share a number; what is missing comes last.
+            by: Columns of whole numbers, none missing. Rows with equal values in all of them share a number.
+            name: The name of the table.
+            column: The name of the number.
+            then: The order of rows that share a number; missing values come last.
         """
 
     def ordered(self, name: str) -> Batches:
@@ -108,7 +108,7 @@ class Engine(Protocol):
         """The one row of a query."""
 
     def drop(self, *names: str) -> None:
-        """Let go of tables."""
+        """Drop tables."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Drop all tables."""

@@ -1,4 +1,4 @@
-"""Tables on one machine: DuckDB, which spills to a private folder when a step outgrows its memory."""
+"""Tables on one machine: DuckDB, which spills to a private folder when a step needs more memory than it may use."""
 
 import os
 import threading
@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, identifier
 from queryveil.engines.memory import described, for_tables
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.scratch import Scratch
 
 MOST_THREADS = 64
-"""So many may be asked for on any machine, and four a core on one with many cores."""
+"""The most threads on any machine; with many cores, four per core."""
 
 _BATCH = 250_000
 
@@ -26,7 +26,7 @@ stopping = threading.Event()
 
 
 def locked(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    """A database in memory that reaches no file, no extension and no variable of Python, whatever SQL it is given.
+    """A database in memory from which no SQL can reach a file, an extension or a Python variable.
 
     Args:
         config: Settings of DuckDB. They cannot be changed afterwards; a `temp_directory` is still used for spilling.
@@ -34,12 +34,12 @@ def locked(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     closed = ("autoinstall_known_extensions", "autoload_known_extensions", "allow_community_extensions")
     connection = duckdb.connect(config=config | dict.fromkeys(closed, False))
     connection.execute("SET TimeZone = 'UTC'")
-    # Where a notebook cannot show the bar, DuckDB has it off and refuses to hear of it.
+    # In a notebook that cannot show the bar, DuckDB refuses the setting.
     if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0]:
         connection.execute("SET enable_progress_bar = false")
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET python_scan_all_frames = false")
-    # Only now: DuckDB takes no folder to spill to once it is closed.
+    # Only now, because afterwards DuckDB accepts no folder to spill to.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -49,12 +49,12 @@ class DuckDB:
     """A private database in memory with named tables.
 
     Args:
-        memory_limit: What DuckDB itself may hold before it spills, in bytes; by default its share of the memory limit,
-            and 4 GB where there is none.
-        threads: How many threads; by default one a core.
+        memory_limit: Bytes of memory that DuckDB itself may use before it spills; by default its share of the memory
+            limit, and 4 GB if there is none.
+        threads: The number of threads; by default one per core.
 
     Raises:
-        QueryveilError: If these are more threads than help anybody: each takes memory.
+        QueryveilError: If there are so many threads that they only cost memory.
     """
 
     def __init__(self, *, memory_limit: int | None = None, threads: int | None = None) -> None:
@@ -64,7 +64,7 @@ class DuckDB:
         most = max(MOST_THREADS, 4 * cores)
         if not 1 <= self.threads <= most:
             raise QueryveilError(f"The number of threads must be between 1 and {most}. Got {threads} instead.")
-        # DuckDB makes its files as the umask says; the folder is what keeps others out.
+        # DuckDB makes its files as the umask says, so the folder has to keep others out.
         self._scratch = Scratch()
         self._spill = self._scratch.path
         self._connection = locked(
@@ -79,7 +79,7 @@ class DuckDB:
         self._depth = 0
         self._later: set[str] = set()
         self._arrow: dict[str, pa.Table] = {}
-        self._close = weakref.finalize(self, _let_go, self._connection, self._scratch)
+        self._close = weakref.finalize(self, _shut_down, self._connection, self._scratch)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
@@ -89,13 +89,13 @@ class DuckDB:
         self._arrow[name] = table
 
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
-        """Copy a stream of batches into a table, which spills when it outgrows the memory."""
+        """Copy a stream of batches into a table, which spills to disk if it does not fit into memory."""
         failure: list[BaseException] = []
 
         def told() -> Iterator[pa.RecordBatch]:
             try:
                 for batch in batches():
-                    # While DuckDB waits for the stream, nobody else looks whether the user wants to stop.
+                    # While DuckDB waits for the stream, nothing else checks whether the user wants to stop.
                     if stopping.is_set():
                         raise KeyboardInterrupt
                     yield batch
@@ -109,14 +109,14 @@ class DuckDB:
             try:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS SELECT * FROM stream_in")  # noqa: S608  # names are escaped
             except duckdb.Error:
-                if failure:  # DuckDB would wrap what the stream says in words of its own
+                if failure:  # DuckDB would wrap the error of the stream in one of its own
                     raise failure[0] from None
                 raise
             finally:
                 self._connection.unregister("stream_in")
 
     def materialize(self, query: str, name: str) -> None:
-        """Keep the result of a query as a table, which spills when it outgrows the memory."""
+        """Keep the result of a query as a table, which spills to disk if it does not fit into memory."""
         with self._work():
             self._later.discard(name)
             self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
@@ -168,7 +168,7 @@ class DuckDB:
             return
         with self._lock:
             if self._depth:
-                # The garbage collector may let go of a release while this thread is in the middle of a result.
+                # The garbage collector may drop a release while this thread is in the middle of a result.
                 self._later.update(names)
                 return
             with self._work():
@@ -190,7 +190,7 @@ class DuckDB:
         return tuple(rows[0])
 
     def stream(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
-        """The result of a query in order, batch after batch, so that it never stands in memory whole."""
+        """The result of a query in order, batch after batch, so that it is never completely in memory."""
         with self._work():
             yield from self._connection.sql(query).to_arrow_reader(rows)
 
@@ -205,7 +205,7 @@ class DuckDB:
                 raise QueryveilError(
                     f"The tables of this log do not fit into {described(self._memory_limit)} of memory and the disk "
                     f"space at {self._spill.parent}; free some space, set TMPDIR to a larger disk, or raise "
-                    "--memory-limit."
+                    f"{option('memory_limit')}."
                 ) from error
             except duckdb.IOException as error:
                 raise QueryveilError(
@@ -219,14 +219,14 @@ class DuckDB:
                     self.drop(*later)
 
     def beside(self) -> "DuckDB":
-        """Another database with the same means, for another log."""
+        """Another database with the same memory and threads, for another log."""
         return DuckDB(memory_limit=self._memory_limit, threads=self.threads)
 
     def close(self) -> None:
-        """Let go of all tables and of the private folder."""
+        """Drop all tables and remove the private folder."""
         self._close()
 
 
-def _let_go(connection: duckdb.DuckDBPyConnection, scratch: Scratch) -> None:
+def _shut_down(connection: duckdb.DuckDBPyConnection, scratch: Scratch) -> None:
     connection.close()
     scratch.remove()

@@ -1,9 +1,8 @@
-"""A folder on whatever file system a cluster reaches (HDFS, S3, ...), through the Hadoop client that Spark brings.
+"""A folder on any file system that a cluster reaches (HDFS, S3, ...), through Spark's Hadoop client.
 
-Such file systems rename without replacing, HDFS in one step, object stores file by file. None exchanges two folders:
-while a release is replaced there is an instant when neither the old nor the new one is in its place. Nor do they have
-locks that go with a process, so what a killed run leaves there (`.queryveil-*`) cannot be told from work in progress,
-and stays.
+Such file systems rename without replacing, HDFS in one step, object stores file by file. None can exchange two folders:
+while a release is replaced, there is an instant when neither the old nor the new one is in its place. They also have no
+locks that end with a process, so leftovers of a killed run (`.queryveil-*`) look like work in progress and stay.
 """
 
 import uuid
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HadoopFolder(RemoteFolder):
-    """A folder that is named by an address, such as `hdfs://host/path`.
+    """A folder with an address, such as `hdfs://host/path`.
 
     Args:
         engine: The cluster.
@@ -49,7 +48,7 @@ class HadoopFolder(RemoteFolder):
         return self._java.Path(self.uri(name) if name else self._address)
 
     def state(self) -> State | None:
-        """What stands at its place: the files in it by name, size and time."""
+        """What is at its place: the files in it by name, size and time."""
         with working(self._address):
             if not self._files.exists(self._path()):
                 return None
@@ -101,14 +100,14 @@ class HadoopFolder(RemoteFolder):
             stream.write(bytearray(content))
 
     def sha256(self) -> dict[str, str]:
-        """The SHA-256 of every file, in hexadecimal, told by the workers."""
+        """The SHA-256 of every file, in hexadecimal, computed by the workers."""
         names = self.files()
         if not names:
             return {}
         with working(self._address):
             frame = self._engine.session.read.format("binaryFile").load([self.uri(name) for name in names])
             found = frame.selectExpr("path", "sha2(content, 256) AS digest").toArrow().to_pylist()
-        # The longest name that fits: a table in parts may have a part that is called as another file is.
+        # The longest name that fits: a part of a table may have the same name as another file.
         ends = {
             max((name for name in names if row["path"].endswith(f"/{name}")), key=len): row["digest"] for row in found
         }
@@ -134,7 +133,7 @@ class HadoopFolder(RemoteFolder):
         return made
 
     def take(self, stage: Folder, replaces: State | None) -> None:
-        """Become what is staged; for an instant nothing is here where something is replaced."""
+        """Become what is staged; while something is replaced, there is nothing here for an instant."""
         assert isinstance(stage, HadoopFolder)  # noqa: S101
         with working(self._address):
             self._files.setPermission(stage._path(), self._java.permission.FsPermission("755"))
@@ -160,7 +159,9 @@ class HadoopFolder(RemoteFolder):
         old.remove()
 
     def _changed(self) -> QueryveilError:
-        return QueryveilError(f"{self} was changed by somebody else meanwhile and stays as it is; look at it first.")
+        return QueryveilError(
+            f"{self} was changed by somebody else in the meantime and is left unchanged; look at it first."
+        )
 
     def _moved(self, source: "HadoopFolder", target: "HadoopFolder") -> bool:
         """Rename a folder to a name that nothing has; False if there is something."""
@@ -178,7 +179,7 @@ class HadoopFolder(RemoteFolder):
         return True
 
     def _moved_after_a_look(self, source: "HadoopFolder", target: "HadoopFolder") -> bool:
-        """The same where only the older call is known, which puts a folder into one that is there."""
+        """The same with the older call, which moves a folder into an existing one."""
         inside = target._path(str(source).rpartition("/")[2])
         with working(self._address):
             if self._files.exists(target._path()):

@@ -1,17 +1,17 @@
-"""How much memory there is, for those who are about to take much of it.
+"""How much memory is left, for code that needs much of it.
 
-Tables spill to disk when they outgrow their share. Arrays cannot, and the system kills a process that takes more than
-there is. So whoever makes a large array says first how large it will be.
+Tables spill to disk when they do not fit. Arrays cannot, and the system kills a process that uses more memory than
+there is. So code that makes a large array first says how large it will be.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 
 LEAST = 500_000_000
-"""Python, the compiled loops and a block of rows for each thread take about so much, whatever the log."""
+"""What Python, the compiled loops and a block of rows for each thread need for any log."""
 
 _TABLES = 4_000_000_000
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
@@ -21,7 +21,7 @@ _limit: int | None = None
 
 
 def limit_to(size: str | None) -> None:
-    """Set what this process may hold, such as `4GB`; None leaves it as it is."""
+    """Set the memory limit of this process, such as `4GB`; None leaves it unchanged."""
     global _limit
     if size is not None:
         _limit = parsed(size)
@@ -31,7 +31,7 @@ def parsed(size: str) -> int:
     """A size such as `4GB` in bytes.
 
     Raises:
-        QueryveilError: If it is none, or too small for any log.
+        QueryveilError: If it is not a size, or too small for any log.
     """
     found = _SIZE.fullmatch(size.strip())
     number = 0
@@ -46,7 +46,7 @@ def parsed(size: str) -> int:
 
 
 def for_tables() -> int:
-    """What tables may hold before they spill: 4 GB, or half of the limit where one was given."""
+    """The memory of tables before they spill: 4 GB, or half of the limit if there is one."""
     return _TABLES if _limit is None else _limit // 2
 
 
@@ -63,7 +63,7 @@ def reserve(size: int, what: str) -> None:
         what: What they are, as the beginning of a sentence.
 
     Raises:
-        QueryveilError: If less is left of the limit, or of what the machine has where no limit was given.
+        QueryveilError: If less is left of the limit or, without a limit, of the machine's memory.
     """
     left = _available() if _limit is None else max(_limit - _held(), 0)
     if left is None or size <= left:
@@ -71,9 +71,12 @@ def reserve(size: int, what: str) -> None:
     if _limit is None:
         why, what_to_do = f"this machine has {shown(left)} left", "use one with more memory"
     else:
-        why, what_to_do = f"{shown(left)} is left of the memory limit of {shown(_limit)}", "raise --memory-limit"
+        why, what_to_do = (
+            f"{shown(left)} is left of the memory limit of {shown(_limit)}",
+            f"raise {option('memory_limit')}",
+        )
     raise QueryveilError(
-        f"{what} would take {shown(size)} of memory, and {why}; {what_to_do}, take a part of the log, or work on Spark."
+        f"{what} would take {shown(size)} of memory, and {why}; {what_to_do}, use a part of the log, or use Spark."
     )
 
 
@@ -83,13 +86,13 @@ def shown(size: int) -> str:
 
 
 def _held() -> int:
-    """What this process holds, without the files on disk that it has mapped; 0 where the system does not say."""
+    """The memory that this process uses, without mapped files; 0 if the system does not say."""
     status = Path("/proc/self/status")
     return sum(_kilobytes(status, name) or 0 for name in ("RssAnon:", "RssShmem:"))
 
 
 def _available() -> int | None:
-    """What the machine, or the container, has left; None where the system does not say."""
+    """The memory that the machine, or the container, has left; None if the system does not say."""
     found = [
         size for size in (_kilobytes(Path("/proc/meminfo"), "MemAvailable:"), *_left_to_group()) if size is not None
     ]
@@ -105,7 +108,7 @@ def _kilobytes(file: Path, name: str) -> int | None:
 
 
 def _left_to_group(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """What the control groups of this process leave to it; pages that only cache files can be had back."""
+    """What the control groups of this process leave to it; pages that only cache files count as free."""
     try:
         lines = own.read_text("utf-8").splitlines()
     except OSError:

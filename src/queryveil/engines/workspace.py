@@ -1,4 +1,4 @@
-"""Workspaces: the tables of one job. Nobody else has their names, and they are gone when the job ends."""
+"""Workspaces: the tables of one job. Their names are unique, and they are dropped when the job ends."""
 
 import itertools
 import weakref
@@ -25,13 +25,13 @@ class Table:
 
 
 class Workspace:
-    """Makes tables, each under a name of its own, and drops them all at the end, or when nobody holds it any more.
+    """Makes tables with unique names, and drops them all at the end, or when it is garbage-collected.
 
-    A step takes tables and returns a table, so that any number of jobs run on one log side by side. What is used after
-    the step ends belongs into the workspace of the caller.
+    A step takes tables and returns a table, so any number of jobs can run on one log at the same time. Tables that are
+    used after a step ends belong in the workspace of the caller.
 
     Args:
-        engine: Where the tables live.
+        engine: Where the tables are.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -50,7 +50,7 @@ class Workspace:
 
         Args:
             query: SQL.
-            name: What it is, for those who watch the progress of a cluster.
+            name: What it is, shown in the progress of a cluster.
         """
         made = self._new(name)
         self.engine.materialize(query, made.name)
@@ -106,7 +106,7 @@ class Workspace:
         return self.engine.ordered(table.name)
 
     def fetch(self, query: str) -> pa.Table:
-        """The result of a query, which is small whatever the log."""
+        """The result of a query, which is small for any log."""
         return self.engine.fetch(query)
 
     def row(self, query: str) -> tuple[Any, ...]:
@@ -114,13 +114,13 @@ class Workspace:
         return self.engine.row(query)
 
     def drop(self, *tables: Table) -> None:
-        """Let go of large tables before the end."""
+        """Drop large tables before the end."""
         for table in tables:
             self.engine.drop(table.name)
             self._names.discard(table.name)
 
     def close(self) -> None:
-        """Let go of all tables."""
+        """Drop all tables."""
         self._finalizer()
 
     def _new(self, name: str) -> Table:

@@ -1,4 +1,4 @@
-"""Files and folders that are written whole or not at all, and never over another unless told."""
+"""Files and folders that are written completely or not at all, and replace nothing unless the caller says so."""
 
 import errno
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.scratch import OLD, STAGED, Scratch, clear_leftovers, exchange, move_new, share, sync_folder
 
 _SMALL = 16 * 2**20
@@ -21,21 +21,27 @@ def check_file(path: str | Path, endings: Sequence[str], overwrite: bool) -> Pat
     """Refuse a place where a file cannot or must not be written, before any work is done."""
     place = Path(path)
     if place.suffix.lower() not in endings:
-        raise QueryveilError(f"{place} must end with {' or '.join(endings)}, which tells the format.")
+        raise QueryveilError(f"{place} must end with {' or '.join(endings)}, which decides the format.")
     if place.is_dir() or (os.path.lexists(place) and not overwrite):
-        raise QueryveilError(f"{place} exists already; choose another name, or replace it with --overwrite.")
+        raise _exists(place)
     if not place.parent.is_dir():
         raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
     if (place.parent / "manifest.json").exists():
-        raise QueryveilError(f"{place.parent} is a release, which holds nothing but what was checked; name another.")
+        raise QueryveilError(f"{place.parent} is a release, so nothing may be added to it; name another folder.")
     return place
+
+
+def _exists(place: Path) -> QueryveilError:
+    return QueryveilError(
+        f"{place} exists already; choose another name, or replace it with {option('overwrite', True)}."
+    )
 
 
 def write_whole(place: Path, content: bytes, *, overwrite: bool = False, private: bool = False) -> None:
     """Write a file in a private folder beside its place, then rename it.
 
     Args:
-        place: What `check_file` gave.
+        place: What `check_file` returned.
         content: All of the file.
         overwrite: Whether a file at this place may be replaced.
         private: Whether only its owner may read it.
@@ -55,7 +61,7 @@ def write_whole(place: Path, content: bytes, *, overwrite: bool = False, private
                 move_new(made, place)
             sync_folder(place.parent)
     except FileExistsError:
-        raise QueryveilError(f"{place} exists already; choose another name, or replace it with --overwrite.") from None
+        raise _exists(place) from None
     except OSError as error:
         raise QueryveilError(f"{place} cannot be written: {error.strerror}; name another place.") from None
 
@@ -65,11 +71,11 @@ def _private(path: str, flags: int) -> int:
 
 
 State = tuple[Any, ...]
-"""What stands at a place, so far that a change of it is seen."""
+"""What is at a place, in enough detail to notice a change."""
 
 
 class Folder(ABC):
-    """A folder that a release lies in: on this machine, or wherever a cluster reaches."""
+    """A folder of a release: on this machine, or in a place that a cluster reaches."""
 
     @abstractmethod
     def uri(self, name: str) -> str:
@@ -77,7 +83,7 @@ class Folder(ABC):
 
     @abstractmethod
     def state(self) -> State | None:
-        """What stands at its place; None if there is nothing."""
+        """What is at its place; None if there is nothing."""
 
     @abstractmethod
     def parent(self) -> str | None:
@@ -120,8 +126,8 @@ class Folder(ABC):
         """Become what is staged.
 
         Args:
-            stage: What `stage` gave.
-            replaces: What may be replaced; None for nothing. It was looked at before the work began.
+            stage: What `stage` returned.
+            replaces: What may be replaced, as it was before the work began; None for nothing.
 
         Raises:
             QueryveilError: If something else is at its place by now; that stays as it is.
@@ -133,7 +139,7 @@ class Folder(ABC):
 
 
 class RemoteFolder(Folder):
-    """A folder that only what reaches it can read tables from."""
+    """A folder that is not on this machine, whose tables are read where it is."""
 
     @abstractmethod
     def open_table(self, name: str) -> tuple[Any, Any]:
@@ -154,10 +160,10 @@ class LocalFolder(Folder):
         return f"file://{(self.path / name).absolute()}"  # not encoded, because Hadoop does not decode
 
     def state(self) -> State | None:
-        """What stands at its place: the folder, and the files in it by name, number, size and time."""
+        """What is at its place: the folder, and the files in it by name, number, size and time."""
         try:
             about = self.path.lstat()
-            # Only a release may be replaced; nobody needs to know what is in another folder, which may be large.
+            # Only a release may be replaced, so the content of another folder, which may be large, does not matter.
             inside = self.files() if (self.path / "manifest.json").is_file() else []
             files = [(name, (self.path / name).lstat()) for name in inside]
         except FileNotFoundError:
@@ -166,7 +172,7 @@ class LocalFolder(Folder):
         return ((about.st_dev, about.st_ino), *parts)
 
     def tidy(self) -> None:
-        """Remove what killed runs left beside it."""
+        """Remove what killed runs left next to it."""
         clear_leftovers(self.path.parent)
 
     def parent(self) -> str | None:
@@ -222,10 +228,10 @@ class LocalFolder(Folder):
         return _Staged(Scratch(self.path.parent))
 
     def take(self, stage: Folder, replaces: State | None) -> None:
-        """Become what is staged: at any instant the whole old folder is here, or the whole new one.
+        """Become what is staged: at any instant either the old folder is here or the new one, each complete.
 
-        Where the file system cannot exchange two folders, there is nothing here for an instant; the old folder is put
-        back by the next run if this one is killed then.
+        If the file system cannot exchange two folders, there is nothing here for an instant. The next run restores the
+        old folder if this one is killed then.
         """
         assert isinstance(stage, _Staged)  # noqa: S101
         stage.share()
@@ -234,14 +240,16 @@ class LocalFolder(Folder):
                 move_new(stage.path, self.path)
             except FileExistsError:
                 raise QueryveilError(
-                    f"{self} was made by somebody else meanwhile and stays as it is; choose another place."
+                    f"{self} was made by somebody else in the meantime and is left unchanged; choose another place."
                 ) from None
         else:
             self._replace(stage, replaces)
         sync_folder(self.path.parent)
 
     def _replace(self, stage: "_Staged", replaces: State) -> None:
-        changed = QueryveilError(f"{self} was changed by somebody else meanwhile and stays as it is; look at it first.")
+        changed = QueryveilError(
+            f"{self} was changed by somebody else in the meantime and is left unchanged; look at it first."
+        )
         if self.state() != replaces:
             raise changed
         stage.scratch.note(self.path, replaces[0])
@@ -252,7 +260,7 @@ class LocalFolder(Folder):
         else:
             old = LocalFolder(stage.scratch.path / OLD)
             self.path.rename(old.path)
-            # What was moved away goes back with the removal of the staging folder, unless the new one is in its place.
+            # Removing the staging folder moves the old folder back, unless the new one is in its place.
             if old.state() != replaces:
                 raise changed
             try:
@@ -267,7 +275,7 @@ class LocalFolder(Folder):
 
 
 class _Staged(LocalFolder):
-    """A folder in the making, inside a private one that is marked as alive."""
+    """An unfinished folder, inside a private one that is marked as in use."""
 
     def __init__(self, scratch: Scratch) -> None:
         super().__init__(scratch.path / STAGED)
@@ -275,7 +283,7 @@ class _Staged(LocalFolder):
         self.path.mkdir(0o700)
 
     def share(self) -> None:
-        """Have all of it on the disk, with the permissions of what is meant to be handed on."""
+        """Write all of it to disk, with permissions that let others read it."""
         for path in (*self.path.rglob("*"), self.path):
             share(path)
             if path.is_dir():
@@ -297,12 +305,13 @@ class Target(NamedTuple):
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether a place is named by an address that is not of this machine, such as `hdfs://host/path`."""
+    """Whether a path is an address outside this machine, such as `hdfs://host/path`."""
     return "://" in str(path) and not str(path).startswith("file://")
 
 
 def local_folder(path: str | Path) -> LocalFolder:
     """A folder on this machine; an address is refused."""
     if is_address(path):
-        raise QueryveilError(f"{path} is not on this machine; reach it with Spark (--engine spark).")
+        spark = option("engine", "spark", python="a log that Spark has read")
+        raise QueryveilError(f"{path} is not on this machine; reach it with {spark}.")
     return LocalFolder(str(path).removeprefix("file://"))

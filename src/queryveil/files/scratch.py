@@ -1,8 +1,7 @@
-"""Private folders for work in progress, what killed runs left of them, and renames that never replace.
+"""Private folders for work in progress, leftovers of killed runs, and renames that never replace anything.
 
-A scratch folder is readable by its owner alone, which protects whatever another library writes into it. A lock on a
-file in it marks it as alive; the lock goes with the process, however that ends. A folder with the file but without the
-lock is a leftover.
+Only its owner can read a scratch folder, which protects whatever another library writes into it. A lock on a file in it
+marks it as in use; the lock ends with the process. A folder with the file but without the lock is a leftover.
 """
 
 import ctypes
@@ -23,14 +22,14 @@ from queryveil.errors import QueryveilWarning
 
 LOCK = ".queryveil-lock"
 STAGED, OLD = "made", "old"
-"""What is to be renamed to the target, and what was moved away from there."""
+"""What will be renamed to the target, and what was moved away from there."""
 _PREFIXES = (".queryveil-", "queryveil-")
 _AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
 _UNAVAILABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
 
 
 class Scratch:
-    """A private folder that a lock marks as alive, until it is removed or the process ends.
+    """A private folder that a lock marks as in use, until it is removed or the process ends.
 
     Leftovers of killed runs in the same place are removed first.
 
@@ -41,11 +40,11 @@ class Scratch:
     def __init__(self, around: Path | None = None) -> None:
         clear_leftovers(around or Path(tempfile.gettempdir()))
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIXES[around is None], dir=around))
-        # Under its name the file has its lock from the start, so that no other run sees it without.
+        # The file is locked before it gets its name, so that no other run sees it without the lock.
         new = self.path / f"{LOCK}-new"
         try:
             self._handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with suppress(OSError):  # where there are no locks, no other run gets one either, and leaves this alone
+            with suppress(OSError):  # without locks no other run gets one either, so it leaves this folder alone
                 fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             new.rename(self.path / LOCK)
         except BaseException:
@@ -59,7 +58,7 @@ class Scratch:
         self.remove()
 
     def note(self, target: Path, replaced: Sequence[int]) -> None:
-        """Write down which folder (its device and number) is about to be replaced, to be found after a kill."""
+        """Record which folder (its device and number) is about to be replaced, to restore it after a kill."""
         known = [_identity(os.lstat(self.path / STAGED)), list(replaced)]
         os.pwrite(self._handle, json.dumps({"target": target.name, "known": known}).encode(), 0)
         os.fsync(self._handle)
@@ -87,7 +86,7 @@ def clear_leftovers(around: Path) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Remove a scratch folder if it is of this user and nobody works in it."""
+    """Remove a scratch folder if it belongs to this user and is not in use."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         about = os.fstat(folder)
@@ -109,7 +108,7 @@ def _remove(path: Path, folder: int, handle: int) -> None:
 
     Args:
         path: The folder.
-        folder: The same, opened: whoever may rename things around it cannot lead the removal elsewhere.
+        folder: The same, opened, so that renaming things around it cannot redirect the removal.
         handle: The file with the lock.
     """
     names = os.listdir(folder)
@@ -123,7 +122,7 @@ def _remove(path: Path, folder: int, handle: int) -> None:
                 _keep(path, target)
                 return
             warnings.warn(
-                f"{target} was put back, because the run that was to replace it was stopped.",
+                f"{target} was restored, because the run that was replacing it was stopped.",
                 QueryveilWarning,
                 stacklevel=2,
             )
@@ -142,7 +141,7 @@ def _remove(path: Path, folder: int, handle: int) -> None:
 
 def _keep(path: Path, target: Path) -> None:
     warnings.warn(
-        f"{path} holds what was at {target} while that was being replaced; look at it, and move it away.",
+        f"{path} holds what was at {target} while it was being replaced; look at it, and move it away.",
         QueryveilWarning,
         stacklevel=2,
     )
@@ -153,10 +152,10 @@ def _identity(about: os.stat_result) -> list[int]:
 
 
 def move_new(source: Path, target: Path) -> None:
-    """Rename a file or folder to a name that nothing has.
+    """Rename a file or folder to a name that does not exist yet.
 
     Raises:
-        FileExistsError: If there is something of that name; it stays as it is.
+        FileExistsError: If the name exists; what has it stays as it is.
     """
     if _renameat2(source, target, _NOREPLACE):
         return
@@ -176,12 +175,12 @@ def move_new(source: Path, target: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Give each of two folders the name of the other, in one step; False where the system cannot."""
+    """Exchange the names of two folders in one step; False if the system cannot."""
     return _renameat2(one, other, _EXCHANGE)
 
 
 def _renameat2(source: Path, target: Path, flags: int) -> bool:
-    """Rename with flags; False if the C library, the kernel or the file system has none."""
+    """Rename with flags; False if the C library, the kernel or the file system does not support them."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         return False
@@ -202,7 +201,7 @@ def share(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the file system can."""
+    """Wait until the names in a folder are on the disk, if the file system can."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except PermissionError:  # it may be written to, but not read

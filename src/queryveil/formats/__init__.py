@@ -1,6 +1,6 @@
-"""Formats that query logs come in: one module each, told apart by content.
+"""The formats of query logs: one module each, detected automatically.
 
-`tasks` finds the files, tells the format and hands on their rows.
+`tasks` finds the files, detects their format and returns their rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows, Task
 from queryveil.formats.source import Lines, find_files, sample
 from queryveil.formats.table import header_of
@@ -27,7 +27,7 @@ class LineFormat(Protocol):
         ...
 
     def lines(self, file: str, head: bytes, options: ReadOptions) -> Lines:
-        """How the lines of a file of this name and with such a beginning become rows."""
+        """How the lines of a file with this name and beginning become rows."""
         ...
 
 
@@ -46,11 +46,11 @@ class FileFormat(Protocol):
 
 
 FORMATS = ("aol", "excite", "sogou", "ubi", "parquet", "jsonl", "tsv", "csv")
-"""In the order of asking: the most particular first."""
+"""In the order in which they are tried: the most specific first."""
 
 
 def detect(file: Path, options: ReadOptions | None = None) -> str:
-    """The format of a file, told by its first bytes, and by the columns that the caller names.
+    """The format of a file, detected from its first bytes and the columns that the caller names.
 
     Raises:
         QueryveilError: If no format fits; the caller must name one.
@@ -59,7 +59,7 @@ def detect(file: Path, options: ReadOptions | None = None) -> str:
 
 
 def detect_head(file: str, head: bytes, options: ReadOptions | None = None) -> str:
-    """The format of a file with such a beginning."""
+    """The format of a file with this beginning."""
     if not head.strip():
         raise QueryveilError(f"The file {file} is empty.")
     named = set(options.columns.values()) if options is not None else set()
@@ -67,15 +67,16 @@ def detect_head(file: str, head: bytes, options: ReadOptions | None = None) -> s
         if _module(name).sniff(head) or (named and name in ("tsv", "csv") and named <= set(header_of(name, head))):
             return name
     raise QueryveilError(
-        f"The format of {file} cannot be told from its first lines; name it with --format "
-        f"({', '.join(FORMATS)}), and the columns with --columns user=NAME,query=NAME if they are called otherwise."
+        f"The format of {file} cannot be detected from its first lines; name it with {option('format')} "
+        f"({', '.join(FORMATS)}), and the columns with {option('columns', {'user': 'NAME', 'query': 'NAME'})} if they"
+        " have other names."
     )
 
 
 def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOptions) -> tuple[str, Iterator[Task]]:
     """The rows of a log, in tasks, and the name of its format."""
     files = find_files(paths)
-    # Empty files among several are no reason to stop: logs rotate.
+    # Empty files among several are normal: logs rotate.
     full = [file for file in files if sample(file).strip()]
     if not full:
         raise QueryveilError(f"The file {files[0]} is empty.")
@@ -84,7 +85,7 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
         if len(found) > 1:
             kinds = ", ".join(f"{file} is {name}" for name, file in found.items())
             raise QueryveilError(
-                f"The files are of several formats ({kinds}); read them apart, or name one with --format."
+                f"The files have several formats ({kinds}); read them separately, or name one with {option('format')}."
             )
         format_name = next(iter(found))
     check_format(format_name, options)
@@ -99,10 +100,10 @@ def tasks(paths: Sequence[str | Path], format_name: str | None, options: ReadOpt
 def check_format(name: str, options: ReadOptions) -> None:
     """Refuse a format that does not exist, or whose columns cannot be named."""
     if name not in FORMATS:
-        raise QueryveilError(f"There is no format '{name}'; the formats are {', '.join(FORMATS)}.")
+        raise QueryveilError(f"There is no format '{name}'; {did_you_mean(name, FORMATS)}.")
     if options.columns and name in ("aol", "excite", "sogou", "ubi"):
         raise QueryveilError(
-            f"The columns of the {name} format are fixed; --columns is for csv, tsv, jsonl and parquet."
+            f"The columns of the {name} format are fixed; {option('columns')} is for csv, tsv, jsonl and parquet."
         )
 
 

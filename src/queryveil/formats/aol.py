@@ -1,7 +1,7 @@
 """The format of the AOL log of 2006: AnonID, Query, QueryTime, ItemRank, ClickURL, tab separated, nothing quoted.
 
-An event with several clicks spans several rows; one without a click leaves the last two fields empty. The header may
-stand at the top of every file, of some, or be absent.
+An event with several clicks spans several rows; one without a click leaves the last two fields empty. All files, some
+of them or none have a header.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Rows out of delimited text; the formats that are rows of fields share it."""
+"""Rows of delimited text, for all formats that are rows of fields."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats.rows import BadRows, Rows
 from queryveil.formats.source import BLOCK, Block, Lines
 from queryveil.text.arrays import from_offsets
@@ -22,13 +22,13 @@ class Layout:
     """How a delimited format arranges its fields."""
 
     columns: tuple[str, ...]
-    """Names in the order of the fields; an empty name is a field nobody wants."""
+    """Names in the order of the fields; an empty name is a field that is not used."""
     counts: Collection[int]
     """How many fields a good row may have; missing ones at the end are empty."""
     delimiter: str = "\t"
     quoted: bool = False
     header: tuple[str, ...] = ()
-    """A row whose first fields are these (without case) is a header wherever it stands."""
+    """A row whose first fields are these (without case) is a header, anywhere in the file."""
     finish: Callable[[dict[str, pa.Array]], dict[str, pa.Array]] = lambda columns: columns
 
 
@@ -41,11 +41,11 @@ def _rows(layout: Layout, block: Block) -> Rows:
     from queryveil.kernels.split import gather, split
 
     data = np.frombuffer(block.data, np.uint8)
-    # Good rows have no more fields than bytes: far more places than that are for rows that lack most of their fields.
+    # Good rows have no more fields than bytes, so far more fields than bytes means that most rows lack most fields.
     if np.count_nonzero(data == ord("\n")) * len(layout.columns) > 4 * BLOCK:
         raise QueryveilError(
-            f"Most rows of {block.file} have far fewer fields than its {len(layout.columns)} columns; mend its first "
-            "line, or name another --format."
+            f"Most rows of {block.file} have far fewer fields than its {len(layout.columns)} columns; fix its first "
+            f"line, or choose another {option('format')}."
         )
     fields = split(data, ord(layout.delimiter), layout.quoted, len(layout.columns), block.first_line)
     bad = BadRows()
@@ -57,7 +57,7 @@ def _rows(layout: Layout, block: Block) -> Rows:
         ("wrong column count", fields.valid & ~np.isin(fields.width, counts)),
     ):
         if wrong.any():
-            # A row that spans lines counts as so many: a stray quote may have swallowed good ones.
+            # A row that spans several lines counts as several: a stray quote may have swallowed good rows.
             bad.add(kind, int(fields.lines[wrong].sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
             keep &= ~wrong
     keep[_headers(block.data, fields, layout)] = False
@@ -71,14 +71,14 @@ def _rows(layout: Layout, block: Block) -> Rows:
 
 
 def _headers(data: bytes | memoryview, fields: "Fields", layout: Layout) -> list[int]:
-    """The rows that are a header: few have fields of just the right lengths, and those are looked at."""
+    """The rows that are a header: few have fields of exactly the right lengths, and only those are compared."""
     width = min(len(layout.header), fields.start.shape[1])
     if width == 0:
         return []
     lengths = [len(title.encode()) for title in layout.header[:width]]
     alike = (fields.end[:, :width] - fields.start[:, :width] == lengths).all(axis=1)
     if layout.quoted:
-        alike |= fields.line == 1  # its titles may stand in quotes
+        alike |= fields.line == 1  # its titles may be quoted
     return [
         row
         for row in np.flatnonzero(alike).tolist()

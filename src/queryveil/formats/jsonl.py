@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line, with columns of any name; nested fields are named by dots (`client.id`)."""
+"""JSON Lines: one object per line, with columns of any name; nested fields are named with dots (`client.id`)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
 
 
 def _rows(options: ReadOptions, block: Block) -> Rows:
-    # Writers leave out what is null, so every object of a block is asked for its keys.
+    # Writers leave out null values, so the keys of every object of a block are collected.
     with _lines(block) as (connection, lines, bad):
         named = "SELECT text, unnest(json_keys(text)) AS key FROM good"
         some = f"SELECT DISTINCT key FROM ({named}) LIMIT {MOST_COLUMNS + 1}"  # noqa: S608  # parts of this module
@@ -72,7 +72,7 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
     from queryveil.kernels.split import gather, split
 
     data = np.frombuffer(block.data, np.uint8)
-    # No line of JSON holds a raw newline, so that any byte that is not in it serves as delimiter.
+    # No line of JSON has a raw newline, so any byte that is not in it can be the delimiter.
     fields = split(data, 0, False, 1, block.first_line)
     bad = BadRows()
     bad.add("over-long line", int(block.overlong > 0), f"{block.file}:{block.overlong}")
@@ -84,7 +84,7 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
     numbers = fields.line[keep]
     with locked({"threads": 1}) as connection:
         connection.register("lines", pa.table({"text": lines, "line": numbers}))
-        # Extraction is asked of valid lines alone: on another it would be an error that quotes the line.
+        # Only valid lines are extracted: another would raise an error that quotes the line.
         valid = connection.sql(
             "SELECT line, coalesce(json_type(text) = 'OBJECT', false) AS ok FROM"
             " (SELECT line, CASE WHEN json_valid(text) THEN text END AS text FROM lines) ORDER BY line"
@@ -104,5 +104,5 @@ def _extracted(connection: duckdb.DuckDBPyConnection, paths: Mapping[str, str]) 
 
 
 def _pointer(keys: Sequence[str]) -> str:
-    # A pointer takes any key: also an empty one, and one with quotes, dots or blanks.
+    # A pointer works with any key: also an empty one, and one with quotes, dots or spaces.
     return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in keys)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats.rows import CANONICAL, ReadOptions, Rows, Task, choose_columns
 
 NAME = "parquet"
@@ -34,7 +34,7 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
 def arrow_tasks(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], options: ReadOptions, where: str
 ) -> Iterator[Task]:
-    """The rows of Arrow batches, whoever made them."""
+    """The rows of Arrow batches from any source."""
     chosen = columns_of(schema, options, where)
     seen = 0
     for batch in batches:
@@ -45,7 +45,7 @@ def arrow_tasks(
 def columns_of(schema: pa.Schema, options: ReadOptions, where: str) -> dict[str, str]:
     """Which column is which, checked to be of a fitting type."""
     if len(set(schema.names)) < len(schema.names):
-        raise QueryveilError(f"{where} names two columns alike; give each column a name of its own.")
+        raise QueryveilError(f"{where} has two columns with the same name; rename one of them.")
     chosen = choose_columns(schema.names, options, where)
     # Extra columns of nested or binary type have no text to carry along.
     chosen = {
@@ -67,7 +67,7 @@ def rows_of(batch: pa.RecordBatch, chosen: dict[str, str], where: str, first: in
             raise QueryveilError(
                 f"Column {batch.schema.get_field_index(column) + 1} of {where} holds something between rows {first:,} "
                 f"and {first + len(batch) - 1:,} that cannot be read: text that is not UTF-8, or a number out of range;"
-                " mend it."
+                " fix it."
             ) from None
     return Rows(where, np.arange(first, first + len(batch)), columns)
 
@@ -78,7 +78,7 @@ def _as_text(name: str, values: pa.Array) -> pa.Array:
         return values.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     if name == "rank" and pa.types.is_floating(kind):
         values = values.cast(pa.float64())  # not every step knows half precision
-        # A missing rank is NaN in many a data frame; a broken one stays text and is told as a bad row.
+        # A missing rank is NaN in many data frames; an invalid one stays text and is reported as a bad row.
         values = pc.if_else(pc.is_nan(values), None, values)
         return pc.if_else(
             pc.equal(values, pc.floor(values)), pc.cast(values, pa.int64(), safe=False).cast(pa.string()), "?"
@@ -108,6 +108,6 @@ def _check(name: str, column: int, kind: pa.DataType, where: str) -> None:
     }.get(name, True)
     if not fits:
         raise QueryveilError(
-            f"Column {column} of {where} holds {kind}, which cannot be a {name}; map another with --columns "
-            f"{name}=NAME."
+            f"Column {column} of {where} holds {kind}, which cannot be a {name}; choose another column with "
+            f"{option('columns', {name: 'NAME'})}."
         )

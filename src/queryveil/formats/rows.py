@@ -1,4 +1,4 @@
-"""What every format hands on: rows, still text, with where they stood and what was wrong on the way."""
+"""What every format returns: rows as text, with their place in the file and the bad rows found on the way."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.text.show import printable
 
 MOST_COLUMNS = 100
-"""A log with more columns is no log: its columns are users or queries, or a table that was turned on its side."""
+"""A file with more columns is not a log: its columns are users or queries, or it is a transposed table."""
 
 CANONICAL = ("user", "query", "time", "rank", "url")
 
-# What the columns are called elsewhere, compared without case, blanks, dashes and underscores.
+# Other common names of the columns, compared without case, spaces, dashes and underscores.
 _ALIASES = {
     "user": ("user", "userid", "anonid", "uid", "cookie", "clientid", "visitorid", "account"),
     "query": ("query", "querytext", "userquery", "q", "searchterm", "searchquery", "keyword", "keywords"),
@@ -27,19 +27,19 @@ _ALIASES = {
 
 @dataclass
 class BadRows:
-    """Bad rows by kind: how many, and where the first one stood."""
+    """Bad rows by kind: how many, and where the first one is."""
 
     count: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, count: int, where: str) -> None:
-        """Note `count` more rows of a kind, the first of them at `where` (file:line)."""
+        """Add `count` rows of a kind, the first of them at `where` (file:line)."""
         if count:
             self.count[kind] = self.count.get(kind, 0) + count
             self.first.setdefault(kind, where)
 
     def merge(self, other: "BadRows") -> None:
-        """Take over what another stretch of the log found."""
+        """Add what was found in another part of the log."""
         for kind, count in other.count.items():
             self.add(kind, count, other.first[kind])
 
@@ -51,7 +51,7 @@ class BadRows:
 
 @dataclass
 class Rows:
-    """Rows of one stretch of one file: a string array a column, the line of each row, and the rows found bad."""
+    """Rows of one part of one file: one string array per column, the line of each row, and the bad rows."""
 
     file: str
     line: NDArray[np.int64]
@@ -59,7 +59,7 @@ class Rows:
     bad: BadRows = field(default_factory=BadRows)
 
     def at(self, row: int) -> str:
-        """Where a row stood, as file:line."""
+        """Where a row is, as file:line."""
         return f"{self.file}:{self.line[row]}"
 
 
@@ -73,16 +73,16 @@ class ReadOptions:
 
 
 Task = Callable[[], Rows]
-"""The part of reading that is work for a processor; tasks run on threads, results are taken in order."""
+"""The part of reading that takes processor time; tasks run on threads, results are taken in order."""
 
 
 def is_column_name(name: str) -> bool:
-    """Whether a column may be called so: with a letter or a sign at least, and none that is no text or a quote."""
+    """Whether this can be the name of a column: it is not empty, is printable, and has no quote."""
     return name != "" and name.isprintable() and '"' not in name
 
 
 def known_columns(names: Sequence[str]) -> dict[str, str]:
-    """The canonical columns that are told by their usual names."""
+    """The canonical columns that are recognized by their usual names."""
     plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
     found = {}
     for canonical, aliases in _ALIASES.items():
@@ -93,7 +93,7 @@ def known_columns(names: Sequence[str]) -> dict[str, str]:
 
 
 def _listed(names: Sequence[str], options: ReadOptions) -> str:
-    """The columns for an error message, none by its name: what stands in their place may be a user or a query."""
+    """The columns for an error message, without their names: these may be users or queries, if there is no header."""
     found = [name for name in known_columns(names) if name not in options.columns]
     if found:
         return f"of its {len(names)} columns, these were found by name: {', '.join(found)}"
@@ -101,20 +101,20 @@ def _listed(names: Sequence[str], options: ReadOptions) -> str:
 
 
 def check_width(names: Collection[object], where: str) -> None:
-    """Refuse more columns than a log can have, before memory is taken for each."""
+    """Refuse more columns than a log can have, before memory is allocated for each."""
     if len(names) > MOST_COLUMNS:
         raise QueryveilError(
-            f"{where} has more than {MOST_COLUMNS} columns or keys; write a log with a row for each query, and only the"
+            f"{where} has more than {MOST_COLUMNS} columns or keys; write a log with one row per query, and only the"
             " columns that are needed."
         )
 
 
 def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> dict[str, str]:
-    """Which column of a file is which: the caller's word first, then the usual names.
+    """Which column of a file is which: what the caller says first, then the usual names.
 
     Args:
         names: The columns of the file, in order.
-        options: What the caller says of them.
+        options: What the caller says about them.
         where: The file, for messages.
 
     Returns:
@@ -133,23 +133,27 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
     for needed in ("user", "query"):
         if needed not in chosen:
             raise QueryveilError(
-                f"No column of {where} looks like the {needed}; say which with --columns {needed}=NAME; {has}."
+                f"No column of {where} looks like the {needed}; name it with {option('columns', {needed: 'NAME'})};"
+                f" {has}."
             )
     extras = [name for name in names if name not in chosen.values()]
     if not all(map(is_column_name, extras)):
         raise QueryveilError(f"A column of {where} has a name with a quote or no letters; rename it, or leave it out.")
     if not all(map(is_column_name, options.columns)):
-        raise QueryveilError("--columns gives a column a name with a quote or no letters; choose another name.")
+        raise QueryveilError(
+            f"{option('columns')} gives a column a name with a quote or no letters; choose another name."
+        )
     folded = [name.casefold() for name in names]
     if len(set(folded)) < len(folded):
-        raise QueryveilError(f"Two columns of {where} have the same name but for case; give each a name of its own.")
+        raise QueryveilError(f"Two columns of {where} have the same name except for case; rename one of them.")
     clash = next((name for name in extras if name in chosen), None)
     if clash is not None:
         raise QueryveilError(
-            f"{where} has a column '{printable(clash)}' that --columns gives to another one; rename one of them."
+            f"{where} has a column '{printable(clash)}', but {option('columns')} gives this name to another column;"
+            " rename one of them."
         )
     if len({name.casefold() for name in (*chosen, *extras)}) < len(chosen) + len(extras):
         raise QueryveilError(
-            f"--columns gives two columns of {where} the same name but for case; give each a name of its own."
+            f"{option('columns')} gives two columns of {where} the same name except for case; rename one of them."
         )
     return chosen | {name: name for name in extras}

@@ -1,8 +1,8 @@
 r"""The format of SogouQ, the log of the Sogou engine: time, user, [query], rank and order, URL; GB18030.
 
-Two printings are about: `hh:mm:ss \t user \t [query] \t rank order \t url`, and with a full time, no brackets and a
-tab between rank and order. Both are read. A bare time of day falls on the day that the file's name gives
-(`access_log.20060801`), else on 1970-01-01.
+There are two versions: `hh:mm:ss \t user \t [query] \t rank order \t url`, and one with a full time, no brackets and a
+tab between rank and order. Both are read. A time without a date gets the date in the name of the file
+(`access_log.20060801`), else 1970-01-01.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Files as they come: found, decompressed, and cut into blocks of whole rows."""
+"""Files of a log: found, decompressed, and cut into blocks of complete rows."""
 
 import bz2
 import glob
@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import is_address
 from queryveil.formats.rows import Rows, Task
 
@@ -39,7 +39,7 @@ class Block:
     data: bytes | memoryview
     first_line: int
     overlong: int = 0
-    """The line number of a row too long to hold, which was passed over before this block; 0 if none."""
+    """The line number of a row that is too long and was skipped before this block; 0 if none."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
         else:
             matches = sorted(Path(p) for p in glob.glob(str(path)) if Path(p).is_file())
             if not matches and is_address(path):
-                raise QueryveilError(f"{path} is not on this machine; read it with --engine spark, or copy it here.")
+                spark = option("engine", "spark", python="a Spark session as 'engine'")
+                raise QueryveilError(f"{path} is not on this machine; read it with {spark}, or copy it here.")
             if not matches:
                 raise QueryveilError(
                     f"There is no file {place}; check the path, or quote a pattern such as 'log-*.gz'."
@@ -85,7 +86,7 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file opened for reading, decompressed by what its first bytes say."""
+    """A file opened for reading, decompressed as its first bytes say."""
     kind = "file"
     try:
         with path.open("rb") as raw:
@@ -105,7 +106,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sample(path: Path) -> bytes:
-    """The first bytes of a file, decompressed: what a format is told by."""
+    """The first bytes of a file, decompressed, from which its format is detected."""
     with opened(path) as stream:
         head = stream.read(SAMPLE)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -114,14 +115,14 @@ def sample(path: Path) -> bytes:
 
 
 def recode(data: bytes | memoryview, encoding: str) -> bytes | memoryview:
-    """Bytes of another encoding as UTF-8; what cannot be decoded stays invalid, so that its row is told as bad."""
+    """Bytes of another encoding as UTF-8; what cannot be decoded stays invalid, so its row is reported as bad."""
     if encoding == "utf-8":
         return data
     return bytes(data).decode(encoding, "surrogateescape").encode("utf-8", "surrogatepass")
 
 
 def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding: str = "utf-8") -> Iterator[Block]:
-    """The file as blocks of whole rows, in order."""
+    """The file as blocks of complete rows, in order."""
     from queryveil.kernels.split import last_row_end
 
     line = 1

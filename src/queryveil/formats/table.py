@@ -41,11 +41,11 @@ def looks_like(head: bytes, delimiter: str) -> bool:
 
 
 def table_lines(file: str, head: bytes, options: ReadOptions, delimiter: str, quoted: bool) -> Lines:
-    """How the lines of a file that opens with a header line become rows."""
+    """How the lines of a file that begins with a header line become rows."""
     encoding = options.encoding or "utf-8"
     names = header(bytes(recode(head.split(b"\n", 1)[0], encoding)), delimiter)
     if len(set(names)) < len(names):
-        raise QueryveilError(f"{file}:1 names two columns alike; give each column a name of its own.")
+        raise QueryveilError(f"{file}:1 has two columns with the same name; rename one of them.")
     chosen = {column: name for name, column in choose_columns(names, options, f"{file}:1").items()}
     columns = tuple(chosen[name] for name in names)
     layout = Layout(columns, (len(names),), delimiter, quoted, header=tuple(names))

@@ -1,9 +1,9 @@
 """User Behavior Insights of OpenSearch: the indices `ubi_queries` and `ubi_events`, exported as NDJSON.
 
 A line is a document, or a document in the `_source` of a search hit; lines of the bulk format that only announce a
-document are passed over. A document with an `action_name` is an event, any other a query. Clicks are the events called
-`click` (or `item_click`, `product_click`); they hang on their query by `query_id`, the position clicked is the rank
-and the object clicked the URL. Fields `device`, `country` and `language` of `query_attributes` are carried along.
+document are skipped. A document with an `action_name` is an event, any other a query. Clicks are the events named
+`click` (or `item_click`, `product_click`); `query_id` connects them to their query, the position clicked is the rank
+and the object clicked the URL. Fields `device`, `country` and `language` of `query_attributes` are kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def sniff(head: bytes) -> bool:
 
 
 def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
-    """The rows of UBI exports; all files are read before the first row comes, because clicks stand apart."""
+    """The rows of UBI exports; all files are read before the first row, because clicks are separate documents."""
     engine = DuckDB()
     bad = BadRows()
     kinds = [(name, pa.string()) for name in _FIELDS] + [("line", pa.int64()), ("file", pa.int32())]

@@ -1,7 +1,7 @@
 """Released tables as files: Parquet, AOL's TSV, CSV. The same table gives the same bytes.
 
-A spreadsheet takes a cell of CSV that begins with `=` or one of its kin for a formula, and runs it. So such a text gets
-an apostrophe in front, and one more if it had some already; reading a release takes it off again, and no text is lost.
+A spreadsheet treats a CSV field that begins with `=` or a similar character as a formula, and runs it. So such a text
+gets an apostrophe in front, and one more if it already had some. Reading a release removes it, so no text is lost.
 """
 
 import csv
@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from queryveil.engines import Batches, InFiles
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats.aol import HEADER
 from queryveil.text.arrays import byte_spans
 
@@ -28,7 +28,7 @@ _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "r
 _TYPES = _AOL | dict.fromkeys(("session", "event", "users", "node", "count"), pa.int64())
 _ROW_GROUP = 1_000_000
 _FORMULA = r"'*[=+@\t\r\n\x{FF1D}\x{FF0B}\x{FF20}\x{FF0D}-]"
-"""How a text begins that a spreadsheet takes for a formula, the wide forms of Chinese and Japanese ones included."""
+"""How a text begins that a spreadsheet treats as a formula, including full-width characters."""
 
 T = TypeVar("T", pa.RecordBatch, pa.Table)
 
@@ -40,7 +40,7 @@ def schema_in(format: str, schema: pa.Schema) -> pa.Schema:
     if "user" not in schema.names:
         raise QueryveilError(
             "The aol format has a user in every row, and this release has no user ids; use parquet or csv, or link the"
-            " events of a user with --link user."
+            f" events of a user with {option('link', 'user')}."
         )
     extra = [name for name in schema.names if name not in (*_AOL, "event")]
     if extra:
@@ -59,12 +59,12 @@ def is_typed(field: pa.Field) -> bool:
 
 
 def escaped(batch: T) -> T:
-    """The rows with an apostrophe before every text that a spreadsheet would take for a formula."""
+    """The rows with an apostrophe before every text that a spreadsheet would treat as a formula."""
     return _replaced(batch, f"^({_FORMULA})", r"'\1")
 
 
 def unescaped(batch: T) -> T:
-    """The rows that `escaped` was given."""
+    """The rows before `escaped`."""
     return _replaced(batch, f"^'({_FORMULA})", r"\1")
 
 
@@ -90,7 +90,7 @@ def sha256(format: str, schema: pa.Schema, batches: Batches) -> str:
 
 
 class _Digest(io.RawIOBase):
-    """A file that keeps nothing of what is written to it but its SHA-256."""
+    """A file that keeps only the SHA-256 of what is written to it."""
 
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
@@ -154,7 +154,7 @@ def _parquet_batches(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
 def _text_batches(
     source: Path | pa.NativeFile, types: dict[str, pa.DataType], *, aol: bool, titled: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    # A missing value is an empty field; in CSV an empty text is quoted, so the two are told apart.
+    # A missing value is an empty field; in CSV an empty text is quoted, so the two differ.
     convert = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
@@ -165,7 +165,7 @@ def _text_batches(
 
 
 def _parse_lines(lines: pa.RecordBatch, *, title: bytes, types: dict[str, pa.DataType], aol: bool) -> pa.RecordBatch:
-    """Rows out of lines, without the title that opens every file."""
+    """Rows from lines, without the header of every file."""
     values = lines["value"].cast(pa.large_binary())
     values = values.filter(pc.not_equal(values, pa.scalar(title, pa.large_binary())))
     schema = pa.schema(list(types.items()))
@@ -176,7 +176,7 @@ def _parse_lines(lines: pa.RecordBatch, *, title: bytes, types: dict[str, pa.Dat
 
 
 def _regrouped(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    # Row groups of one size, whatever the batches were.
+    # Row groups of one size, independent of the batches.
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -205,6 +205,6 @@ def _aol_lines(batch: pa.RecordBatch) -> memoryview:
         fields[-1], pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string())
     )
     lines = pc.binary_join_element_wise(*fields, pa.scalar("\t", pa.large_string()))
-    # All lines stand one behind the other in the array's bytes.
+    # All lines follow each other in the array's bytes.
     data, starts, ends = byte_spans(lines)
     return data[: ends[-1]].data if len(starts) else memoryview(b"")

@@ -1,7 +1,7 @@
-"""Where a query, phrase, term or address sits in a tree of topics.
+"""The categories of queries, phrases, terms and addresses in a taxonomy.
 
-Methods see a tree with integer nodes (`Tree`) and the nodes that each query is linked to (`Links`), whatever the
-taxonomy: WordNet, which ships with queryveil, or a directory of the web that the user brings.
+Methods see a tree with integer nodes (`Tree`) and the nodes of each query (`Links`) for any taxonomy: WordNet, which
+comes with queryveil, or a web directory that the user brings.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.knowledge.base import MOST_CATEGORIES, Taxonomy
 from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms, hosts_needed
 from queryveil.knowledge.links import Coverage, Links
@@ -43,7 +43,7 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
     """Open a taxonomy.
 
     Args:
-        name: `wordnet`, which ships with queryveil, or the folder of a directory that `build_directory` made.
+        name: `wordnet`, which comes with queryveil, or the folder of a web directory that `build_directory` made.
     """
     if str(name) == "wordnet":
         from queryveil.knowledge.wordnet import wordnet
@@ -51,7 +51,7 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
         return wordnet()
     if not Path(name).exists():
         raise QueryveilError(
-            f"There is no taxonomy '{name}'; there is wordnet, and what 'queryveil directory build' makes."
+            f"There is no taxonomy '{name}'; use wordnet, or a folder that 'queryveil web-directory build' made."
         )
     from queryveil.knowledge.opened import open_directory
 
@@ -60,19 +60,19 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
 
 
 def taxonomy_name(name: str | Path) -> str:
-    """What a manifest calls a taxonomy: no path, which may tell who is behind it."""
+    """The name of a taxonomy in a manifest: not its path, which may reveal who made the release."""
     if str(name) == "wordnet":
         return "wordnet"
     found = Path(name).resolve().name
     if found == "wordnet":
-        raise QueryveilError(f"A directory must not be called 'wordnet', which is built in; rename {name}.")
+        raise QueryveilError(f"A web directory cannot be called 'wordnet', which is built in; rename {name}.")
     return found
 
 
 def known_as(name: str, place: str | Path) -> None:
-    """Let the taxonomy that manifests call so be the one at some place; a claim knows it by its digest.
+    """Let a name in manifests stand for the taxonomy at a place; a claim identifies it by its digest.
 
-    What is built in stays what it is.
+    The built-in taxonomy cannot be replaced.
     """
     place = Path(place)
     if name != "wordnet":
@@ -80,11 +80,11 @@ def known_as(name: str, place: str | Path) -> None:
 
 
 _opened: dict[str, tuple[Path, ...]] = {}
-"""Where taxonomies lie, by name, the last one first. Several may have one name, so a claim has a digest too."""
+"""Where taxonomies are, by name, the last one first. Several may have one name, so a claim has a digest too."""
 
 
 def recall_taxonomy(name: str, tree: str | None = None) -> Taxonomy:
-    """Open a taxonomy by its name alone, as a manifest has it: one that was opened before, or that lies here.
+    """Open a taxonomy by its name in a manifest: one that was opened before, or that is in the current folder.
 
     Args:
         name: Its name.
@@ -100,7 +100,8 @@ def recall_taxonomy(name: str, tree: str | None = None) -> Taxonomy:
         return open_taxonomy(places[0])
     except QueryveilError:
         raise QueryveilError(
-            f"The release was made with the taxonomy '{name}', which is not here; say where it lies with --taxonomy."
+            f"The release was made with the taxonomy '{name}', which is not here; name its folder with"
+            f" {option('taxonomy')}."
         ) from None
 
 
@@ -114,21 +115,21 @@ def categorize(
     resolver: Resolver | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Links:
-    """Link every distinct query of a log to nodes of a tree of topics.
+    """Find the categories of every distinct query of a log.
 
     Args:
-        log: What `read_log` gave.
+        log: What `read_log` returned.
         taxonomy: A taxonomy, or what `open_taxonomy` takes.
-        linker: What is looked up: `terms`, `phrases`, `domains`, or `embedding` for whole queries by what they mean.
-        categories: How many nodes an item has at most.
-        min_confidence: How sure a link by `embedding` must be, from 0 to 1.
-        resolver: Finds the site of a query, for `domains`: by default the clicks of the log.
-        progress: Called with the number of queries so far, where that takes its time.
+        linker: What to look up: `terms`, `phrases`, `domains`, or `embedding` for whole queries by their meaning.
+        categories: Most categories of an item.
+        min_confidence: Least confidence of a category that `embedding` finds, from 0 to 1.
+        resolver: Finds the site of a query, for `domains`; by default the clicks of the log.
+        progress: Called with the number of queries so far, by resolvers that take long.
     """
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     if not 1 <= categories <= MOST_CATEGORIES:
         raise QueryveilError(f"The number of categories must be from 1 to {MOST_CATEGORIES}. Got {categories} instead.")
-    here = local(log, "Linking")
+    here = local(log, "Categorizing")
 
     def found() -> Links:
         queries = here.query_text
@@ -145,7 +146,7 @@ def categorize(
 def categorize_texts(
     texts: pa.Array, base: Taxonomy, linker: str, *, categories: int = 1, min_confidence: float = 0.4
 ) -> Links:
-    """Link texts: queries in normal form or, for `domains`, the addresses that answer them."""
+    """Find the categories of texts: queries in normal form or, for `domains`, the addresses that answer them."""
     if linker == "terms":
         return categorize_terms(texts, base, categories=categories)
     if linker == "phrases":
@@ -156,4 +157,4 @@ def categorize_texts(
         from queryveil.knowledge.embedding import categorize_embedding
 
         return categorize_embedding(texts, base, categories=categories, min_confidence=min_confidence)
-    raise QueryveilError(f"There is no linker '{linker}'; there are {', '.join(LINKERS)}.")
+    raise QueryveilError(f"There is no linker '{linker}'; {did_you_mean(linker, LINKERS)}.")

@@ -11,21 +11,21 @@ from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.tree import Tree
 
 MOST_CATEGORIES = 10
-"""How many nodes a text leads to, at most."""
+"""Most nodes of a text."""
 
 
 @dataclass(frozen=True, eq=False)
 class Taxonomy:
-    """A tree of topics and how texts find their place in it.
+    """A tree of topics, and how to find the nodes of texts in it.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         taxonomy: The tree.
         terms: From single words to nodes.
         phrases: From the labels of nodes, also of several words, to nodes.
-        meanings: Gives the vectors of the nodes, for linking by what a query means.
-        hosts: From hosts of the web to nodes, where it knows any.
-        folder: Where it lies, if it is a directory that was built.
+        meanings: Returns the vectors of the nodes, to categorize queries by their meaning.
+        hosts: From hosts of the web to nodes, if it knows any.
+        folder: Its folder, if it is a web directory.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Taxonomy:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the tree, by which the verifier knows that it looks at the same one."""
+        """A digest of the tree, by which the verifier knows that it uses the same one."""
         tree = self.tree
         names = "\n".join(tree.names.to_pylist())
         return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Building a directory of the web from a dump, once; `opened.py` says what lies in its folder."""
+"""Building a web directory from a dump, once; `opened.py` says what is in its folder."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines import DuckDB
-from queryveil.errors import QueryveilError, require
+from queryveil.errors import QueryveilError, did_you_mean, option, require
 from queryveil.files.folders import LocalFolder, State
 from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
@@ -44,14 +45,14 @@ def build_directory(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
-    """Make a directory from a dump.
+    """Make a web directory from a dump.
 
     Args:
         paths: `structure.rdf.u8` and `content.rdf.u8` of the Open Directory, the two tables of Curlie, or one table of
             paths and addresses; maybe compressed.
         target: The folder to make.
         leave_out: Top categories to leave out, such as World, Regional, Kids.
-        overwrite: Replace what is there.
+        overwrite: Whether to replace an earlier web directory.
         progress: Called with the number of sites so far.
 
     Returns:
@@ -81,7 +82,8 @@ def _check_target(place: LocalFolder, overwrite: bool) -> State | None:
     if found is not None:
         if place.path.is_symlink() or not (overwrite and _is_directory(place)):
             raise QueryveilError(
-                f"{place} exists already; choose another name, or replace a directory of queryveil's with --overwrite."
+                f"{place} exists already; choose another name, or replace an earlier web directory with"
+                f" {option('overwrite', True)}."
             )
     elif place.parent() is None:
         raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")
@@ -89,7 +91,7 @@ def _check_target(place: LocalFolder, overwrite: bool) -> State | None:
 
 
 def _is_directory(place: LocalFolder) -> bool:
-    """Whether a folder holds a directory that was built, and nothing else that somebody might miss."""
+    """Whether a folder holds a web directory and nothing else that would be lost."""
     try:
         about = json.loads((place.path / ABOUT).read_text("utf-8"))
         return place.files() == sorted([ABOUT, *about["files"]])
@@ -144,7 +146,7 @@ class _Build:
         return pc.fill_null(pc.and_not(pc.greater(pc.utf8_length(top), 0), left_out), False)
 
     def _categories(self) -> Index:
-        """Read the tree; gives an index from paths to nodes."""
+        """Read the tree; returns an index from paths to nodes."""
         text_of: dict[str, str] = {}
         for batch in self.dump.categories():
             wanted = batch.filter(self._wanted(batch["path"]))
@@ -154,10 +156,12 @@ class _Build:
         if unknown is not None:
             tops = sorted({path.split("/", 1)[0] for path in text_of})
             raise QueryveilError(
-                f"There is no top category '{unknown}' to leave out; there are {', '.join(tops[:30])}."
+                f"There is no top category '{unknown}' to leave out; {did_you_mean(unknown, tops[:30])}."
             )
         if not text_of:
-            raise QueryveilError("The dump has no category that is not left out; check that it is the right file.")
+            raise QueryveilError(
+                "The dump has no category, except those that are left out; check that it is the right file."
+            )
         # With a separator that sorts before all letters, the order of the paths is that of a walk down the tree.
         known = sorted({path.strip("/").replace("/", "\x00") for path in text_of} - {""})
         paths, depth, open_ = [""], [0], list[str]()
@@ -181,7 +185,7 @@ class _Build:
         return Index.of(path, np.arange(len(path), dtype=np.int32))
 
     def _postings(self, paths: Index, progress: Callable[[int], None] | None) -> Iterator[pa.RecordBatch]:
-        """Read the sites; gives how many sites of a category have a term, or are on a host or below it."""
+        """Read the sites; returns how many sites of a category have a term, or are on a host or below it."""
         self.sites = np.zeros(len(self.tree), np.int64)
         self.meaning = np.zeros((len(self.tree), width()), np.float32)
         seen = 0
@@ -208,8 +212,8 @@ class _Build:
         if seen == 0:
             why = ", ".join(f"{count:,} {what}" for what, count in sorted(self.dump.left_out.items()) if count)
             raise QueryveilError(
-                f"The dump has no site that could be filed{f' ({why})' if why else ''}; check that it is the right"
-                " file, that its columns are a path and an address, or that two files belong together."
+                f"The dump has no usable site{f' ({why})' if why else ''}; check that it is the right file, that its"
+                " columns are a path and an address, or that two files belong together."
             )
 
     def _terms_of(self, text: pa.Array, node: NDArray[np.int32]) -> pa.RecordBatch:
@@ -217,7 +221,7 @@ class _Build:
         coded = split.text.dictionary_encode()
         term = self.terms.number(stem_words(coded.dictionary))[coded.indices.to_numpy()]
         site = np.repeat(np.arange(len(node)), split.per_query)
-        # A site counts once, however often it says a word.
+        # A site counts once for each word, even if it repeats it.
         pairs = np.unique(site << 32 | term)
         return _counted(_TERM, pairs & 0xFFFFFFFF, node[pairs >> 32])
 
@@ -234,7 +238,7 @@ class _Build:
             yield _counted(_ABOVE, self.hosts.number(parent.filter(some)), node[here])
 
     def _hosts(self, engine: DuckDB) -> None:
-        """A host ranks its categories by its own sites, then by those of the hosts below it, then by depth."""
+        """The categories of a host, ranked by its own sites, then by those of the hosts below it, then by depth."""
         rows = engine.fetch(
             f"SELECT key, node, CAST(sum(CASE WHEN kind = {_HOST} THEN n ELSE 0 END) AS BIGINT) AS own,"
             f" CAST(sum(CASE WHEN kind = {_ABOVE} THEN n ELSE 0 END) AS BIGINT) AS below FROM postings"
@@ -244,9 +248,10 @@ class _Build:
         self._save("hosts", self.hosts, [_best(key, node, own, below * (self.tree.height + 1) - self.tree.depth[node])])
 
     def _terms(self, engine: DuckDB) -> None:
-        """A term ranks the categories that are called so first, then those with it in their name, then the others.
+        """The categories of a term: first those with this name, then those with it in their name, then the others.
 
-        Within each, by the number of sites that have it: at or below a category whose name has it, else right in it.
+        Within each kind they are ranked by the number of sites that have the term: for a category with it in its name,
+        the sites in it and below, for another those in it.
         """
         label = normal_form(pa.concat_arrays([pa.array([""]), self.tree.names[1:]]))  # the root's is no topic
         split = words(label)
@@ -293,7 +298,7 @@ class _Build:
         return _best(both >> 32, place, score, -self.tree.depth[place].astype(np.int64))
 
     def _phrases(self, label: pa.Array) -> None:
-        """A label that several categories have means the one nearest to the root, then that with the most sites."""
+        """A label of several categories stands for the one nearest to the root, then the one with the most sites."""
         running = offsets(self.sites)
         below = running[self.tree.end] - running[:-1]
         stop = pc.is_in(label, value_set=pa.array(sorted(STOP_WORDS)))
@@ -306,14 +311,14 @@ class _Build:
             writer.write_table(table.combine_chunks())
 
     def _meanings(self) -> None:
-        """A category means what the sites at and below it say, and a little what it is called."""
+        """The meaning of a category comes from the sites in it and below, and a little from its name."""
         trees.add_to_parents(self.tree.parent, self.meaning)
         for begin in range(0, len(self.tree), 10_000):
             some = slice(begin, begin + 10_000)
             paths = [self.tree.path(node, between=", ") for node in range(len(self.tree))[some]]
             label = embed(normal_form(pa.array(paths))).vectors
             self.meaning[some] = unit(unit(self.meaning[some]) + _LABEL_WEIGHT * label)
-        self.meaning[0] = 0  # the root means everything, and is nobody's topic
+        self.meaning[0] = 0  # the root means everything, so it is not a topic
         cells = Cells.of(self.meaning)
         for key in CELLS:
             np.save(self.folder / f"meanings-{key}.npy", getattr(cells, key))
@@ -340,14 +345,14 @@ _Best = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
 
 
 def _best(key: NDArray[np.int64], node: NDArray[np.int32], first: NDArray[np.int64], then: NDArray[np.int64]) -> _Best:
-    """The best nodes of every key; the rows of a key stand together."""
+    """The best nodes of every key; the rows of a key are together."""
     start = np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key))
     kept_start, kept = best_of(start, first, then, MOST_CATEGORIES)
     return key[start[:-1]], np.diff(kept_start), node[kept]
 
 
 def _counted(kind: int, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) -> pa.RecordBatch:
-    """How often each pair of a key and a node comes."""
+    """How often each pair of a key and a node occurs."""
     pairs, counts = np.unique(key.astype(np.int64) << 32 | node, return_counts=True)
     columns = [
         np.full(len(pairs), kind, np.int8),
@@ -359,7 +364,7 @@ def _counted(kind: int, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) 
 
 
 class _Texts:
-    """Numbers for texts, of which only the digests are kept."""
+    """Numbers for texts; only the digests of the texts are kept."""
 
     def __init__(self) -> None:
         self._known = Interner()

@@ -6,7 +6,7 @@
 | curlie | Curlie's `rdf-*-s.tsv` (category id, path) and `rdf-*-c.tsv` (address, title, description, category id) |
 | paths | lines of a category path and the address of a site, with a tab between them |
 
-Real dumps hold control characters, bytes that are no UTF-8 and entries that do not close. What cannot be read is
+Real dumps have control characters, bytes that are not UTF-8 and entries without an end. Entries that cannot be read are
 counted and left out. Links between categories (`narrow`, `symbolic`, `related`, `altlang`) are not read: the tree is
 in the paths.
 """
@@ -32,7 +32,7 @@ MENDED = "mended: texts with bytes that are no UTF-8"
 
 _CONTROL = bytes(c for c in range(32) if c not in b"\t\n\r") + b"\x7f"
 _TOPIC = re.compile(
-    # Possessive, so that a long entry leaves nothing to come back to.
+    # Possessive, so that a long entry causes no backtracking.
     rb'<Topic r:id="([^"<]*)">((?:[^<]++|<(?!/Topic>|Topic |ExternalPage |Alias ))*+)</Topic>'
 )
 _DESCRIPTION = re.compile(rb"<d:Description>([^<]*)</d:Description>")
@@ -63,14 +63,14 @@ class Dump:
 
 
 def open_dump(paths: Sequence[str | Path]) -> Dump:
-    """Tell by their first bytes what files are, in whatever order they are named.
+    """Detect the kind of some files by their first bytes, in any order.
 
     Raises:
         QueryveilError: If a file is missing, is something else, or is the wrong one of a pair.
     """
     files = [Path(path) for path in paths]
     if not 1 <= len(files) <= 2:
-        raise QueryveilError(f"A dump is one file or two; {len(files)} were named.")
+        raise QueryveilError(f"A dump is one file or two; got {len(files)}.")
     for file in files:
         if not file.is_file():
             raise QueryveilError(f"There is no file {file}; check the path.")
@@ -89,11 +89,11 @@ def open_dump(paths: Sequence[str | Path]) -> Dump:
         if len(files) == 1:
             raise QueryveilError(f"{files[0]} is one of a pair; name {what} as well.")
         raise QueryveilError(
-            f"{files[0]} and {files[1]} are no pair: the first holds {have[0]}, the second {have[1]}; name {what}"
+            f"{files[0]} and {files[1]} are not a pair: the first holds {have[0]}, the second {have[1]}; name {what}"
             f" instead of {files[1]}."
         )
     if len(files) > 1:
-        raise QueryveilError(f"{files[1]} is one too many; a table of paths and addresses comes alone.")
+        raise QueryveilError(f"{files[1]} is one too many; a table of paths and addresses is a single file.")
     return _paths(files[0])
 
 
@@ -103,7 +103,7 @@ def _kind(file: Path) -> str:
     if not start:
         raise QueryveilError(f"{file} is empty; fetch it again.")
     if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
-        raise QueryveilError(f"{file} is a web page, not a dump; it may be what a server sent instead of the file.")
+        raise QueryveilError(f"{file} is a web page, not a dump; a server may have sent it instead: fetch it again.")
     if start.startswith(b"<"):
         if b"<RDF" not in head:
             raise QueryveilError(
@@ -114,7 +114,7 @@ def _kind(file: Path) -> str:
     widths = Counter(len(row) for row in rows)
     if widths[1] == len(rows):
         raise QueryveilError(
-            f"{file} is no dump of a directory; each line needs a path and an address with a tab between."
+            f"{file} is not a dump of a web directory; each line needs a path and an address with a tab between."
         )
     usual = widths.most_common(1)[0][0]
     typical = next(row for row in rows if len(row) == usual)
@@ -126,7 +126,7 @@ def _kind(file: Path) -> str:
 
 
 def _has(file: Path, *marks: bytes) -> bool:
-    """Whether a mark stands near the beginning; the first topics of a content dump hold no sites."""
+    """Whether a mark occurs near the beginning; the first topics of a content dump have no sites."""
     with opened(file) as stream:
         head = stream.read(BLOCK)
     return any(mark in head for mark in marks)
@@ -145,7 +145,7 @@ def _records(file: Path) -> Iterator[bytes]:
             cut = max(data.rfind(b"</Topic>"), data.rfind(b"</ExternalPage>"))
             if cut < 0 and len(data) > LONGEST:
                 raise QueryveilError(
-                    f"{file} has {LONGEST >> 20} MB without the end of an entry; it is no directory dump."
+                    f"{file} has {LONGEST >> 20} MB without the end of an entry; it is not a dump of a web directory."
                 )
             cut = data.find(b">", cut) + 1 if cut >= 0 else 0
             if cut:
@@ -179,7 +179,7 @@ def _rdf(structure: Path, content: Path) -> Dump:
 
 
 def _texts(values: list[bytes], left_out: Counter[str]) -> pa.Array:
-    """Decode what came as bytes with entities; bytes that are no UTF-8 become marks, and are counted."""
+    """Decode bytes with entities; bytes that are not UTF-8 become replacement characters, and are counted."""
     found = pa.array(values, pa.binary())
     try:
         texts = found.cast(pa.string())
@@ -190,7 +190,7 @@ def _texts(values: list[bytes], left_out: Counter[str]) -> pa.Array:
     coded = pc.match_substring_regex(texts, _ENTITY)
     if not pc.any(coded).as_py():
         return texts
-    # A replaced text may hold what was a control character.
+    # A replaced entity may be a control character.
     plain = [unescape(text).translate(_NO_CONTROL) for text in texts.filter(coded).to_pylist()]
     return pc.replace_with_mask(texts, coded, pa.array(plain, pa.string()))
 

@@ -1,7 +1,8 @@
-"""Linking by what a query means: the nearest nodes of the tree among vectors of small integers.
+"""Categories by the meaning of a query: the nearest nodes of the tree among vectors of small integers.
 
-Beyond the papers. A query and every node have a vector (see `vectors.py`); a query is linked to the nodes of largest
-cosine. How sure that is, is the cosine times the share of the query's meaning that comes from known words.
+This is not in the papers. A query and every node have a vector (see `vectors.py`); the categories of a query are the
+nodes with the largest cosine. The confidence is the cosine times the share of the query's meaning that comes from known
+words.
 """
 
 import os
@@ -23,13 +24,13 @@ _PART = 20_000
 def categorize_embedding(
     queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1, min_confidence: float = 0.4
 ) -> Links:
-    """Link every query as a whole to the nodes that are nearest in meaning.
+    """The nodes that are nearest in meaning to every query as a whole.
 
     Args:
         queries: Distinct queries in normal form.
         taxonomy: Where to look.
-        categories: How many nodes a query has at most.
-        min_confidence: How sure a link must be, from 0 to 1.
+        categories: Most nodes of a query.
+        min_confidence: Least confidence of a category, from 0 to 1.
     """
     if not 0 <= min_confidence <= 1:
         raise QueryveilError(f"The least confidence must be from 0 to 1. Got {min_confidence} instead.")

@@ -48,17 +48,17 @@ def domains_of(hosts: pa.Array) -> pa.Array:
 
 
 PASSED_OVER = "wikipedia.org"
-"""One site for all topics says nothing of the topic."""
+"""One site for all topics says nothing about the topic."""
 
 
 def topical(hosts: pa.Array) -> pa.Array:
-    """Whether a host says anything of the topic: any but that of Wikipedia."""
+    """Whether a host says anything about the topic: every host except Wikipedia's."""
     other = pc.invert(pc.match_substring_regex(hosts, rf"(^|\.){re.escape(PASSED_OVER)}$"))
     return pc.fill_null(other, False)
 
 
 def parent_of(hosts: pa.Array, domains: pa.Array, labels: int) -> pa.Array:
-    """Hosts without their first labels; null where that is more than the registrable domain can lose."""
+    """Hosts without their first labels; null if that cuts into the registrable domain."""
     rest = pc.struct_field(pc.extract_regex(hosts, rf"^(?:[^.]+\.){{{labels}}}(?P<rest>.+)$"), "rest")
     fits = pc.greater_equal(pc.utf8_length(rest), pc.utf8_length(domains))
     return pc.if_else(pc.fill_null(fits, False), rest, pa.scalar(None, pa.string()))

@@ -1,4 +1,4 @@
-"""From texts to nodes: sorted digests, so that an index of millions opens at once and is searched where it lies."""
+"""From texts to nodes: sorted digests, so that an index of millions opens at once and is searched on disk."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from queryveil.knowledge.stems import stemmed
 from queryveil.text.arrays import byte_spans
 
 Form = Callable[[pa.Array], pa.Array]
-"""Turns texts into another spelling under which they may be filed; null where there is none."""
+"""Turns texts into another spelling that the index may have; null if there is none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Index(Ragged):
-    """Texts and, for each, some nodes, best first. The texts are known by their 128-bit digests alone.
+    """Texts and, for each, some nodes, best first. Only the 128-bit digests of the texts are stored.
 
     Attributes:
         start: The nodes of entry e are node[start[e]:start[e + 1]].
@@ -37,7 +37,7 @@ class Index(Ragged):
 
     @classmethod
     def of(cls, texts: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
-        """An index of pairs: a text that comes several times keeps its first nodes, in the order they come in.
+        """An index of pairs: a text that occurs several times keeps its first nodes, in their order.
 
         Args:
             texts: The texts.
@@ -57,7 +57,7 @@ class Index(Ragged):
 
     @classmethod
     def of_labels(cls, labels: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
-        """An index that also knows labels by the stems of their words; a label that is spelled as it should be wins.
+        """An index that also finds labels by the stems of their words; a label with the exact spelling wins.
 
         Args:
             labels: The labels, the better of two alike first.

@@ -1,4 +1,4 @@
-"""Linkers: from queries to nodes, one function a way.
+"""Linkers: the categories of queries, one function for each way to find them.
 
 | linker | what is looked up | for |
 |---|---|---|
@@ -6,14 +6,14 @@
 | phrases | every noun phrase | Batet et al. 2013 |
 | domains | the site that answers the query | Erola and Castella-Roca 2012 |
 
-Each takes distinct queries in normal form and is one pass over Arrow arrays, so it runs on a cluster as it does here.
+Each takes distinct queries in normal form and is one pass over Arrow arrays, so it runs on a cluster too.
 """
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Ragged
 from queryveil.errors import QueryveilError, require
 from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of
@@ -24,16 +24,16 @@ from queryveil.text import STOP_WORDS, words
 
 
 def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
-    """Link every word but stop words to its first categories; a word that is a host, to those of the host.
+    """The first categories of every word except stop words; of a word that is a host, those of the host.
 
     Args:
         queries: Distinct queries in normal form.
         taxonomy: Where to look.
-        categories: How many nodes a word has at most; 1 or 5 in the paper.
+        categories: Most nodes of a word; 1 or 5 in the paper.
     """
     split = words(queries)
     meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
-    query = Ragged(offsets(split.per_query)).owners[meant.to_numpy(zero_copy_only=False)]
+    query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
     items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
     entry = taxonomy.terms.find(items.texts)
     first, node = taxonomy.terms.nodes_of(entry, categories)
@@ -49,12 +49,12 @@ def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int =
 
 
 def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
-    """Link every noun phrase; one that is not found loses words from its left until it is.
+    """The categories of every noun phrase; one that is not found loses words from its left until it is.
 
     Args:
         queries: Distinct queries in normal form.
         taxonomy: Where to look.
-        categories: How many nodes a phrase has at most; 1 in the paper.
+        categories: Most nodes of a phrase; 1 in the paper.
     """
     items = Items.of(*noun_phrases(queries))
     entry = np.full(len(items.texts), -1, np.int64)
@@ -68,12 +68,12 @@ def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, *, categories: int
 
 
 def categorize_domains(urls: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
-    """Link the address that answers each query by its host, then by the domains above it.
+    """The categories of the address that answers each query, by its host, then by the domains above it.
 
     Args:
-        urls: The address of every query; null where none is known. A resolver gives them.
-        taxonomy: A directory of the web.
-        categories: How many nodes a host has at most; 1 in the paper.
+        urls: The address of every query, from a resolver; null if none is known.
+        taxonomy: A web directory.
+        categories: Most nodes of a host; 1 in the paper.
     """
     index = hosts_needed(taxonomy)
     hosts = hosts_of(urls)
@@ -83,11 +83,11 @@ def categorize_domains(urls: pa.Array, taxonomy: Taxonomy, *, categories: int = 
 
 
 def hosts_needed(taxonomy: Taxonomy) -> Index:
-    """The index of hosts; refused where there is none, before a resolver goes to work."""
+    """The index of hosts; raises if there is none, before a resolver starts."""
     if taxonomy.hosts is None:
         raise QueryveilError(
-            f"'{taxonomy.name}' knows no sites, so domains cannot be linked; name a directory that"
-            " 'queryveil directory build' made."
+            f"'{taxonomy.name}' has no sites, so domains cannot be categorized; name a web directory that"
+            " 'queryveil web-directory build' made."
         )
     require("The domain of a web site", "publicsuffixlist")
     return taxonomy.hosts

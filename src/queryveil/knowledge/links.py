@@ -1,4 +1,4 @@
-"""The nodes that queries are linked to, and how much of a log they cover."""
+"""The categories of queries, and how much of a log they cover."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Links(Ragged):
         items: The text of every distinct item.
         first: The nodes of item i are node[first[i]:first[i + 1]], best first.
         node: Nodes.
-        confidence: How sure each node is, from 0 to 1; a match of words is certain.
+        confidence: The confidence of each node, from 0 to 1; 1 for a match of words.
     """
 
     tree: Tree
@@ -35,7 +35,7 @@ class Links(Ragged):
 
     @classmethod
     def found(cls, tree: Tree, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
-        """Links from the nodes of the distinct items, as `Index.nodes_of` gives them."""
+        """Links from the nodes of the distinct items, as `Index.nodes_of` returns them."""
         return cls(items.start, tree, items.item, items.texts, first, node, np.ones(len(node), np.float32))
 
     def nodes(self) -> tuple[NDArray[np.int64], Nodes]:
@@ -44,7 +44,7 @@ class Links(Ragged):
         return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
     def coverage(self, events: NDArray[np.int64]) -> list["Coverage"]:
-        """What share is linked at all, and what share has a node at each level (figure 2 of erola2011).
+        """The share with any category, and the share with a category at each level (figure 2 of erola2011).
 
         Args:
             events: How many events each query has.
@@ -75,7 +75,7 @@ class Links(Ragged):
 
 @dataclass(frozen=True)
 class Coverage:
-    """The shares of a log that have a node at a level, or deeper; level 0 is being linked at all."""
+    """The shares of a log with a category at a level or deeper; level 0 means any category."""
 
     level: int
     items: float
@@ -89,13 +89,13 @@ class Coverage:
 
 @dataclass(frozen=True, eq=False)
 class Items(Ragged):
-    """What is looked up for queries: distinct texts, and which of them each query has."""
+    """What is looked up for queries: the distinct texts, and which of them each query has."""
 
     item: NDArray[np.int32]
     texts: pa.Array
 
     @classmethod
     def of(cls, per_query: NDArray[np.int64], texts: pa.Array) -> "Items":
-        """The items of queries, told apart."""
+        """The distinct items of queries."""
         coded = texts.dictionary_encode()
         return cls(offsets(per_query), coded.indices.to_numpy(), coded.dictionary)

@@ -14,7 +14,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Vectors sorted into cells of near ones (spherical k-means), so that few need to be looked at.
+    """Vectors sorted into cells of near ones (spherical k-means), so that few need to be compared.
 
     Attributes:
         middles: The middle of every cell, as small integers.
@@ -37,7 +37,7 @@ class Cells:
         """Sort unit vectors into about as many cells as a cell holds vectors."""
         small, scale = _small(vectors)
         n = max(1, round(len(vectors) ** 0.5))
-        # Nodes near each other in the tree are near in meaning, so every so many make a fair start.
+        # Nodes near each other in the tree are near in meaning, so every n-th node is a good start.
         middles = vectors[np.linspace(0, len(vectors) - 1, n).astype(np.int64)]
         sample = np.arange(0, len(vectors), max(1, len(vectors) // (50 * n)))
         for _ in range(_ROUNDS):

@@ -1,6 +1,6 @@
-"""A directory of the web as a taxonomy, opened where it lies; `directory.py` builds it from a dump.
+"""A web directory as a taxonomy, opened from its folder; `directory.py` builds it from a dump.
 
-A built directory is a folder of plain arrays that are mapped into memory, so opening it takes no time:
+It is a folder of plain arrays that are mapped into memory, so opening it is quick:
 
 | file | what it holds |
 |---|---|
@@ -37,14 +37,14 @@ _INDEXES = ("terms", "phrases", "hosts")
 
 
 def open_directory(path: str | Path) -> Taxonomy:
-    """Open a directory that was built."""
+    """Open a web directory."""
     folder = Path(path)
     try:
         about = json.loads((folder / ABOUT).read_text("utf-8"))
         version = about["format"]
     except (OSError, ValueError, KeyError, TypeError):
         raise QueryveilError(
-            f"{folder} is no directory of queryveil's; make one of a dump with: queryveil directory build."
+            f"{folder} is not a web directory; make one from a dump with: queryveil web-directory build."
         ) from None
     if version != VERSION:
         raise QueryveilError(
@@ -58,7 +58,7 @@ def open_directory(path: str | Path) -> Taxonomy:
         terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in ARRAYS}) for name in _INDEXES)
         cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in CELLS})
     except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
-        raise QueryveilError(f"The directory {folder} is damaged; build it again from the dump.") from None
+        raise QueryveilError(f"The web directory {folder} is damaged; build it again from the dump.") from None
     return Taxonomy(
         name=folder.name,
         tree=tree,

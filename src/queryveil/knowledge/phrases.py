@@ -1,9 +1,9 @@
 """The noun phrases of queries.
 
-A tagger for texts without sentences: the kind of a word is the one it is tagged with most often in the corpora of
-WordNet, and a word that WordNet does not know is a noun, because in queries those are names. A phrase is the longest
-run of adjectives, participles, numbers and nouns that ends in a noun; function words, adverbs and verbs end it. Words
-are tagged once each, and the rest is one pass over integers.
+A tagger for texts without sentences: the kind of a word is its most frequent tag in the corpora of WordNet, and a word
+that WordNet does not know is a noun, because in queries those are names. A phrase is the longest run of adjectives,
+participles, numbers and nouns that ends in a noun; function words, adverbs and verbs end it. Words are tagged once
+each, and the rest is one pass over integers.
 """
 
 from functools import cache
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
 from queryveil.kernels import chunks
 from queryveil.knowledge.wordnet import table, wordnet
 from queryveil.text import STOP_WORDS, words

@@ -1,4 +1,4 @@
-"""Where a text sits in a taxonomy, and what is around it."""
+"""Where a text is in a taxonomy, and what is around it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from queryveil.text import normal_form
 
 @dataclass(frozen=True)
 class Place:
-    """A node that a text is linked to.
+    """A node of a text.
 
     Attributes:
         found_as: What the text was looked up as: a phrase, a term or a site.

@@ -1,12 +1,12 @@
-"""Resolvers: from a query to the address that answers it, as Erola and Castella-Roca (2012) ask a search engine for.
+"""Resolvers: from a query to the address that answers it, for which Erola and Castella-Roca (2012) use a search engine.
 
 | resolver | where the answer comes from |
 |---|---|
 | Clicks | what the users of the log clicked on most |
-| Sites | the first hit of a full-text search over the sites of a directory |
+| Sites | the first hit of a full-text search over the sites of a web directory |
 | Remote | the first hit of a search engine on the network, to which every query is sent |
 
-Pages of Wikipedia are passed over, as in the paper: one site for all topics says nothing of the topic.
+Pages of Wikipedia are skipped, as in the paper: one site for all topics says nothing about the topic.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _ANSWER = 4 << 20  # bytes of an answer that are read
 
 
 class Resolver(Protocol):
-    """Gives the address that answers each query of a log."""
+    """Finds the address that answers each query of a log."""
 
     def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
         """The addresses of all queries, in the order of their ids; null where there is none."""
@@ -47,13 +47,13 @@ class Resolver(Protocol):
 
 @dataclass(frozen=True)
 class Clicks:
-    """The most clicked host of every query; of equals, the one that stood highest, then the first by name."""
+    """The most clicked host of every query, ties broken by the highest rank, then the first name."""
 
     def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
         """The hosts of all queries, in the order of their ids; null where nobody clicked."""
         here = local(log, "Resolving by clicks")
         if not here.has_clicks:
-            raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
+            raise QueryveilError("The log has no clicks to find the sites of queries by; choose another resolver.")
         hosts = hosts_of(here.url_text)
         coded = pc.if_else(topical(hosts), hosts, pa.scalar(None, pa.string())).dictionary_encode()
         names, place = coded.dictionary, coded.indices.fill_null(-1).to_numpy()
@@ -76,10 +76,10 @@ class Clicks:
 
 @dataclass(frozen=True)
 class Sites:
-    """The first hit among the sites of a directory, by BM25 over their titles and descriptions.
+    """The first hit among the sites of a web directory, by BM25 over their titles and descriptions.
 
     Attributes:
-        taxonomy: A directory.
+        taxonomy: A web directory.
         threads: How many threads search.
     """
 
@@ -89,9 +89,9 @@ class Sites:
     def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
         """The addresses of all queries, in the order of their ids; null where no site has any of its words."""
         if self.taxonomy.folder is None:
-            raise QueryveilError(f"'{self.taxonomy.name}' knows no sites to search; name a directory.")
+            raise QueryveilError(f"'{self.taxonomy.name}' has no sites to search; name a web directory.")
         search = SiteSearch(self.taxonomy.folder / "sites")
-        texts = local(log, "Searching in the sites of a directory").query_text
+        texts = local(log, "Searching in the sites of a web directory").query_text
         parts = [texts.slice(at, 5000) for at in range(0, len(texts), 5000)]
         found: list[pa.Array] = []
         with ThreadPoolExecutor(self.threads or os.cpu_count()) as pool:
@@ -112,18 +112,18 @@ class _NoRedirect(HTTPRedirectHandler):
 
 @dataclass
 class Remote:
-    """The first hit of a search engine that answers as SearXNG does: `GET URL/search?q=...&format=json`.
+    """The first hit of a search engine with the interface of SearXNG: `GET URL/search?q=...&format=json`.
 
-    Every distinct query of the log leaves the machine. Answers are kept in a file, by the digest of the query and
-    without its text, so that a run that was broken off goes on where it stopped.
+    Every distinct query of the log is sent to it. Answers are kept in a file, by the digest of the query and without
+    its text, so that an interrupted run continues where it stopped.
 
     Attributes:
-        url: Where the engine is.
-        cache: The file that keeps the answers.
-        rate: Requests a second at most.
+        url: The address of the engine.
+        cache: The file for the answers.
+        rate: Most requests per second.
         timeout: Seconds to wait for an answer.
-        retries: How often to try again, waiting twice as long each time.
-        wait: Seconds before the first of them.
+        retries: How often to try again, with twice the wait each time.
+        wait: Seconds before the first retry.
     """
 
     url: str
@@ -159,7 +159,9 @@ class Remote:
                         address = self._ask(query)
                     except QueryveilError as error:
                         done = f"{len(found):,} of {len(texts):,} queries are answered and kept in {self.cache}"
-                        raise QueryveilError(f"{str(error).rstrip('.')}; {done}, so run it again to go on.") from None
+                        raise QueryveilError(
+                            f"{str(error).rstrip('.')}; {done}, so run it again to continue."
+                        ) from None
                     answers.put(query, address)
                 found.append(address)
                 if progress and len(found) % 10 == 0:
@@ -188,12 +190,12 @@ class Remote:
                 late = isinstance(getattr(error, "reason", error), TimeoutError)
                 what = f"does not answer within {self.timeout:g} seconds" if late else "cannot be reached"
             except (OSError, HTTPException):
-                what = "breaks off, or does not speak HTTP"
+                what = "closes the connection, or does not use HTTP"
         raise QueryveilError(f"The search engine at {self.url} {what}, also after {self.retries} more tries.")
 
     def _get(self, address: str) -> bytes:
-        """The answer, whole and in time."""
-        # Neither a redirect nor a proxy of the environment: both would show the query to a host that nobody named.
+        """The complete answer, within the timeout."""
+        # Neither a redirect nor a proxy of the environment: both would send the query to a host that nobody named.
         opener = build_opener(_NoRedirect, ProxyHandler({}))
         end = time.monotonic() + self.timeout
         request = Request(address, headers={"Accept": "application/json"})  # noqa: S310
@@ -224,7 +226,7 @@ class Remote:
 
 
 def _first(results: list[Any]) -> str | None:
-    """The first address that is not passed over."""
+    """The first address that is not skipped."""
     urls = [result.get("url") for result in results if isinstance(result, dict)]
     addresses = [url for url in urls if isinstance(url, str) and re.match("https?://", url)]
     good = topical(hosts_of(pa.array(addresses, pa.string()))).to_pylist()
@@ -252,7 +254,7 @@ class _Answers:
             self._file.execute("CREATE TABLE IF NOT EXISTS answers (query BLOB PRIMARY KEY, url TEXT) WITHOUT ROWID")
             self.get("")
         except (OSError, sqlite3.Error):
-            raise QueryveilError(f"{self._path} cannot keep answers; name another file, or a new one.") from None
+            raise QueryveilError(f"{self._path} cannot be used for answers; name another file, or a new one.") from None
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,4 +1,4 @@
-"""Full-text search over the titles and descriptions of a directory's sites (BM25, by tantivy)."""
+"""Full-text search over the titles and descriptions of the sites of a web directory (BM25, by tantivy)."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def _schema() -> Any:
 
 
 class SiteWriter:
-    """Writes the index; complete when it is left without an error."""
+    """Writes the index; it is complete when the context ends without an error."""
 
     def __init__(self, folder: Path) -> None:
         require("A search for sites", "tantivy")
@@ -59,7 +59,7 @@ class SiteSearch:
     """Searches in the index.
 
     Args:
-        folder: Where it lies.
+        folder: Its folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class SiteSearch:
             raise self._damaged() from None
         if self._searcher.num_docs == 0:
             raise QueryveilError(
-                f"The directory {folder.parent} has no titles or descriptions to search in; use another resolver."
+                f"The web directory {folder.parent} has no titles or descriptions to search; use another resolver."
             )
 
     def first(self, queries: pa.Array) -> pa.Array:
@@ -82,13 +82,13 @@ class SiteSearch:
         try:
             return pa.array([self._best(query) for query in queries.to_pylist()], pa.string())
         except BaseException as error:
-            # A panic of the library is no Exception; an interrupt is what it is.
+            # A panic of the library is not an Exception; an interrupt is passed on.
             if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
                 raise
             raise self._damaged() from None
 
     def _damaged(self) -> QueryveilError:
-        return QueryveilError(f"The directory {self._folder.parent} is damaged; build it again from the dump.")
+        return QueryveilError(f"The web directory {self._folder.parent} is damaged; build it again from the dump.")
 
     def _best(self, query: str) -> str | None:
         words = _OTHER.sub(" ", query).strip()

@@ -21,7 +21,7 @@ def stem_words(words: pa.Array) -> pa.Array:
 
 
 def stemmed(phrases: pa.Array) -> pa.Array:
-    """Phrases with every word, between blanks, in the form of its stem.
+    """Phrases with every word replaced by its stem.
 
     Example:
         >>> stemmed(pa.array(["water sports", "running"])).to_pylist()

@@ -28,7 +28,7 @@ class Tree:
         depth: How many nodes are above each.
         end: One more than the last node below each.
         leaves: How many leaves are at or below each (M_p).
-        names: What each is called.
+        names: The name of each.
 
     Example:
         >>> food = Tree.from_paths(pa.array(["fruit/apple", "fruit/orange", "meat/beef"]), root="food")
@@ -62,7 +62,7 @@ class Tree:
         order = trees.preorder(parents, int(roots[0]))
         if len(order) < len(parents):
             raise QueryveilError(
-                f"The tree goes round in a circle: {_circle(parents, order, names)}; give one of them another parent."
+                f"The tree has a cycle: {_cycle(parents, order, names)}; give one of these nodes another parent."
             )
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -72,7 +72,7 @@ class Tree:
 
     @classmethod
     def from_depths(cls, depth: NDArray[np.integer[Any]], names: pa.Array) -> "Tree":
-        """A tree from the depths of its nodes in first-child order, which say it all."""
+        """A tree from the depths of its nodes in first-child order, which determine it."""
         # The parent of a node is the last one before it that is one level up.
         parent = np.full(len(depth), -1, np.int32)
         for level in range(1, int(depth.max()) + 1):
@@ -89,10 +89,10 @@ class Tree:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> "Tree":
-        """A tree from a table with a row a node: columns `node`, `parent` (null for the root) and maybe `name`.
+        """A tree from a table with one row per node: columns `node`, `parent` (null for the root) and maybe `name`.
 
         Raises:
-            QueryveilError: If it is not one tree: two roots or none, a node twice, a parent that is missing, a circle.
+            QueryveilError: If it is not one tree: two roots or none, a node twice, a missing parent, or a cycle.
         """
         missing = {"node", "parent"} - set(table.column_names)
         if missing:
@@ -101,7 +101,7 @@ class Tree:
             raise QueryveilError("The table of the tree has no rows.")
         node = _plain(table["node"])
         if node.null_count:
-            raise QueryveilError("A row of the tree has no 'node'; give every node a name or a number of its own.")
+            raise QueryveilError("A row of the tree has no 'node'; give every node a unique name or number.")
         names = (_plain(table["name"]) if "name" in table.column_names else node).cast(pa.string())
         names = pc.coalesce(names, node.cast(pa.string()))
         above = _plain(table["parent"])
@@ -191,10 +191,10 @@ class Tree:
         return (self.leaves[place] - 1) / max(int(self.leaves[0]) - 1, 1)
 
     def ncp(self, terms: ArrayLike, released: ArrayLike) -> NDArray[np.float64]:
-        """The normalized certainty penalty of publishing nodes in place of others.
+        """The normalized certainty penalty of publishing nodes instead of others.
 
         Args:
-            terms: Where each term sits.
+            terms: The node of each term.
             released: What is published for it; -1 if nothing is.
 
         Returns:
@@ -206,7 +206,7 @@ class Tree:
         return found
 
     def _nodes(self, nodes: ArrayLike, least: int = -1) -> Nodes:
-        """Nodes as the kernels take them, which do not look whether they are in the tree."""
+        """Nodes for the kernels, which do not check whether they are in the tree."""
         found = np.ascontiguousarray(nodes, dtype=np.int32)
         if found.size and not (least <= found.min() and found.max() < len(self)):
             raise QueryveilError(f"A node must be from {least} to {len(self) - 1:,}.")
@@ -220,8 +220,8 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
-def _circle(parent: NDArray[np.int64], reached: NDArray[np.int64], names: pa.Array) -> str:
-    """The names along a circle."""
+def _cycle(parent: NDArray[np.int64], reached: NDArray[np.int64], names: pa.Array) -> str:
+    """The names along a cycle."""
     lost = np.ones(len(parent), bool)
     lost[reached] = False
     at, seen = int(np.flatnonzero(lost)[0]), dict[int, None]()

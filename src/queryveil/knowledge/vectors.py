@@ -1,4 +1,4 @@
-"""Short texts as vectors whose cosine says how near they are in meaning.
+"""Short texts as vectors whose cosine says how similar they are in meaning.
 
 A text is the sum of the vectors of its words, and of pairs of words such as `real estate`; a word outside the
 vocabulary is the sum of the vectors of its letter groups, so misspelt words and new names have a vector too. The
@@ -22,7 +22,7 @@ class Embedded(NamedTuple):
     """Vectors of texts, and how far to trust them."""
 
     vectors: NDArray[np.float32]
-    """A row a text, of length one; all zeros if nothing is known of any word."""
+    """One row per text, of length one; all zeros if no word is known."""
     confidence: NDArray[np.float32]
     """Share of a text's meaning that comes from known words, from 0 to 1."""
 

@@ -1,4 +1,4 @@
-"""WordNet 3.0 nouns: the tree of their meanings, and where each word sits in it.
+"""WordNet 3.0 nouns: the tree of their meanings, and the nodes of each word.
 
 Fellbaum, WordNet: an electronic lexical database, MIT Press 1998. The table comes from `scripts/build_wordnet.py`,
 which says how it was made; its licence is in `data/WORDNET-LICENSE.txt`.
@@ -19,7 +19,7 @@ from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed
 
-# How regular plurals end, and what the noun ends in: the rules that WordNet itself goes by, in its order.
+# How regular plurals end, and how the noun ends: WordNet's own rules, in its order.
 _PLURALS = (
     ("s", ""),
     ("ses", "s"),
@@ -34,7 +34,7 @@ _PLURALS = (
 
 @cache
 def table() -> dict[str, pa.Array]:
-    """The columns of the table, each of a length of its own."""
+    """The columns of the table, which have different lengths."""
     import pyarrow.parquet as pq
 
     with files(__package__).joinpath("data", "wordnet.parquet").open("rb") as file:
@@ -67,7 +67,7 @@ def wordnet() -> Taxonomy:
 
 @cache
 def _meanings() -> Cells:
-    """A node means the words that have their first sense there, and its name."""
+    """The meaning of a node comes from the words that have their first sense there, and from its name."""
     columns = table()
     node = np.concatenate([np.arange(len(columns["name"])), columns["node"].to_numpy()])
     text = pa.concat_arrays([pc.utf8_lower(columns["name"]), columns["lemma"]])

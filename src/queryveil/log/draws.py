@@ -1,4 +1,4 @@
-"""Random draws that follow from a key and the thing drawn for: the same in any order, on any engine."""
+"""Random draws that follow from a key and what they are for: the same in any order and on any engine."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A keyed digest of each number: random to whoever lacks the key, the same in every run."""
+    """A keyed digest of each number: random without the key, the same in every run."""
     from queryveil.kernels.digest import digests
 
     words = np.empty((len(numbers), 3), np.uint64)
@@ -19,7 +19,7 @@ def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def drawn(schema: pa.Schema, of: str, key: bytes) -> tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]:
-    """A function for `Engine.map` that gives each row a draw, and the columns it makes.
+    """A function for `Engine.map` that gives each row a random number, and the columns it makes.
 
     Args:
         schema: The columns that stay.

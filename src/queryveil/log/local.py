@@ -24,7 +24,7 @@ from queryveil.text.columns import Column, Digests
 
 _SLICE = 500_000
 
-NOTHING_LEFT = "Nothing is left of the log: every event was scrubbed; scrub fewer kinds, or fewer rare words."
+NOTHING_LEFT = "Nothing is left of the log, because every event was scrubbed; scrub fewer kinds, or fewer rare words."
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class LocalLog(QueryLog):
 
     @cached_property
     def rarest_word(self) -> NDArray[np.int64]:
-        """Users of the rarest word of each query; 0 for a query without a word, which no user vouches for."""
+        """Users of the rarest word of each query; 0 for a query without a word."""
         self.ensure_tables("rarest")
         return self._column("rarest", "query_id", self.n_queries)
 
@@ -147,7 +147,7 @@ class LocalLog(QueryLog):
         return users
 
     def texts(self, rows: Table, schema: pa.Schema, queries: Table | None = None) -> Batches:
-        """Rows with their texts, which are looked up as the rows leave."""
+        """Rows with their texts, which are looked up batch by batch."""
         numbers = self.engine.ordered(rows.name)
         text, ids = self.query_text, None
         if queries is not None:
@@ -237,7 +237,7 @@ class LocalLog(QueryLog):
         )
 
     def find(self, query: str) -> int | None:
-        """The id of a query, in whatever spelling of case and blanks; None if nobody issued it."""
+        """The id of a query, without regard to case and spaces; None if nobody issued it."""
         at = pc.index(self.query_text, normal_form(pa.array([query]))[0].cast(pa.large_string())).as_py()
         return None if at < 0 else int(at)
 

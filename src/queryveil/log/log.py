@@ -1,8 +1,8 @@
 """QueryLog: who searched for what, when, and what they clicked, as integer tables.
 
 Ids are whole numbers in the order of the texts' digests, so that they follow from the content and not from the order of
-rows or files. An event is a distinct (user, query, time); clicks hang on events. A row without a time cannot be told
-from another search for the same words, so it is an event of its own.
+rows or files. An event is a distinct (user, query, time); clicks belong to events. A row without a time may be another
+search for the same words, so it is an event of its own.
 """
 
 import hashlib
@@ -19,6 +19,7 @@ from queryveil.files.folders import Folder
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text.masks import MASKS
+from queryveil.text.tabular import html_facts
 
 DERIVED = {
     "query_users": ((), "SELECT query_id, user_id, count(*) AS events FROM events GROUP BY query_id, user_id"),
@@ -71,7 +72,7 @@ class QueryLog(ABC):
     | masked     | query_id: the queries that hold a mask                                  |
 
     Attributes:
-        engine: Where the tables live.
+        engine: Where the tables are.
         stats: How many of everything there are.
         id_type: The type of ids.
         kept: What several methods or measures need of it; see `queryveil.log.sharing`.
@@ -89,6 +90,24 @@ class QueryLog(ABC):
     def __repr__(self) -> str:
         stats = self.stats
         return f"<QueryLog: {stats.events:,} events, {stats.users:,} users, {stats.queries:,} distinct queries>"
+
+    def _repr_html_(self) -> str:
+        stats = self.stats
+        facts: dict[str, object] = {
+            "rows": stats.rows,
+            "events": stats.events,
+            "users": stats.users,
+            "distinct queries": stats.queries,
+            "distinct words": stats.words,
+            "clicks": stats.clicks,
+            "events with a time": stats.timed,
+            "extra columns": len(stats.extras),  # not their names, which may be data in a file without a header
+            "empty rows": stats.empty_rows,
+            **{f"bad rows: {kind}": count for kind, count in stats.bad_rows.count.items()},
+        }
+        if stats.scrub is not None:
+            facts["scrubbed"] = f"{stats.scrub.how}: {', '.join(stats.scrub.kinds)}"
+        return html_facts("Query log", facts.items())
 
     @property
     def n_users(self) -> int:
@@ -114,13 +133,13 @@ class QueryLog(ABC):
     def fingerprint(self) -> str:
         """A digest of the content that does not depend on the order of rows, nor on files and formats.
 
-        A scrubbed log keeps the fingerprint of the original. It is not for publication: whoever has all rows but one
-        finds the last by trying. `keyed_fingerprint` is.
+        A scrubbed log keeps the fingerprint of the original. Do not publish it: somebody with all rows but one can find
+        the last row by trying. Publish `keyed_fingerprint` instead.
         """
         return hashlib.sha256(b"fingerprint" + self.stats.content).hexdigest()
 
     def keyed_fingerprint(self, seed: int) -> str:
-        """A digest of the content that says nothing to those who do not have the seed of the release."""
+        """A digest of the content that says nothing without the seed of the release."""
         return hmac.new(b"fingerprint|%d" % seed, self.stats.content, hashlib.sha256).hexdigest()
 
     def secret(self, seed: int, *purpose: str) -> bytes:
@@ -128,7 +147,7 @@ class QueryLog(ABC):
 
         The seed of a release is secret, but somebody may choose one that is easily guessed. Draws that a reader of the
         release must not repeat, such as pseudonyms, are therefore keyed by the log as well, which the reader does not
-        have. A scrubbed log has other draws than the original, so that releases of the two do not line up.
+        have. A scrubbed log has other draws than the original, so releases of the two cannot be matched.
         """
         if self.stats.scrub is not None:
             purpose = (*purpose, self.stats.scrub.model_dump_json())
@@ -137,7 +156,7 @@ class QueryLog(ABC):
         ).digest()[:16]
 
     def ensure_tables(self, *names: str) -> None:
-        """Have some of the tables that are made on demand."""
+        """Make some of the tables that are made on demand, unless they exist."""
         with self._making:
             for name in names:
                 if name not in self._made:
@@ -147,7 +166,7 @@ class QueryLog(ABC):
                     self._made.add(name)
 
     def workspace(self) -> Workspace:
-        """Tables for one job on this log, under names of their own; they are dropped when it ends."""
+        """Tables for one job on this log, with unique names; they are dropped when it ends."""
         return Workspace(self.engine)
 
     def _make(self, name: str, query: str) -> None:
@@ -169,26 +188,26 @@ class QueryLog(ABC):
 
     @abstractmethod
     def folder(self, path: str | Path) -> Folder:
-        """A folder that the engine of the log reaches."""
+        """A folder that the engine of the log can reach."""
 
     @abstractmethod
     def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "QueryLog":
         """This log with other queries and fewer clicks, in tables of its own.
 
-        Events are numbered anew in the order of user, time and query, users and queries without an event are gone, and
+        Events are renumbered in the order of user, time and query, users and queries without an event are dropped, and
         the fingerprint stays.
 
         Args:
             texts: SQL of query_id, text and same: what each query becomes, NULL if its events are left out, and whether
-                that is what it was. Clicks hang on queries that stay the same alone, because an address often repeats
+                it stays the same. Only clicks on queries that stay the same are kept, because an address often repeats
                 what was masked.
             urls: SQL of url_id: clicks on these addresses are left out, and their events stay.
-            scrub: What is known of the change.
+            scrub: How the log was scrubbed.
         """
 
     @cached_property
     def lengths(self) -> pa.Table:
-        """How many distinct `queries` and how many `events` have so many `words`."""
+        """For each number of `words`, how many distinct `queries` and `events` have it."""
         self.ensure_tables("per_query")
         return self.engine.fetch(
             "SELECT words, count(*) AS queries, CAST(sum(events) AS BIGINT) AS events FROM"
@@ -198,7 +217,7 @@ class QueryLog(ABC):
         )
 
     def frequencies(self, kept: str | None = None) -> pa.Table:
-        """How many distinct `queries` and `events` belong to queries of so many `users`.
+        """For each number of `users`, how many distinct `queries` they issued and how many `events` these have.
 
         Queries of a scrubbed log that hold a mask stand for several queries, and count under 0 users.
 
@@ -226,13 +245,13 @@ class QueryLog(ABC):
             min_users: Leave out runs of fewer distinct users.
 
         Returns:
-            A row an n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram twice
-            that a query holds twice), `events` that hold it, and distinct `users`.
+            One row per n-gram: word_1 to word_n (word ids, in order), `occurrences` (over events, counting an n-gram
+            twice if a query has it twice), `events` that have it, and distinct `users`.
         """
         self.ensure_tables("per_query", "word_users")
         words = range(1, n + 1)
         with self.workspace() as work:
-            # The words of a shared run are shared themselves, so that runs with any other need not be looked at.
+            # The words of a shared run are shared themselves, so runs with other words can be skipped.
             shared = work.table(
                 "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM query_terms t"
                 f" JOIN word_users w ON w.word_id = t.word_id WHERE w.users >= {min_users}",
@@ -251,7 +270,7 @@ class QueryLog(ABC):
             )
             named = ", ".join(f"g.word_{i} AS word_{i}" for i in words)
             of_gram = ", ".join(f"g.word_{i}" for i in words)
-            # A run has no more users than its queries have together; most runs fall here, before users are counted.
+            # A run has no more users than its queries have together; this drops most runs before users are counted.
             seen = work.table(
                 f"SELECT {named}, CAST(sum(g.times * p.events) AS BIGINT) AS occurrences, CAST(sum(p.events) AS BIGINT)"
                 f" AS events FROM {grams} g JOIN per_query p ON p.query_id = g.query_id GROUP BY {of_gram}"
@@ -275,5 +294,5 @@ class QueryLog(ABC):
             )
 
     def close(self) -> None:
-        """Let go of the log's tables."""
+        """Drop the log's tables."""
         self.engine.close()

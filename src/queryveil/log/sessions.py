@@ -1,4 +1,4 @@
-"""Sessions: the events of one user without a long pause between them, in pieces of a bounded size."""
+"""Sessions: the events of one user without a long pause between them, in parts of a bounded size."""
 
 from typing import Literal, NamedTuple
 
@@ -10,7 +10,7 @@ Link = Literal["none", "session", "user"]
 
 
 class Linking(NamedTuple):
-    """What ties released events together."""
+    """How released events are linked."""
 
     by: Link
     gap: int = 30

@@ -1,4 +1,4 @@
-"""Work that methods and measures have in common on one log, done once for those who ask for that."""
+"""Work that methods and measures have in common on one log, done once while the log is shared."""
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What was made of one log while somebody shares it; the log owns it."""
+    """What was made from one log while it is shared; the log owns it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -22,9 +22,9 @@ class Shared:
 
 @contextmanager
 def sharing(log: "QueryLog") -> Iterator[None]:
-    """Keep what is made of a log, so that it is made once; let go of it when the last one who shares it ends.
+    """Keep what is made from a log, so that it is made only once; drop it when the last user of it ends.
 
-    Elsewhere nothing is kept: one release alone has no use for it, and memory is dear.
+    Otherwise nothing is kept: for a single release it would only cost memory.
     """
     kept = log.kept
     with kept.lock:
@@ -39,12 +39,12 @@ def sharing(log: "QueryLog") -> Iterator[None]:
 
 
 def shared(log: "QueryLog", key: Hashable, make: Callable[[], T]) -> T:
-    """What is made of a log: made now or, while the log is shared, before.
+    """Something that is made from a log: made now or, while the log is shared, earlier.
 
     Args:
         log: The log.
-        key: What it is, with all that decides it.
-        make: Makes it; nobody changes it afterwards.
+        key: What it is, with everything that it depends on.
+        make: Makes it; it must not be changed afterwards.
     """
     kept = log.kept
     with kept.lock:

@@ -50,7 +50,7 @@ class SparkLog(QueryLog):
                 folder.delete(name)
 
     def folder(self, path: str | Path) -> Folder:
-        """A folder on this machine, or where the cluster reaches."""
+        """A folder on this machine, or one that the cluster can reach."""
         return HadoopFolder(self.engine, str(path)) if is_address(path) else local_folder(path)
 
     def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "SparkLog":
@@ -95,7 +95,7 @@ class SparkLog(QueryLog):
         return SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
 
     def _renumber(self, work: Workspace, rewritten: Table) -> Table:
-        """Events with what became of their queries, numbered anew in the order of user, time and query."""
+        """Events with their changed queries, renumbered in the order of user, time and query."""
         from queryveil.kernels.times import MISSING
 
         extras = (identifier(f"{name} id") for name in self.stats.extras)

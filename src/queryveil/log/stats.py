@@ -1,4 +1,4 @@
-"""What is known of a log as a whole: how much there is of everything, and how it was scrubbed."""
+"""Statistics of a whole log: how much there is of everything, and how it was scrubbed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ from queryveil.formats import BadRows
 
 
 class Hits(BaseModel):
-    """How much of a log holds something of a kind."""
+    """How much of a log has personal data of a kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     queries: int
@@ -40,28 +40,28 @@ class Scrub(BaseModel):
     kinds: tuple[str, ...]
     rare_term_users: int | None
     hits: dict[str, Hits]
-    """By kind; a query or an address that holds several kinds counts for each."""
+    """By kind; a query or an address with several kinds counts for each."""
     total: Hits
-    """What holds anything at all."""
+    """What has any kind."""
     left_out: Hits = Hits(queries=0, events=0)
-    """Of that, what is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
+    """What of it is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
     log: Size | None = None
-    """How much there was before; None where it is not told."""
+    """How much there was before; None if it is not published."""
 
     @property
     def untold(self) -> "Scrub":
-        """The same without how much was found, which is exact, and so nothing for a differentially private release."""
+        """The same without the counts of hits: they are exact, so a differentially private release cannot have them."""
         nothing = Hits(queries=0, events=0)
         return self.model_copy(update={"hits": {}, "total": nothing, "left_out": nothing, "log": None})
 
 
 @dataclass(frozen=True)
 class LogStats:
-    """What is known of a log as a whole."""
+    """Statistics of a whole log."""
 
     rows: int
-    """Rows that were read and kept. Of a scrubbed log, the rows in which it could be written without loss: one a click,
-    and one an event without a click; rows that told the same event twice are not told apart there."""
+    """Rows that were read and kept. For a scrubbed log, the rows that it would have when written: one per click, and
+    one per event without a click; repeated rows of an event count once there."""
     events: int
     users: int
     queries: int
@@ -73,10 +73,10 @@ class LogStats:
     extras: tuple[str, ...]
     """The names of the extra columns."""
     empty_rows: int
-    """Rows whose query was empty, which are no events."""
+    """Rows with an empty query, which are not events."""
     bad_rows: BadRows
     """Rows that were left out, by kind."""
     content: bytes
-    """A digest of all rows, whatever their order; of a scrubbed log, those of the original."""
+    """A digest of all rows, independent of their order; for a scrubbed log, of the rows of the original."""
     scrub: Scrub | None = None
     """How the log was scrubbed, if it was."""

@@ -1,8 +1,9 @@
-"""The contract of all methods: frozen parameters and one operation, log in, release out."""
+"""What all methods have in common: frozen parameters, and one operation from a log to a release."""
 
 import secrets
 import types
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
@@ -12,23 +13,27 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from queryveil.claims.base import MOST
-from queryveil.errors import QueryveilError, renamed
+from queryveil.errors import QueryveilError, did_you_mean, parameter, renamed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One rule that a query met, or failed: what decided whether it is released."""
+    """One rule that a query passed or failed, which decided whether it is released."""
 
     rule: str
     passed: bool | None
-    """None where nothing is decided, and the reason only helps to understand the others."""
+    """None if it decides nothing and only helps to understand the other reasons."""
     found: str
 
 
 RENAMED = {"d": "max_queries_per_user", "knowledge": "taxonomy"}
-"""Parameters by their names in version 0.1, which are taken in this version, with notice."""
+"""Parameters by their names in version 0.1, which this version accepts with a warning."""
+
+
+DELTA = 1e-6
+"""The delta that comparisons try."""
 
 
 class Method(BaseModel):
@@ -41,18 +46,26 @@ class Method(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: ClassVar[str]
     """What the method is called on the command line."""
+    summary: ClassVar[str]
+    """What it does, in at most twelve words; shown beside its name."""
+    plain: ClassVar[str]
+    """What it publishes, for a reader who knows none of its papers; `{k}` stands for its k."""
+    slow: ClassVar[bool] = False
+    """Whether it takes longer than most, so that a comparison begins with it."""
+    extras: ClassVar[tuple[str, ...]] = ()
+    """The extras of queryveil that it needs."""
     limits: ClassVar[tuple[str, ...]]
     """What it does not promise, in plain words; printed in every report."""
     derived: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that are worked out from others if they are not given, so that they cannot be switched off."""
+    """Parameters that are computed from others if they are not given, so they cannot be switched off."""
     fits_aol: ClassVar[bool] = True
     """Whether its table has the columns of AOL's format."""
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
-        """When the method releases the same again.
+        """When a second run releases the same.
 
-        Always, but for pseudonyms and order; only with the same seed; or never, because it draws noise or keys.
+        Always, except for pseudonyms and order; only with the same seed; or never, because it draws noise or keys.
         """
         return "always"
 
@@ -69,7 +82,7 @@ class Method(BaseModel):
     def _countable(self) -> Self:
         large = next((name for name, value in self if isinstance(value, int) and value > MOST), None)
         if large is not None:
-            raise ValueError(f"The '{large}' parameter of {type(self).__name__} is larger than any log; lower it.")
+            raise ValueError(f"{_named(type(self), large)} is larger than any log; lower it.")
         return self
 
     def anonymize(self, log: QueryLog, *, seed: int | None = None) -> Release:
@@ -88,16 +101,25 @@ class Method(BaseModel):
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Make a release of a log with a seed."""
 
+    @classmethod
+    def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
+        """What a comparison tries: a label and parameters for each value of its k, or of its epsilon."""
+        if "k" in cls.model_fields:
+            return [(f"k = {k}", {"k": k}) for k in ks]
+        if "epsilon" in cls.model_fields:
+            return [(f"ε = {epsilon:g}", {"epsilon": epsilon, "delta": DELTA}) for epsilon in epsilons]
+        return [("", {})]
+
     @abstractmethod
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Why a query of the log is released or not: every rule, with what was found."""
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What the publisher should know before a release is made of a log; it is not published."""
+        """What the publisher should know before a release is made from a log; not published."""
         return []
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest and a recipe hold them."""
+        """The parameters as they are written in the manifest and in a recipe."""
         found = self.model_dump(mode="json")
         return {parameter.name: found[parameter.name] for parameter in parameters_of(type(self))}
 
@@ -108,14 +130,14 @@ def check_k(method: Method, users: int, who: str = "users", *, name: str = "k") 
     Args:
         method: The method.
         users: How many users there are.
-        who: What they are, such as `users with a noun`.
+        who: What to call them, such as `users with a noun`.
         name: The parameter; nothing is refused if it is off.
     """
     least = getattr(method, name)
     if least is not None and users < least:
         raise QueryveilError(
-            f"The '{name}' parameter of {type(method).__name__} is {least}, but the log has only {users} {who}, so "
-            "nothing could be released."
+            f"{_named(type(method), name)} is {least}, but the log has only {users} {who}, so nothing could be"
+            " released."
         )
 
 
@@ -130,10 +152,10 @@ class Parameter:
     choices: tuple[str, ...]
     default: Any
     bounds: str
-    """Such as `of at least 2` or `in (0, 1]`; empty if any value will do."""
+    """Such as `of at least 2` or `in (0, 1]`; empty if any value is allowed."""
     help: str
     optional: bool
-    """Whether it can be off, which is None."""
+    """Whether it can be switched off (None)."""
 
     @property
     def expected(self) -> str:
@@ -146,7 +168,7 @@ class Parameter:
 
 
 def parameters_of(method: type[Method]) -> list[Parameter]:
-    """The declared parameters of a method; what it shares with others comes last."""
+    """The declared parameters of a method; those it shares with other methods come last."""
     shared = {name for parent in method.__mro__[1:] for name in getattr(parent, "model_fields", {})}
     fields = sorted(method.model_fields.items(), key=lambda field: field[0] in shared)
     found = [_parameter(name, info) for name, info in fields]
@@ -192,8 +214,12 @@ def _sentence(method: type[Method], error: ValidationError) -> str:
     name = str(problem["loc"][0])
     known = {parameter.name: parameter for parameter in parameters_of(method)}
     if name not in known:
-        return f"{method.__name__} has no parameter '{name}'; it has {', '.join(known)}."
+        return f"{method.__name__} has no parameter '{name}'; {did_you_mean(name, known)}."
     if problem["type"] == "value_error":
-        return f"The '{name}' parameter of {method.__name__}: {str(problem['msg']).removeprefix('Value error, ')}"
+        return f"{_named(method, name)}: {str(problem['msg']).removeprefix('Value error, ')}"
     got = problem["input"]
-    return f"The '{name}' parameter of {method.__name__} must be {known[name].expected}. Got {got!r} instead."
+    return f"{_named(method, name)} must be {known[name].expected}. Got {got!r} instead."
+
+
+def _named(method: type[Method], name: str) -> str:
+    return parameter(method.__name__, name)

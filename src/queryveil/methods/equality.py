@@ -1,7 +1,7 @@
 """EQ: plain k-anonymity of queries.
 
-Eytan Adar, User 4XXXXX9: Anonymizing Query Logs, Query Log Analysis Workshop at WWW 2007. His secret sharing, by which
-a query becomes readable once k users issued it, releases the same set.
+Eytan Adar, User 4XXXXX9: Anonymizing Query Logs, Query Log Analysis Workshop at WWW 2007. The paper's secret sharing,
+which makes a query readable once k users issued it, releases the same set.
 """
 
 from typing import ClassVar
@@ -26,6 +26,8 @@ class Equality(LinkedMethod):
     """
 
     name: ClassVar[str] = "equality"
+    plain: ClassVar[str] = "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out."
+    summary: ClassVar[str] = "release each query that at least k users issued"
     limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
     k: int = Field(5, ge=2, description="least distinct users behind a released query, and behind a released click")

@@ -1,14 +1,14 @@
-"""Keyed hashing of words: every word becomes a token. Not anonymous, and here to be measured.
+"""Keyed hashing of words: every word becomes a token. This is not anonymous; it is here for comparison.
 
-Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007, who
-show how tokens are read again.
+Ravi Kumar, Jasmine Novak, Bo Pang, Andrew Tomkins, On anonymizing query logs via token-based hashing, WWW 2007. They
+show how to find the word behind a token.
 """
 
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -31,11 +31,11 @@ from queryveil.text.arrays import byte_spans, from_offsets
 BYTES = 8
 """How many bytes of an HMAC-SHA256 are kept; a token is twice as many hex digits."""
 LEAST_KEY = 16
-"""Fewest bytes of a key of one's own."""
+"""Fewest bytes of a key from a file."""
 MOST_KEY = 4096
-"""Most bytes of it: a longer file is something else, named by mistake."""
+"""Most bytes of it: a longer file is probably not a key."""
 _PART = 2_000_000
-"""About how many words are put together at once."""
+"""About how many words are joined at once."""
 _BLOCK = 64
 _HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint16)
 _KEPT = pa.schema([("word_id", pa.int64()), ("token", pa.int64())])
@@ -50,20 +50,30 @@ class Hash(LinkedMethod):
     """
 
     name: ClassVar[str] = "hash"
+    plain: ClassVar[str] = (
+        "A token stands for each word. This is not anonymous: who has a similar log can tell which word a "
+        "frequent token stands for."
+    )
+    summary: ClassVar[str] = "replace each word by a keyed hash (not anonymous; for comparison)"
     limits: ClassVar[tuple[str, ...]] = LIMITS["hash"]
 
     key_file: Path | None = Field(
-        None, description="file with a secret key of 16 to 4096 bytes; by default one is drawn, used and forgotten"
+        None, description="file with a secret key of 16 to 4096 bytes; by default a random key that is not kept"
     )
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
-        """Never: the key is no parameter."""
+        """Never, because the key is not a parameter."""
         return "never"
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them, without the key and where it lies."""
+        """The parameters as they are written in the manifest, without the key and its file."""
         return super().parameters() | {"key_file": None}
+
+    @classmethod
+    def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
+        """One configuration: hashing protects nobody, however events are linked."""
+        return [("", {"link": "none"})]
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Hash every word, and release every event with the tokens of its words."""
@@ -84,28 +94,27 @@ class Hash(LinkedMethod):
                 seed=seed,
                 linking=self.linking,
                 notes=[
-                    "The key was drawn for this release and is forgotten: tokens of another release do not match."
+                    "The key is random and was not kept, so tokens of other releases do not match."
                     if self.key_file is None
-                    else "The key came from a file: releases under the same key have the same tokens, and can be"
-                    " joined.",
+                    else "The key came from a file: releases with the same key have the same tokens and can be joined.",
                     f"{events:,} events were left out, because their queries have no word.",
                 ],
             )
 
     def tokens(self, log: QueryLog) -> pa.Table:
-        """The token of each `word` of a log, which is the secret of a release under a key of one's own.
+        """The token of each `word` of a log. Keep it secret: it reveals every word of the release.
 
         Raises:
-            QueryveilError: If there is no key file: a key that is drawn is a new one every time.
+            QueryveilError: If there is no key file, because a random key is a new one every time.
         """
         if self.key_file is None:
-            raise QueryveilError("Only a key from a file hashes words again as they were; name it as 'key_file'.")
+            raise QueryveilError("Only a key from a file gives the same tokens again; name it as 'key_file'.")
         words = log.engine.fetch("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
         return pa.table({"word": words, "token": token_texts(hashed(self._key(), words))})
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """No query is published as it is, only tokens of its words."""
-        words = int(log.tokens.per_query[query_id])
+        words = int(log.tokens.sizes[query_id])
         return [
             Reason("queries are published as they are", False, "a token stands for each word"),
             Reason("the query has a word", words > 0, f"{words}"),
@@ -123,23 +132,23 @@ class Hash(LinkedMethod):
         return key
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """That others can read the key, where they can."""
+        """A warning if others can read the key."""
         try:
             mode = 0 if self.key_file is None else self.key_file.stat().st_mode
         except OSError:
-            return []  # an error says so when it is read
+            return []  # reading the key raises an error about it
         if not mode & (stat.S_IRGRP | stat.S_IROTH):
             return []
         return [
             f"Warning: others on this machine can read the key file {self.key_file}, and with it every word of the"
-            f" release; keep it to yourself with: chmod 600 {self.key_file}"
+            f" release; make it private with: chmod 600 {self.key_file}"
         ]
 
 
 def _read_key(path: Path) -> bytes:
-    """What a key file holds; nothing that is not a file, and nothing that is too long."""
+    """The content of a key file; refuses anything that is not a file, or too long."""
     try:
-        # Without waiting: a named pipe would wait until somebody writes into it.
+        # Not blocking: a named pipe would wait until somebody writes into it.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise QueryveilError(f"The key file {path} is not a file but a pipe or a device; name a file.")
@@ -175,7 +184,7 @@ def _hashed_texts(log: QueryLog, work: Workspace, key: bytes) -> Table:
 
 def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:
     """The first bytes of the HMAC-SHA256 of each word, as a number."""
-    # By the definition of HMAC (RFC 2104), because `hmac` sets up the key anew for each word, which takes longer.
+    # By the definition of HMAC (RFC 2104), because `hmac` sets up the key again for each word, which takes longer.
     sha256, size = hashlib.sha256, BYTES
     padded = (sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
     inner, outer = bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded)
@@ -188,7 +197,7 @@ def hashed(key: bytes, words: pa.Array) -> NDArray[np.int64]:
 
 
 def token_texts(tokens: NDArray[np.int64]) -> pa.Array:
-    """Tokens as people see them."""
+    """Tokens as text."""
     digits = _digits(tokens)
     return from_offsets(np.arange(len(tokens) + 1, dtype=np.int32) * digits.shape[1], digits.ravel())
 
@@ -208,7 +217,7 @@ def _hashing(key: bytes) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
 
 
 def _put_together(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The tokens of each query as one text, with a digest of it that stands for it in orders."""
+    """The tokens of each query as one text, with its digest, by which it is sorted."""
     from queryveil.kernels.digest import digests
 
     query, position = batch["query_id"].to_numpy(), batch["position"].to_numpy()
@@ -218,7 +227,7 @@ def _put_together(batch: pa.RecordBatch) -> pa.RecordBatch:
     width = 2 * BYTES + 1
     data = np.full((len(query), width), ord(" "), np.uint8)
     data[:, :-1] = _digits(batch["token"].to_numpy()[order])
-    # A blank after each token but the last of a query.
+    # A space after each token except the last of a query.
     ends = np.append(first[1:], len(query)) * width - 1
     offsets = np.append(0, ends - np.arange(len(ends))).astype(np.int32)
     text = from_offsets(offsets, np.delete(data.ravel(), ends))

@@ -1,4 +1,4 @@
-"""What methods that release events share: the choice of what ties them together."""
+"""What methods that release events have in common: whether events of a session or user are linked."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ class LinkedMethod(Method):
 
     link: Link = Field(
         "none",
-        description="what ties released events together: nothing; a pseudonym for each session of a user; or one for"
-        " each user, by which most users are found again",
+        description="how released events are linked: not at all; by a pseudonym for each session of a user; or by one"
+        " for each user, with which most users can be re-identified",
     )
     session_gap: int = Field(
         30, ge=1, le=1_000_000, description="minutes without an event after which a new session begins"
@@ -22,11 +22,11 @@ class LinkedMethod(Method):
     session_events: int = Field(10, ge=1, description="most events of a session; a longer one is cut")
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that count, as the manifest holds them: what a session is, only where there are sessions."""
+        """The parameters as they are written in the manifest, those of sessions only if events are linked by them."""
         given = super().parameters()
         return given if self.link == "session" else {n: v for n, v in given.items() if not n.startswith("session_")}
 
     @property
     def linking(self) -> Linking:
-        """What ties released events together."""
+        """How released events are linked."""
         return Linking(self.link, self.session_gap, self.session_events)

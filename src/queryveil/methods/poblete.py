@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.claims import ClickedSites, DisjointClicks, PartOfLog
 from queryveil.claims.limits import LIMITS
 from queryveil.engines.memory import reserve
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
 from queryveil.knowledge.hosts import domains_of, hosts_of
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
@@ -39,10 +39,10 @@ class Removal:
 
     Attributes:
         documents: How many addresses users clicked.
-        sites: How many sites these are of.
+        sites: How many sites these are on.
         named: Whether the query names one of the sites.
-        passed: Whether the query passes all steps but the last.
-        kept: Whether it stays.
+        passed: Whether the query passes all steps except the last.
+        kept: Whether it is kept.
         notes: The density of the graph, step by step.
     """
 
@@ -57,17 +57,23 @@ class Removal:
 class Poblete(LinkedMethod):
     """Release queries that lead to many documents of many sites, no two to the same one (Poblete et al. 2008).
 
-    An edge joins two queries for which users clicked the same address. Queries go that have fewer than k clicked
-    addresses, that name a site they lead to, or whose addresses are of fewer than Kp sites; then the query with the
-    most edges, of equals the one whose text has the smaller digest, until there is no edge. Clicks, times and extra
-    columns are dropped: an address beside a query would name the site that this method hides.
+    An edge joins two queries for which users clicked the same address. First, queries are removed that have fewer than
+    k clicked addresses, that name a site they lead to, or whose addresses are on fewer than Kp sites. Then the query
+    with the most edges is removed, ties broken by the smallest digest of the text, until there is no edge. Clicks,
+    times and extra columns are dropped: an address beside a query would name the site that this method hides.
     """
 
     name: ClassVar[str] = "poblete"
+    extras: ClassVar[tuple[str, ...]] = ("search",)
+    plain: ClassVar[str] = (
+        "It holds queries that lead to many documents of many web sites. It protects web sites, and counts no people."
+    )
+    slow: ClassVar[bool] = True
+    summary: ClassVar[str] = "remove queries until no two lead to the same clicked page"
     limits: ClassVar[tuple[str, ...]] = LIMITS["poblete"]
 
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
-    sites: int = Field(2, ge=1, description="least sites (Kp) that the clicked addresses of a released query are of")
+    sites: int = Field(2, ge=1, description="least sites (Kp) of the clicked addresses of a released query")
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Remove queries until no two of them share a clicked address."""
@@ -95,15 +101,15 @@ class Poblete(LinkedMethod):
             )
 
     def removal(self, log: LocalLog) -> Removal:
-        """Which queries stay, and what each step found.
+        """Which queries are kept, and what each step found.
 
         Raises:
             QueryveilError: If no click of the log has an address.
         """
         if not has_addresses(log):
             raise QueryveilError(
-                "Poblete removes queries by the addresses that users clicked, and no click of the log has one: it has"
-                " no URL column, or none that was found; name the column (url=COLUMN), or choose another method."
+                "Poblete removes queries by the addresses that users clicked, but no click of the log has one; name the"
+                f" column of addresses with {option('columns', {'url': 'NAME'})}, or choose another method."
             )
         pairs = log.engine.fetch(
             "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
@@ -128,41 +134,41 @@ class Poblete(LinkedMethod):
         kept = np.zeros(n, np.bool_)
         notes.append(
             f"Removed: {(documents < self.k).sum():,} distinct queries with fewer than {self.k:,} clicked addresses,"
-            f" {named.sum():,} that name their target, {((documents > 0) & (sites < self.sites)).sum():,} with a click"
-            f" whose addresses are of fewer than {self.sites:,} sites; some for several reasons. The graph of the"
-            f" rest: {_density(left, degree)}."
+            f" {named.sum():,} that name their target, {((documents > 0) & (sites < self.sites)).sum():,} with clicks"
+            f" on fewer than {self.sites:,} sites; some for several reasons. The graph of the rest:"
+            f" {_density(left, degree)}."
         )
         kept[np.flatnonzero(passed)] = remove_by_degree(left, degree)
         notes.append(f"Removed by degree: {(passed & ~kept).sum():,}. The graph of the release: density 0.")
         return Removal(documents, sites, named, passed, kept, tuple(notes))
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
-        """Go through the four steps."""
+        """What each of the four steps found."""
         found = self.removal(log)
         documents, sites = int(found.documents[query_id]), int(found.sites[query_id])
         reasons = [
             Reason(f"users clicked at least {self.k} addresses", documents >= self.k, f"{documents}"),
             Reason("it names no site that it leads to", not found.named[query_id], "by the addresses clicked"),
-            Reason(f"the addresses are of at least {self.sites} sites", sites >= self.sites, f"{sites}"),
+            Reason(f"the addresses are on at least {self.sites} sites", sites >= self.sites, f"{sites}"),
         ]
         if found.passed[query_id]:
-            why = "it does not" if found.kept[query_id] else "it did when its turn came"
+            why = "it does not" if found.kept[query_id] else "it did when it was removed"
             reasons.append(
-                Reason("it shares no clicked address with a query that stays", bool(found.kept[query_id]), why)
+                Reason("it shares no clicked address with a query that is kept", bool(found.kept[query_id]), why)
             )
         return reasons
 
 
 def has_addresses(log: LocalLog) -> bool:
-    """Whether any click of a log has an address: a log may have ranks alone."""
+    """Whether any click of a log has an address: a log may have ranks only."""
     return log.has_clicks and log.clicks["url_id"].null_count < len(log.clicks)
 
 
 def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
-    """What the site of each address is called, in three ways without punctuation, and a number for the site.
+    """Three names of the site of each address, without punctuation, and a number for the site.
 
-    The names are its host, its registrable domain, and the part of that which one chooses: `news.example.co.uk`,
-    `example.co.uk` and `example`. The site is the domain; where there is none, the host or the address itself.
+    The names are its host, its registrable domain, and the freely chosen part of that: `news.example.co.uk`,
+    `example.co.uk` and `example`. The site is the domain or, if there is none, the host or the address itself.
     """
     hosts = pc.dictionary_encode(hosts_of(urls))
     domains = domains_of(hosts.dictionary).take(hosts.indices)
@@ -174,7 +180,7 @@ def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
 
 
 def _compact(query: Longs, url: Longs, wanted: Flags) -> tuple[Longs, Longs, int]:
-    """The clicks of some queries, with the queries and the addresses numbered anew without a gap."""
+    """The clicks of some queries, with the queries and addresses renumbered without gaps."""
     here = wanted[query]
     number = np.cumsum(wanted) - 1
     return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(wanted.sum())
@@ -184,24 +190,24 @@ def classes_of(query: Longs, url: Longs, queries: int) -> Classes:
     """Put queries with the same addresses into one class.
 
     Args:
-        query: Clicks, each pair once, in the order of query and address: the query.
-        url: The address. Neither has a gap, and every query has an address.
+        query: The query of each click; each pair of query and address occurs once, in order.
+        url: The address of each click. Neither has gaps, and every query has an address.
         queries: How many queries there are.
     """
     urls = int(url.max(initial=-1)) + 1
     size = np.bincount(query, minlength=queries)
-    start = offsets(size)
-    # Address by address, the next one separates queries that agreed so far.
+    of_query = Ragged(offsets(size))
+    # Queries with the same addresses so far are split by the next address, one address at a time.
     state, known, place, queue = np.zeros(queries, np.int64), 0, 0, np.arange(queries)
     while len(queue):
-        found, number = np.unique(state[queue] * urls + url[start[queue] + place], return_inverse=True)
+        found, number = np.unique(state[queue] * urls + url[of_query.start[queue] + place], return_inverse=True)
         state[queue] = known + number
         known += len(found)
         place += 1
         queue = queue[size[queue] > place]
     _, first, of, members = np.unique(state, return_index=True, return_inverse=True, return_counts=True)
     width = size[first]
-    mine = url[ranges(start[first], width)]
+    mine = url[of_query.positions(first)]
     holder = np.repeat(np.arange(len(first)), width)
     return Classes(
         offsets(width),
@@ -214,7 +220,7 @@ def classes_of(query: Longs, url: Longs, queries: int) -> Classes:
 
 
 def _density(classes: Classes, degree: Longs) -> str:
-    """How likely two queries have an edge, in words."""
+    """The probability that two queries have an edge, in words."""
     n = len(classes.member)
     edges = int((degree * np.diff(classes.member_start)).sum()) // 2
     share = 2 * edges / (n * (n - 1)) if n > 1 else 0.0

@@ -1,4 +1,4 @@
-"""What methods that keep or drop whole queries share: the release itself, and which clicks go with it."""
+"""What methods that keep or drop whole queries have in common: the release itself, and which clicks go with it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +30,7 @@ def release_queries(
         log: The log.
         kept: The query_id of each query.
         claim: What the method promises about them.
-        k: Users that a click needs.
+        k: Least users of a click.
         seed: Random seed.
         notes: Sentences about what the method did.
         certified: The tables of the certificate.
@@ -62,9 +62,9 @@ def link_claims(linking: Linking, *, whole: bool = True, items: bool = False) ->
     """What pseudonyms promise, if there are any.
 
     Args:
-        linking: What ties released events together.
+        linking: How released events are linked.
         whole: Whether all events of a released query are released.
-        items: Whether an item stands in the place of each event.
+        items: Whether an item replaces each event.
     """
     if linking.by == "none":
         return []
@@ -81,7 +81,7 @@ def clicks_of(released: Table, k: int, clicks: str = "clicks") -> str:
 
     Args:
         released: The query_id of each released query.
-        k: Users needed.
+        k: Least users of a click.
         clicks: The table, or a query in brackets, that holds the clicks.
     """
     url, rank = (_shared(released, clicks, keys, k) for keys in ("query_id, url_id", "query_id, url_id, rank"))

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, renamed
 from queryveil.release.earlier import translated, unsaid
 
 
@@ -26,6 +26,10 @@ class Recipe(BaseModel):
     method: str
     seed: int | None = None
     parameters: dict[str, Any] = {}
+
+
+_RENAMED = {"thirty-five": "dma-30-5", "rare-term-and-length": "dma-draft-2026"}
+"""Recipes by their names in version 0.1."""
 
 
 def shipped() -> dict[str, str]:
@@ -41,6 +45,9 @@ def shipped() -> dict[str, str]:
 def load_recipe(name: str) -> Recipe:
     """Read a recipe: the name of a shipped one, or the path of a file."""
     known = shipped()
+    if name in _RENAMED:
+        renamed(f"The recipe '{name}'", f"'{_RENAMED[name]}'")
+        name = _RENAMED[name]
     if name in known:
         text = known[name]
     else:
@@ -48,8 +55,7 @@ def load_recipe(name: str) -> Recipe:
             text = Path(name).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             raise QueryveilError(
-                f"There is no readable recipe file '{name}', and no shipped recipe of that name; shipped are "
-                f"{', '.join(known)}."
+                f"There is no recipe '{name}', built in or as a readable file; {did_you_mean(name, known)}."
             ) from None
     try:
         recipe = Recipe.model_validate(tomllib.loads(text))

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from queryveil.claims import CombinationUsers
 from queryveil.engines import Table, Workspace, identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import QueryLog
 
 MERGED = -2
-"""The id of a metadata value that was given up; -1 is that of a missing one."""
+"""The id of a merged metadata value; -1 is the id of a missing one."""
 
 MOST_COMBINATIONS = 1_000_000
-"""Metadata with more combinations of values is refused: users are counted anew for all of them at each step."""
+"""Metadata with more combinations of values is refused: each step counts the users of all of them again."""
 
 _RESERVED = ("user", "event", "query", "time", "rank", "url", "user_id", "event_id", "query_id", "url_id", "draw")
-"""What metadata cannot be called, because a release, or the table it is made of, has a column of that name."""
+"""Names that metadata cannot have, because a release, or the table it is made from, has a column of that name."""
 
 
 def metadata_columns(log: QueryLog, asked: Sequence[str]) -> list[str]:
@@ -37,11 +37,11 @@ def metadata_columns(log: QueryLog, asked: Sequence[str]) -> list[str]:
 
 
 def missing_columns(asked: Sequence[str], found: Sequence[str]) -> list[str]:
-    """What the rule asked for and the log does not have, in a sentence; none if it has everything."""
+    """A note about the columns that the rule asked for and the log does not have; none if it has all of them."""
     missing = [name for name in asked if name not in found]
     if not missing:
         return []
-    what = f"looked at {', '.join(found)} alone" if found else "had nothing to look at"
+    what = f"used only {', '.join(found)}" if found else "was not used"
     columns = f"no column {missing[0]}" if len(missing) == 1 else f"none of the columns {', '.join(missing)}"
     return [f"The rule min_metadata_users {what}: the log has {columns}."]
 
@@ -54,7 +54,7 @@ def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence
         work: Where the table is made.
         rows: The rows that are released, with their event_id.
         columns: The metadata, most important first.
-        least: Users that a combination must have.
+        least: Least users of a combination.
 
     Returns:
         For each combination the `NAME id` of each column in the log, and under its name the value that is released.
@@ -75,8 +75,8 @@ def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence
         (n,) = steps.row(f"SELECT count(*) AS n FROM ({different}) AS different")
         if n > MOST_COMBINATIONS:
             raise QueryveilError(
-                f"The columns {', '.join(columns)} have {n:,} combinations of values, which tells single users apart; "
-                "name columns with fewer values with --metadata."
+                f"The columns {', '.join(columns)} have {n:,} combinations of values, which identify single users; "
+                f"name columns with fewer values with {option('metadata')}."
             )
         found = steps.fetch(different)
         values = [_values(steps, pairs, name) for name in columns]
@@ -106,18 +106,18 @@ def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence
 def merge_until(
     combination: NDArray[np.int64], users: Callable[[NDArray[np.int64]], NDArray[np.int64]], least: int
 ) -> NDArray[np.int64]:
-    """Give up metadata values until every combination that is left has at least `least` users.
+    """Merge metadata values until every combination that is left has at least `least` users.
 
-    Combinations with too few users give up their last column, what is still too small the one before, and so on. If
-    those that gave up everything are too few together, the smallest other combinations join them.
+    In combinations with too few users the last column is merged; if there are still too few, the column before it, and
+    so on. If the completely merged combinations together have too few users, the smallest other combinations join them.
 
     Args:
         combination: The different combinations: the numbers of their values.
         users: Counts the distinct users of groups of combinations, given the group 0, 1, ... of each.
-        least: Users that a combination must have.
+        least: Least users of a combination.
 
     Returns:
-        The combinations, with MERGED in place of what was given up.
+        The combinations, with MERGED instead of merged values.
     """
     merged = combination.copy()
 
@@ -135,10 +135,10 @@ def merge_until(
             return merged
         if len(found) == 1:
             raise QueryveilError(
-                f"Only {found[0]} users are left in the release, fewer than the {least} of 'min_metadata_users'; "
-                "loosen the other rules or lower it."
+                f"Only {found[0]} users are left in the release, fewer than {option('min_metadata_users')}, which is"
+                f" {least}; relax the other rules or lower it."
             )
-        # Only those that gave up everything can be too few now; the smallest of the others joins them.
+        # Only the completely merged ones can be too few now; the smallest of the others joins them.
         smallest = np.argmin(np.where(small, np.iinfo(np.int64).max, found))
         merged[group == smallest] = MERGED
 
@@ -150,7 +150,7 @@ class _Values(NamedTuple):
     text: pa.Array
 
     def place(self, ids: NDArray[Any]) -> NDArray[np.int64]:
-        """The place of each id, -1 for the one of a missing value."""
+        """The place of each id, -1 for a missing value."""
         return np.where(ids == -1, -1, np.searchsorted(self.id, ids))
 
 

@@ -1,4 +1,4 @@
-"""Rules about the text of a query alone: how long it is, what it holds, and lists of texts."""
+"""Rules about the text of a query: its length, its characters, and lists of texts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
 from queryveil.claims import QuerySpelling
 from queryveil.errors import QueryveilError
 from queryveil.text import normal_form, words
@@ -34,8 +35,8 @@ def text_rules(
 
     Args:
         spelling: What is promised about the spelling of queries.
-        allow_list: A file of queries: no other passes.
-        block_list: A file of words and phrases: queries that hold one do not pass.
+        allow_list: A file of queries; only these pass.
+        block_list: A file of words and phrases; queries with one of them do not pass.
 
     Raises:
         QueryveilError: If a list cannot be read.
@@ -56,7 +57,7 @@ def text_rules(
         rules.append(_either("on the allow-list", look, "it is", "it is not", wanted=True))
     if block_list is not None:
         look = partial(_holding, phrases=_entries(block_list))
-        rules.append(_either("nothing on the block-list", look, "it is blocked", "it is free", wanted=False))
+        rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", wanted=False))
     return rules
 
 
@@ -79,7 +80,7 @@ def _at_most(most: int, what: str, measure: Callable[[pa.Array], NDArray[Any]]) 
 
 
 def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, *, wanted: bool) -> TextRule:
-    """A rule about something that a text is or has, or not."""
+    """A rule about a property that a text has or does not have."""
     return TextRule(
         name,
         lambda texts: look(texts).to_numpy(zero_copy_only=False),
@@ -91,7 +92,7 @@ def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, 
 def _entries(path: Path) -> pa.Array:
     """The entries of a list file, in normal form."""
     if path.exists() and not path.is_file():  # a pipe or a device may never end
-        raise QueryveilError(f"The list {path} is no plain file; give the file itself.")
+        raise QueryveilError(f"The list {path} is not a regular file; give the file itself.")
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -113,12 +114,11 @@ def _holding(queries: pa.Array, phrases: pa.Array) -> pa.Array:
     query = np.repeat(np.arange(len(queries)), per_query)
     held = np.zeros(len(queries), np.bool_)
     for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
-        # Nothing but punctuation: no word to compare, so it is looked for as it stands.
+        # Only punctuation, so there is no word to compare: the text itself is searched for.
         held |= pc.match_substring(queries, mark).to_numpy(zero_copy_only=False)
-    starts = np.concatenate([[0], np.cumsum(per_phrase)]).tolist()
-    phrase_ids = [ids[a:b] for a, b in pairwise(starts) if b > a]
+    phrase_ids = [ids[a:b] for a, b in pairwise(offsets(per_phrase).tolist()) if b > a]
     openings = np.unique([phrase[0] for phrase in phrase_ids])
-    # Only places where a phrase could open are looked at, sorted by that word.
+    # Only places where a phrase could begin are examined, sorted by that word.
     places = np.flatnonzero(np.isin(word, openings))
     places = places[np.argsort(word[places], kind="stable")]
     opening = word[places]

@@ -1,4 +1,4 @@
-"""Rules: a declarative filter with the rules that regulators and engines use today.
+"""Rules: a declarative filter with the rules that regulators and search engines use today.
 
 Sources of the shipped recipes are named in them (`recipes/`): the European Search Dataset Licensing Program of Google
 under the Digital Markets Act, article 6(11), and Commission decision C(2026) 5091 as secondary sources describe it.
@@ -26,11 +26,12 @@ from queryveil.claims import (
 )
 from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace, identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason, check_k
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import click_claims, clicks_of, link_claims
+from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_metadata import merged_values, metadata_columns, missing_columns
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
@@ -45,26 +46,28 @@ class Rules(LinkedMethod):
     """Release what passes every rule that is set; without a rule nothing is released."""
 
     name: ClassVar[str] = "rules"
+    plain: ClassVar[str] = "It holds the queries that pass a list of rules, such as how many people typed them."
+    summary: ClassVar[str] = "release rows that pass thresholds, lists and other rules that you set"
     limits: ClassVar[tuple[str, ...]] = LIMITS["rules"]
 
-    min_query_users: Least | None = Field(None, description="least distinct users behind a released query")
+    min_query_users: Least | None = Field(None, description="least distinct users of a released query")
     min_row_users: Least | None = Field(
         None,
-        description="least distinct users behind a released row, that is a (query, url, device, country); clicks are"
+        description="least distinct users of a released row, that is, a (query, url, device, country); clicks are"
         " released only with this rule",
     )
-    min_term_users: Least | None = Field(None, description="least distinct users behind each word of a released query")
+    min_term_users: Least | None = Field(None, description="least distinct users of each word of a released query")
     max_characters: Most | None = Field(None, description="longest released query, in characters")
     max_terms: Most | None = Field(None, description="longest released query, in words")
-    no_digits: bool = Field(False, description="drop queries that hold a digit")
-    no_at: bool = Field(False, description="drop queries that hold an @")
-    allow_list: Path | None = Field(None, description="file of queries, one a line: release no other")
+    no_digits: bool = Field(False, description="drop queries with a digit")
+    no_at: bool = Field(False, description="drop queries with an @")
+    allow_list: Path | None = Field(None, description="file of queries, one per line: release only these")
     block_list: Path | None = Field(
-        None, description="file of words or phrases, one a line: drop queries that hold one of them"
+        None, description="file of words or phrases, one per line: drop queries with one of them"
     )
     time: Literal["drop", "day", "week"] = Field("drop", description="drop times, or round them down to a day or week")
     min_metadata_users: Least | None = Field(
-        None, description="merge metadata values until every released combination of them has so many users"
+        None, description="least users of a released combination of metadata values; rarer values are merged"
     )
     metadata: tuple[str, ...] = Field(
         ("country", "device", "language"),
@@ -75,7 +78,7 @@ class Rules(LinkedMethod):
     @classmethod
     def _has_a_plain_name(cls, path: Path | None) -> Path | None:
         if path is not None and not names_a_file(path.name):
-            raise ValueError("the manifest names the file, so its name may hold no backslash and no control character")
+            raise ValueError("the manifest names the file, so its name cannot have a backslash or a control character")
         return path
 
     @model_validator(mode="after")
@@ -83,11 +86,17 @@ class Rules(LinkedMethod):
         filters = (self.min_query_users, self.min_row_users, self.min_term_users, self.max_characters, self.max_terms,
                    self.no_digits, self.no_at, self.allow_list, self.block_list)  # fmt: skip
         if not any(filters):
+            recipe = option("recipe", "dma-30-5", python="load_recipe('dma-30-5')")
             raise ValueError(
-                "Rules needs at least one rule that drops queries, such as --min-query-users 30, or a recipe: "
-                "--recipe thirty-five."
+                f"Rules needs at least one rule that drops queries, such as {option('min_query_users', 30)}, or a"
+                f" recipe: {recipe}."
             )
         return self
+
+    @classmethod
+    def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
+        """The shipped recipes."""
+        return [(recipe, load_recipe(recipe).parameters) for recipe in shipped()]
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release what passes every rule."""
@@ -96,7 +105,7 @@ class Rules(LinkedMethod):
         for name in limits:
             check_k(self, log.n_users, name=name)
         if self.time != "drop" and not log.has_times:
-            raise QueryveilError(f"The rule 'time = {self.time}' needs times, and the log has none; leave it out.")
+            raise QueryveilError(f"{option('time', self.time)} needs times, and the log has none; leave it out.")
         row_metadata = self._row_metadata(log)
         carried = [*(["time"] if self.time != "drop" else []), *dict.fromkeys([*metadata, *row_metadata])]
         with log.workspace() as work:
@@ -120,12 +129,12 @@ class Rules(LinkedMethod):
             )
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters; lists by file name, because a release need not say where the publisher keeps them."""
+        """The parameters; lists by file name, because the manifest should not say where the publisher keeps them."""
         return super().parameters() | {name: path.name for name, path in self._lists.items()}
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
-        at_hand = {name: path for name, path in self._lists.items() if path.exists()}
+        present = {name: path for name, path in self._lists.items() if path.exists()}
         reasons = []
         if self.min_query_users is not None:
             users = int(log.users_per_query[query_id])
@@ -135,12 +144,12 @@ class Rules(LinkedMethod):
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
             reasons.append(Reason(rule, users >= self.min_term_users, f"{users} used the rarest"))
-        for about in text_rules(self._spelling, **at_hand):
+        for about in text_rules(self._spelling, **present):
             measured = about.measure(log.query_text.slice(query_id, 1))
             reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.describe(measured[0])))
         for name, path in self._lists.items():
-            if name not in at_hand:
-                missing = f"not looked at, there is no file {path} here"
+            if name not in present:
+                missing = f"not checked, there is no file {path} here"
                 reasons.append(Reason(f"the {name.replace('_', '-')}", True, missing))
         return reasons if self.min_row_users is None else [*reasons, self._explain_rows(log, query_id)]
 

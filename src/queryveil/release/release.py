@@ -14,7 +14,7 @@ import pyarrow as pa
 from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents, Verdict
 from queryveil.claims.certificates import Certificate, save_certificate
 from queryveil.engines import Batches, Table, Workspace
-from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.errors import QueryveilError, QueryveilWarning, option
 from queryveil.files.folders import Folder, Target
 from queryveil.formats import writers
 from queryveil.log import QueryLog
@@ -27,6 +27,7 @@ from queryveil.release.rows import count_pseudonyms, id_column, schema_of, shuff
 from queryveil.release.store import check_target, open_folder, open_table, publish
 from queryveil.release.summary import linkage_sentence
 from queryveil.release.user_map import save_user_map, user_map, with_user_map
+from queryveil.text.tabular import ROWS, Tabular, html_facts, html_list, html_table
 
 
 class ReleaseMetadata(TypedDict):
@@ -48,7 +49,7 @@ class ReleaseMetadata(TypedDict):
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(Tabular):
     """A released table and its manifest, in memory or in a directory.
 
     Attributes:
@@ -86,6 +87,33 @@ class Release:
         if self.manifest.kind == "items":
             return f"<Release by {self.manifest.method}: {counts.queries:,} distinct items, {counts.rows:,} rows>"
         return f"<Release by {self.manifest.method}: {counts.queries:,} distinct queries, {counts.events:,} events>"
+
+    def _repr_html_(self) -> str:
+        manifest, counts = self.manifest, self.manifest.counts.model_dump(exclude_none=True)
+        facts = {
+            "method": manifest.method,
+            "parameters": ", ".join(f"{name} = {value}" for name, value in manifest.parameters.items()),
+            "kind": manifest.kind,
+        }
+        first = pa.Table.from_batches(_first(self.batches(), ROWS), schema=self.schema)
+        return (
+            html_facts(f"Release by {manifest.method}", (facts | counts).items())
+            + html_list("Promises", (claim.statement for claim in manifest.claims))
+            + html_table("Released table", first, manifest.counts.rows)
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """The released table."""
+        return pa.Table.from_batches(self.batches(), schema=self.schema)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The released table by the Arrow PyCapsule interface, batch after batch, so it need not fit into memory."""
+
+        def batches() -> Iterator[pa.RecordBatch]:  # holds the release, and so its tables, until the stream ends
+            yield from self.batches()
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, batches())
+        return reader.__arrow_c_stream__(requested_schema)
 
     @classmethod
     def of_events(
@@ -387,7 +415,8 @@ class Release:
         place = target.folder
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
-                f"The release would be empty: {_why_empty(self.manifest)}, or write it all the same with --allow-empty."
+                f"The release would be empty: {_why_empty(self.manifest)}, or write it anyway with"
+                f" {option('allow_empty', True)}."
             )
         if self.measured is not None:
             warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
@@ -433,6 +462,15 @@ class Release:
         Whoever has this file can undo the fresh ids. It is for measuring, and never part of a release.
         """
         save_user_map(self, path)
+
+
+def _first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The first rows, of as few batches as hold them."""
+    for batch in batches:
+        yield batch.slice(0, rows)
+        rows -= len(batch)
+        if rows <= 0:
+            return
 
 
 def _why_empty(manifest: Manifest) -> str:

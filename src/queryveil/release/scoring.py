@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.knowledge.index import offsets, ranges
+from queryveil.arrays import Ragged, offsets, ranges
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -34,10 +34,9 @@ _CHUNK = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(Ragged):
     """What records or people have, and how often: bag b has n times item[start[b]:start[b + 1]], ascending."""
 
-    start: Longs
     item: Ints
     n: Longs
 
@@ -49,25 +48,18 @@ class Bags:
         return cls(np.searchsorted(key >> 32, np.arange(bags + 1)), (key & 0xFFFFFFFF).astype(np.int32), total)
 
     @property
-    def bag(self) -> Longs:
-        """The bag of every entry."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-
-    @property
     def keys(self) -> Longs:
         """Bag and item of every entry as one number, ascending."""
-        return packed(self.bag, self.item)
+        return packed(self.owners, self.item)
 
     def take(self, bags: NDArray[np.integer]) -> "Bags":
         """Some of the bags."""
-        size = np.diff(self.start)[bags]
-        place = ranges(self.start[bags], size)
-        return Bags(offsets(size), self.item[place], self.n[place])
+        place = self.positions(bags)
+        return Bags(offsets(self.sizes[bags]), self.item[place], self.n[place])
 
     def only(self, entries: NDArray[np.bool_]) -> "Bags":
         """The bags with some of their entries."""
-        size = np.bincount(self.bag[entries], minlength=len(self.start) - 1)
-        return Bags(offsets(size), self.item[entries], self.n[entries])
+        return Bags(offsets(self.sums(entries)), self.item[entries], self.n[entries])
 
     def numbered(self, ids: NDArray[np.integer]) -> "Bags":
         """The same with every item by its place among ascending ids."""
@@ -81,10 +73,11 @@ class Bags:
             queries: How many queries there are.
         """
         start, word = words
-        size = np.diff(start)[self.item]
-        item = np.concatenate([self.item, word[ranges(start[self.item], size)].astype(np.int64) + queries])
-        bag = np.concatenate([self.bag, np.repeat(self.bag, size)])
-        return Bags.of(bag, item, np.concatenate([self.n, np.repeat(self.n, size)]), len(self.start) - 1)
+        of_query, bag = Ragged(start), self.owners
+        size = of_query.sizes[self.item]
+        item = np.concatenate([self.item, word[of_query.positions(self.item)].astype(np.int64) + queries])
+        bag = np.concatenate([bag, np.repeat(bag, size)])
+        return Bags.of(bag, item, np.concatenate([self.n, np.repeat(self.n, size)]), len(self))
 
 
 def packed(high: NDArray[np.integer], low: NDArray[np.integer]) -> Longs:
@@ -153,7 +146,7 @@ def learn(compared: Compared, truth: Truth, unknown: Unknown, people: int | None
         unknown: The texts to learn.
         people: How many people the texts are counted for, if not for those who are compared.
     """
-    n = len(compared.known.start) - 1 if people is None else people
+    n = len(compared.known) if people is None else people
     return max((_learned(compared, truth, unknown, n, way) for way in _WAYS), key=lambda found: found.share)
 
 
@@ -166,7 +159,7 @@ def linked_groups(compared: Compared, truth: Truth, unknown: Unknown, group: Lon
         unknown: The texts to learn, by which the better attacker is chosen.
         group: The group of every person.
     """
-    n = len(compared.known.start) - 1
+    n = len(compared.known)
     way = max(_WAYS, key=lambda one: _learned(compared, truth, unknown, n, one).share)
     order = np.argsort(group, kind="stable")
     begin = np.searchsorted(group[order], group[truth.user])
@@ -184,9 +177,8 @@ def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> Unk
         records: What each record has.
         truth: Who is behind which record.
     """
-    size = np.diff(records.start)[truth.record]
-    pair = np.repeat(np.arange(len(size)), size)
-    key = packed(truth.user[pair], records.item[ranges(records.start[truth.record], size)])
+    pair = np.repeat(np.arange(len(truth.record)), records.sizes[truth.record])
+    key = packed(truth.user[pair], records.item[records.positions(truth.record)])
     fresh = np.isin(key, issued.keys) & ~np.isin(key, known.keys)
     return pair[fresh], key[fresh]
 
@@ -247,11 +239,11 @@ def histories(user: Longs, query: Longs, chosen: NDArray[np.bool_], users: int) 
 
 
 def _by_cosine(known: Bags, records: Bags, items: int) -> Weights:
-    people = len(known.start) - 1
+    people, owner = len(known), known.owners
     rarity = np.log((1 + people) / np.maximum(np.bincount(known.item, minlength=items), 1))
     mine, its = ((1 + np.log(bags.n)) * rarity[bags.item] for bags in (known, records))
-    length = np.sqrt(np.bincount(known.bag, weights=mine**2, minlength=people))
-    return mine / length[known.bag], its
+    length = np.sqrt(np.bincount(owner, weights=mine**2, minlength=people))
+    return mine / length[owner], its
 
 
 def _rare_first(known: Bags, records: Bags, items: int) -> Weights:
@@ -272,15 +264,15 @@ def credits_of(compared: Compared, truth: Truth, way: Way) -> tuple[Floats, Floa
     order = np.argsort(known.item, kind="stable")
     turned = (
         np.searchsorted(known.item[order], np.arange(compared.items + 1)).astype(np.int64),
-        known.bag[order].astype(np.int32),
+        known.owners[order].astype(np.int32),
         mine[order],
     )
-    n = len(records.start) - 1
+    n = len(records)
 
     def part(at: int) -> tuple[Floats, Floats]:
         end = min(at + _CHUNK, n)
         passed, claim = _slice(compared.passed, at, end), _slice(truth, at, end)
-        return credits(records.start[at : end + 1], records.item, its, turned, passed, claim, len(known.start) - 1)
+        return credits(records.start[at : end + 1], records.item, its, turned, passed, claim, len(known))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(part, range(0, n, _CHUNK)))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from queryveil.claims import Verdict
 from queryveil.engines import Batches, InFiles
-from queryveil.errors import QueryveilError, QueryveilWarning
+from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, option
 from queryveil.files.folders import Folder, LocalFolder, RemoteFolder, Target, local_folder
 from queryveil.formats import writers
 from queryveil.release.earlier import read_manifest
@@ -43,7 +43,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
         manifest = _read_manifest(text)
     except OSError:
         raise QueryveilError(
-            f"There is no release in {place}: it has no readable {MANIFEST}; give the directory that "
+            f"There is no release in {place}: it has no readable {MANIFEST}; give the folder that "
             "'queryveil anonymize -o' wrote."
         ) from None
     except ValidationError as error:
@@ -81,14 +81,16 @@ def check_target(place: Folder, format: str, overwrite: bool) -> Target:
     What is decided here holds until the release is renamed to its place: anything that comes there later stays.
     """
     if format not in writers.SUFFIXES:
-        raise QueryveilError(f"There is no release format '{format}'; the formats are {', '.join(writers.SUFFIXES)}.")
+        raise QueryveilError(f"There is no release format '{format}'; {did_you_mean(format, writers.SUFFIXES)}.")
     if place.parent() is None:
         raise QueryveilError(f"The folder around {place} does not exist; make it first.")
     if isinstance(place, LocalFolder):
         place.tidy()
     found = place.state()
     if found is not None and not overwrite:
-        raise QueryveilError(f"{place} exists already; choose another place, or replace it with --overwrite.")
+        raise QueryveilError(
+            f"{place} exists already; choose another place, or replace it with {option('overwrite', True)}."
+        )
     if found is not None and isinstance(place, LocalFolder) and place.path.is_symlink():
         raise QueryveilError(f"{place} is a link, so it is not overwritten; name the folder that it leads to.")
     if found is not None and MANIFEST not in place.files():

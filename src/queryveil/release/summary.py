@@ -7,6 +7,7 @@ from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
 from queryveil.log import Size
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Counts, Manifest
+from queryveil.text.show import percent
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
 
@@ -22,15 +23,8 @@ def _inert(sentence: str) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in per cent that does not round something to nothing, nor almost everything to everything."""
-    if whole == 0:
-        return "-"
-    value = 100 * part / whole
-    if 0 < value < 0.1:
-        return "<0.1 %"
-    if 99.9 < value < 100:
-        return ">99.9 %"
-    return f"{value:.1f} %"
+    """The share of a part in per cent; a dash where there is nothing to have a part of."""
+    return percent(part / whole) if whole else "-"
 
 
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
@@ -137,7 +131,7 @@ def linkage_sentence(found: Linkage | None) -> str:
         )
     instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
     linked, learned, low, high, baseline = (
-        part_of(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
+        percent(value) for value in (found.linked, found.learned, found.low, found.high, found.baseline)
     )
     return (
         f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
@@ -152,11 +146,6 @@ def _attacker(manifest: Manifest) -> list[str]:
     if manifest.parameters.get("link", "none") == "none":
         return []
     return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
-
-
-def part_of(value: float) -> str:
-    """A share from 0 to 1 in per cent."""
-    return share(round(value * 1_000_000), 1_000_000)
 
 
 def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats import writers
 from queryveil.log import QueryLog
 from queryveil.release.checks import check_log
@@ -69,9 +69,10 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
     if not {"user", "session"} & set(release.schema.names):
         raise QueryveilError("The release has no user ids or session ids, so there is no user map for it.")
     check_log(release, log)
+    wrote = option("user_map", python="Release.save_user_map")
     misfit = QueryveilError(
-        f"The user map {path} does not fit the release and the log; give the file that 'queryveil anonymize"
-        " --user-map' wrote together with this release."
+        f"The user map {path} does not fit the release and the log; give the file that"
+        f" {wrote} wrote together with this release."
     )
     try:
         given = pacsv.read_csv(

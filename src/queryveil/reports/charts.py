@@ -13,10 +13,11 @@ from queryveil.assess.attacks import Finding, Findings
 from queryveil.assess.attacks.finding import estimated, shown
 from queryveil.assess.attacks.run import QUESTIONS
 from queryveil.assess.evaluation import Measured
+from queryveil.assess.measures import GROUPS, MEASURES
 from queryveil.release.bands import Band
 from queryveil.release.summary import share
 from queryveil.reports.page import Drawing, Figure
-from queryveil.reports.words import GROUPS
+from queryveil.text.show import percent
 
 INK, MUTED, MAIN, OTHER, ALARM = "currentColor", "var(--muted)", "var(--main)", "var(--other)", "var(--alarm)"
 _STEP, _LABEL, _MARK = 50, 10, 28
@@ -110,11 +111,11 @@ def utility(measured: Sequence[Measured]) -> Figure:
     """What a release is still good for, beside the log: one drawing a group."""
     drawings = []
     for group, some in groupby(
-        [one for one in measured if not one.measure.startswith("distinct queries of ")], key=lambda one: one.group
+        [one for one in measured if one.measure != "queries_kept_by_users"], key=lambda one: one.group
     ):
         known = [one for one in some if one.value is not None]
         if known:
-            drawings.append(Drawing(GROUPS.get(group, group.capitalize()), _beside(known)))
+            drawings.append(Drawing(GROUPS[group], _beside(known)))
     return Figure(
         "utility",
         _losses(measured),
@@ -122,7 +123,7 @@ def utility(measured: Sequence[Measured]) -> Figure:
         (("dot main", "release"), ("diamond muted", "the log itself")),
         ("", "measure", "release", "log", "note"),
         tuple(
-            (one.group, one.measure, number(one.value, one.share), number(one.best, one.share), one.why)
+            (one.group, one.label, number(one.value, one.share), number(one.best, one.share), one.why)
             for one in measured
         ),
         texts=2,
@@ -134,7 +135,7 @@ def number(value: float | None, of_all: bool) -> str:
     """A measured number for a reader, in per cent if it is a share."""
     if value is None:
         return "–"
-    return shown(value, "share") if of_all else f"{value:.3f}"
+    return percent(value) if of_all else f"{value:.3f}"
 
 
 def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -143,10 +144,10 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
 
     values = [
         {
-            "label": _short(one.measure),
+            "label": _short(one.label),
             "told": number(one.value, one.share),
             "log": number(one.best, one.share),
-            "measure": one.measure,
+            "measure": one.label,
             "value": one.value,
             "best": one.best,
             "row": i * _STEP + _LABEL,
@@ -186,14 +187,14 @@ def _short(measure: str) -> str:
 
 def _losses(measured: Sequence[Measured]) -> str:
     """Where least is lost, and where most."""
-    whole = [one for one in measured if not one.measure.startswith("distinct queries of ")]
+    whole = [one for one in measured if one.measure != "queries_kept_by_users"]
     known = [(_lost(one, one.value), one) for one in whole if one.value is not None]
     if not known:
         return "None of the measures applies to this release."
     if max(lost for lost, _ in known) <= 0:
         return "By no measure is the release worse than the log itself."
     told = [
-        f"{one.measure} ({number(one.value, one.share)}; the log: {number(one.best, one.share)})"
+        f"{one.label} ({number(one.value, one.share)}; the log: {number(one.best, one.share)})"
         for _, one in (min(known, key=lambda each: each[0]), max(known, key=lambda each: each[0]))
     ]
     return f"Least is lost in {told[0]}, most in {told[1]}." if len(known) > 1 else f"What can be measured: {told[0]}."
@@ -206,7 +207,7 @@ def _lost(one: Measured, value: float) -> float:
     """
     if one.best > 0:
         return (one.best - value) / one.best
-    return -value if one.group == "task" and not one.measure.endswith("error") else value
+    return value if MEASURES[one.measure].better == "lower" or one.group != "task" else -value
 
 
 def attacks(found: Findings) -> Figure:
@@ -261,7 +262,7 @@ def attacks(found: Findings) -> Figure:
 
 def title(finding: Finding) -> str:
     """An attack with what its attacker knows."""
-    return ", ".join(part for part in (finding.attack, finding.setting) if part)
+    return ", ".join(part for part in (finding.label, finding.setting) if part)
 
 
 def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:

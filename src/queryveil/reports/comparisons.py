@@ -4,26 +4,47 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queryveil import __version__
 from queryveil.assess.attacks.run import QUESTIONS
 from queryveil.assess.comparison import recommend
 from queryveil.assess.policy import Criterion, Policy
+from queryveil.files.folders import write_whole
+from queryveil.log import QueryLog
 from queryveil.release.bands import Band
 from queryveil.reports import words
 from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.frontiers import frontier_figure
 from queryveil.reports.page import Drawing, Figure, check_packages, render
+from queryveil.text.show import percent
 
 if TYPE_CHECKING:
-    from queryveil.assess.comparison import Cell, Comparison, Row
+    from queryveil.assess.comparison import Comparison, Configuration, Row
 
 _LINE = 22
 """Pixels: the height of a line of a heat map."""
 _TESTS = 2_000
 """On how many events a task is tried unless asked otherwise."""
 _KEPT = ("distinct queries", "tail", "profiles", "terms")
+
+
+def compare(log: QueryLog, folder: str | Path, **given: Any) -> "Comparison":
+    """Compare all methods on one log, and write the report beside the numbers.
+
+    Args:
+        log: The log.
+        folder: The folder for configurations, tables and `report.html`.
+        given: What `queryveil.assess.comparison.compare` takes.
+    """
+    from queryveil.assess.comparison import REPORT
+    from queryveil.assess.comparison import compare as run
+
+    check_packages()
+    found = run(log, folder, **given)
+    write_whole(Path(folder) / REPORT, comparison_page(found).encode(), overwrite=True, private=True)
+    return found
 
 
 def comparison_page(comparison: "Comparison") -> str:
@@ -33,17 +54,17 @@ def comparison_page(comparison: "Comparison") -> str:
         comparison: What `queryveil.compare` found.
     """
     check_packages()
-    done = [cell for cell in comparison.cells if cell.status == "done"]
+    done = [config for config in comparison.configs if config.status == "done"]
     drawn = frontier_figure(comparison), _bands(comparison), _attacks(comparison)
     figures = [figure for figure in drawn if figure is not None]
     return render(
         "comparison.html",
         figures,
         title="Methods compared on one log",
-        methods=len({cell.method for cell in comparison.cells}),
+        methods=len({config.method for config in comparison.configs}),
         done=done,
         other=_unreleased(comparison),
-        refuted=[cell for cell in done if not cell.holds],
+        refuted=[config for config in done if not config.holds],
         tiles=_tiles(comparison, len(done)),
         recommendations=recommend(comparison),
         meeting=comparison.meeting,
@@ -59,11 +80,11 @@ def comparison_page(comparison: "Comparison") -> str:
 
 
 def _unreleased(comparison: "Comparison") -> list[tuple[str, str]]:
-    """Cells without a release by the reason why."""
+    """Configurations without a release by the reason why."""
     found: dict[str, list[str]] = {}
-    for cell in comparison.cells:
-        if cell.status != "done":
-            found.setdefault(cell.why, []).append(cell.name)
+    for config in comparison.configs:
+        if config.status != "done":
+            found.setdefault(config.why, []).append(config.name)
     return [("; ".join(names), why) for why, names in found.items()]
 
 
@@ -73,34 +94,34 @@ def _tiles(comparison: "Comparison", done: int) -> list[tuple[str, str, str, str
         ("Users", f"{counts.users or 0:,}", "in the log", ""),
         ("Events", f"{counts.events:,}", "searches", ""),
         ("Distinct queries", f"{counts.queries:,}", _tail(comparison.bands), ""),
-        ("Releases", f"{done} of {len(comparison.cells)}", "settings released something", ""),
+        ("Releases", f"{done} of {len(comparison.configs)}", "settings released something", ""),
     ]
 
 
 def _tail(bands: Sequence[Band]) -> str:
     alone = sum(band.queries for band in bands if band.most == 1)
     every = sum(band.queries for band in bands)
-    return f"{100 * alone / every:.0f} % of one user alone" if every else ""
+    return f"{percent(alone / every)} of one user alone" if every else ""
 
 
-def _table(comparison: "Comparison", done: "Sequence[Cell]") -> list[tuple[str, ...]]:
+def _table(comparison: "Comparison", done: "Sequence[Configuration]") -> list[tuple[str, ...]]:
     """All releases with their main numbers."""
     tried: dict[str, list[bool]] = {}
     for row in comparison.rows:
         if row.succeeds is not None:
-            tried.setdefault(row.cell, []).append(row.succeeds)
+            tried.setdefault(row.config, []).append(row.succeeds)
     found = []
     frontiers = comparison.frontiers
-    for cell in done:
-        kept = comparison.kept(cell.name)
-        won = tried.get(cell.name, [])
-        on = sum(cell.name in frontier.cells for frontier in frontiers)
+    for config in done:
+        kept = comparison.kept(config.name)
+        won = tried.get(config.name, [])
+        on = sum(config.name in frontier.configs for frontier in frontiers)
         found.append(
             (
-                cell.name,
-                "hold" if cell.holds else "REFUTED",
-                _meets(comparison, cell.name),
-                number(comparison.risk(cell.name), True),
+                config.name,
+                "hold" if config.holds else "REFUTED",
+                _meets(comparison, config.name),
+                number(comparison.risk(config.name), True),
                 *(number(kept.get(name), True) for name in _KEPT),
                 f"{sum(won)} of {len(won)}",
                 str(on) if on else "–",
@@ -109,9 +130,9 @@ def _table(comparison: "Comparison", done: "Sequence[Cell]") -> list[tuple[str, 
     return found
 
 
-def _meets(comparison: "Comparison", cell: str) -> str:
+def _meets(comparison: "Comparison", config: str) -> str:
     """Whether a release meets the policy, and if not, by how many criteria."""
-    judged = comparison.judgement(cell)
+    judged = comparison.judgement(config)
     if judged is None or judged.meets:
         return "–" if judged is None else "meets"
     missed, left = len(judged.missed), len(judged.open)
@@ -120,7 +141,7 @@ def _meets(comparison: "Comparison", cell: str) -> str:
 
 def _limits(comparison: "Comparison") -> list[tuple[str, ...]]:
     """The policy, line by line, with how many releases meet it, miss it, or leave it open."""
-    judged = [found for cell in comparison.cells if (found := comparison.judgement(cell.name)) is not None]
+    judged = [found for config in comparison.configs if (found := comparison.judgement(config.name)) is not None]
     rows: dict[str, list[Criterion]] = {}
     for one in (line for found in judged for line in found.criteria):
         rows.setdefault(one.id, []).append(one)
@@ -141,24 +162,23 @@ _CHANGING = {"exposed_queries": "queries of fewer than k people that no promise 
 def _bands(comparison: "Comparison") -> Figure | None:
     """What is kept by how many users issued a query: a line a release, a column a band."""
     bands = [band for band in comparison.bands if band.queries]
-    of = {(row.cell, row.measure): row.value for row in comparison.rows if row.group == "retention"}
     lines: dict[str, list[float]] = {}
     same: set[tuple[object, ...]] = set()
     without = 0
-    for cell in comparison.cells:
-        kept = [of.get((cell.name, f"distinct queries of {band.label}")) for band in bands]
+    for config in comparison.configs:
+        kept = [comparison.value(config.name, "queries_kept_by_users", band.label) for band in bands]
         known = [value for value in kept if value is not None]
-        if cell.status != "done":
+        if config.status != "done":
             continue
         if len(known) < len(bands) or not any(known):
             without += 1
             continue
         # However its events are linked a release has the same queries, and but for that they are set alike.
-        setting = {name: value for name, value in cell.parameters.items() if name != "link"}
-        release = (cell.method, json.dumps(setting, sort_keys=True, default=str), *known)
+        setting = {name: value for name, value in config.parameters.items() if name != "link"}
+        release = (config.method, json.dumps(setting, sort_keys=True, default=str), *known)
         if release not in same:
             same.add(release)
-            lines[cell.name] = known
+            lines[config.name] = known
     if not lines:
         return None
     best = max(lines, key=lambda name: lines[name][0])
@@ -197,11 +217,11 @@ def _attacks(comparison: "Comparison") -> Figure | None:
     if not shares:
         return None
     columns = list(dict.fromkeys(_title(row) for question in QUESTIONS for row in shares if row.group == question))
-    have = {row.cell for row in shares}
-    lines = [cell.name for cell in comparison.cells if cell.name in have]
+    have = {row.config for row in shares}
+    lines = [config.name for config in comparison.configs if config.name in have]
     values = [
         {
-            "line": row.cell,
+            "line": row.config,
             "column": _title(row),
             "value": min(max(row.value or 0.0, 0.0), 1.0),
             "text": _whole(row.value or 0.0),
@@ -231,7 +251,7 @@ def _attacks(comparison: "Comparison") -> Figure | None:
         ("release", "attack", "found (95 %)", "guessing", "control", "beats"),
         tuple(
             (
-                row.cell,
+                row.config,
                 _title(row),
                 _estimated(row),
                 _in_unit(row.baseline, row.unit),
@@ -249,7 +269,7 @@ def _successes(found: "Sequence[Row]") -> str:
     """On which releases the smallest and the largest share of the attacks that were tried work."""
     tried: dict[str, list[bool]] = {}
     for row in found:
-        tried.setdefault(row.cell, []).append(bool(row.succeeds))
+        tried.setdefault(row.config, []).append(bool(row.succeeds))
     won = {name: Fraction(sum(some), len(some)) for name, some in tried.items()}
     least, most = min(won.values()), max(won.values())
     low, high = number(float(least), True), number(float(most), True)
@@ -267,7 +287,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _title(row: "Row") -> str:
-    return ", ".join(part for part in (row.measure, row.setting) if part)
+    return ", ".join(part for part in (row.label, row.setting) if part)
 
 
 def _in_unit(value: float | None, unit: str) -> str:
@@ -325,10 +345,14 @@ def _heat(
 
 def command(comparison: "Comparison") -> str:
     """The command that makes the same comparison again, with names in the place of files."""
-    methods = list(dict.fromkeys(cell.method for cell in comparison.cells))
-    ks = sorted({cell.k for cell in comparison.cells if cell.k is not None})
-    epsilons = sorted({float(e) for cell in comparison.cells if (e := cell.parameters.get("epsilon")) is not None})
-    places = {cell.method: cell.parameters["taxonomy"] for cell in comparison.cells if "taxonomy" in cell.parameters}
+    methods = list(dict.fromkeys(config.method for config in comparison.configs))
+    ks = sorted({config.k for config in comparison.configs if config.k is not None})
+    epsilons = sorted(
+        {float(e) for config in comparison.configs if (e := config.parameters.get("epsilon")) is not None}
+    )
+    places = {
+        config.method: config.parameters["taxonomy"] for config in comparison.configs if "taxonomy" in config.parameters
+    }
     sites = places.pop("search", "wordnet")
     own = any(place != "wordnet" for place in places.values())
     parts = [

@@ -8,7 +8,7 @@ from queryveil.reports.charts import INK, finished, number
 from queryveil.reports.page import Drawing, Figure
 
 if TYPE_CHECKING:
-    from queryveil.assess.comparison import Cell, Comparison, Frontier
+    from queryveil.assess.comparison import Comparison, Configuration, Frontier
 
 _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -26,7 +26,7 @@ def frontier_figure(comparison: "Comparison") -> Figure | None:
     some = [frontier for frontier in comparison.frontiers if frontier.points or frontier.apart]
     if not some:
         return None
-    shown = {cell.method for cell in comparison.cells if cell.status == "done"}
+    shown = {config.method for config in comparison.configs if config.status == "done"}
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
     limit = number(comparison.policy.max_linkage, True)
     return Figure(
@@ -50,7 +50,7 @@ def frontier_figure(comparison: "Comparison") -> Figure | None:
                 number(kept, True),
                 number(comparison.risk(name), True),
                 "yes" if comparison.meets(name) else "no",
-                "no records" if name in frontier.apart else "yes" if name in frontier.cells else "no",
+                "no records" if name in frontier.apart else "yes" if name in frontier.configs else "no",
             )
             for frontier in some
             for name, kept in _by_risk(frontier)
@@ -66,14 +66,14 @@ def _by_risk(frontier: "Frontier") -> list[tuple[str, float]]:
 
 def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
     """A colour and a shape for each method; the two go round at different speeds, so that no pair comes twice soon."""
-    methods = list(dict.fromkeys(cell.method for cell in comparison.cells))
+    methods = list(dict.fromkeys(config.method for config in comparison.configs))
     return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(methods)}
 
 
 def _drawing(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> Drawing:
     listed = tuple(
         f"{name} ({number(frontier.points[name][0], True)} kept, risk {number(frontier.points[name][1], True)})"
-        for name in frontier.cells
+        for name in frontier.configs
     )
     return Drawing(f"Risk against {frontier.utility}", _chart(comparison, frontier, looks), _ends(listed), listed)
 
@@ -90,7 +90,7 @@ def _ends(listed: Sequence[str]) -> str:
 def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict[str, Any]:
     import altair as alt
 
-    of = {cell.name: cell for cell in comparison.cells}
+    of = {config.name: config for config in comparison.configs}
     linked = [_value(comparison, of[name], kept, looks) for name, (kept, _) in frontier.points.items()]
     apart = [_value(comparison, of[name], kept, looks) for name, kept in frontier.apart.items()]
     wide = max(0.05, *(value["kept"] for value in (*linked, *apart))) * _ROOM
@@ -115,32 +115,32 @@ def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict
     return finished(chart.properties(width="container", height=main + strip), "")
 
 
-def _value(comparison: "Comparison", cell: "Cell", kept: float, looks: Looks) -> dict[str, Any]:
+def _value(comparison: "Comparison", config: "Configuration", kept: float, looks: Looks) -> dict[str, Any]:
     """A release as a point."""
-    colour = f"var(--{looks[cell.method][0]})"
-    meets = comparison.meets(cell.name)
-    link = cell.parameters.get("link", "none")
+    colour = f"var(--{looks[config.method][0]})"
+    meets = comparison.meets(config.name)
+    link = config.parameters.get("link", "none")
     return {
-        "name": cell.name,
-        "method": cell.method,
-        "series": cell.name if cell.method == "rules" else f"{cell.method}, {link}",  # recipes have no order
+        "name": config.name,
+        "method": config.method,
+        "series": config.name if config.method == "rules" else f"{config.method}, {link}",  # recipes have no order
         "link": link,
-        "label": _label(cell),
-        "order": cell.k or cell.parameters.get("epsilon", 0),
+        "label": _label(config),
+        "order": config.k or config.parameters.get("epsilon", 0),
         "kept": kept,
-        "risk": comparison.risk(cell.name),
+        "risk": comparison.risk(config.name),
         "told": number(kept, True),
-        "found": number(comparison.risk(cell.name), True),
+        "found": number(comparison.risk(config.name), True),
         "meets": "yes" if meets else "no",
         "stroke": colour,
         "fill": colour if meets else "var(--page)",
     }
 
 
-def _label(cell: "Cell") -> str:
-    if cell.k is not None:
-        return str(cell.k)
-    epsilon = cell.parameters.get("epsilon")
+def _label(config: "Configuration") -> str:
+    if config.k is not None:
+        return str(config.k)
+    epsilon = config.parameters.get("epsilon")
     return "" if epsilon is None else f"ε {epsilon:g}"
 
 

@@ -2,21 +2,19 @@
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
 
 from queryveil import __version__
 from queryveil.assess.attacks import Findings, attack
 from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.measures import retention
 from queryveil.assess.policy import Judgement, Policy, gather, judge, load_policy
-from queryveil.errors import QueryveilError
+from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_taxonomy
-from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, parameters_of
 from queryveil.release import Release, check_log
 from queryveil.release.bands import Band
@@ -41,6 +39,7 @@ class Report:
     judgement: Judgement
 
 
+@old_names(knowledge="taxonomy", tell="progress")
 def report(
     release: str | Path | Release,
     log: QueryLog,
@@ -48,10 +47,9 @@ def report(
     *,
     taxonomy: str | None = None,
     seed: int = 0,
-    read: Callable[[pa.Table], LocalLog] | None = None,
     policy: Policy | None = None,
     overwrite: bool = False,
-    tell: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
 
@@ -65,10 +63,9 @@ def report(
         taxonomy: Where the directory lies that the release was made with, if it was made with one; interests of users
             are looked up there as well. By default they are in WordNet.
         seed: Decides what is drawn in measures and attacks.
-        read: Reads a log from a table, such as `queryveil.read_log`; without it nothing is planted.
         policy: What the release must meet; by default the policy that comes with queryveil.
         overwrite: Whether a file at this place may be replaced.
-        tell: Called with what is being done.
+        progress: Called with what is being done.
 
     Raises:
         QueryveilError: If the file cannot or must not be written, or the release is not of this log.
@@ -77,15 +74,15 @@ def report(
     made = release if isinstance(release, Release) else Release.load(release)
     place = check_place(path, made, overwrite=overwrite)
     here = local(log, "report")
-    told = tell or (lambda what: None)
+    told = progress or (lambda what: None)
     check_log(made, here)
     if taxonomy is not None:
         open_taxonomy(taxonomy)
         known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
     told("checking")
     checked = verify(made, here)
-    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, tell=told)
-    findings = attack(made, here, seed=seed, read=read, taxonomy=taxonomy, progress=told)
+    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, progress=told)
+    findings = attack(made, here, seed=seed, taxonomy=taxonomy, progress=told)
     rules = policy or load_policy()
     found = Report(checked, measured, findings, judge(rules, gather(made, here, findings, checked)))
     told("writing")
@@ -160,7 +157,7 @@ def release_page(
             )
             for one in found.judgement.criteria
         ],
-        untried=list(dict.fromkeys(one.attack for one in found.findings.skipped)),
+        untried=list(dict.fromkeys(one.label for one in found.findings.skipped)),
         tiles=_tiles(found, manifest, with_queries),
         verdicts=found.verification.verdicts,
         holds=found.verification.holds,
@@ -195,7 +192,7 @@ def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[
     good = sum(verdict.holds for verdict in verdicts)
     won = sum(finding.succeeds for finding in found.findings.findings)
     tried = len(found.findings.findings)
-    measured = {one.measure: one.value for one in found.evaluation.measured if one.group == "retention"}
+    measured = {one.measure: one.value for one in found.evaluation.measured}
     tiles = [
         (
             "Checks that hold",
@@ -205,13 +202,13 @@ def _tiles(found: Report, manifest: Manifest, with_queries: bool) -> list[tuple[
         )
     ]
     if with_queries:
-        for name, label in (("distinct queries", "Distinct queries kept"), ("events", "Events kept")):
+        for name, label in (("queries_kept", "Distinct queries kept"), ("events_kept", "Events kept")):
             value = measured.get(name)
             if value is not None:
                 tiles.append((label, charts.number(value, True), "of those in the log", ""))
     else:
         tiles.append(("Rows released", f"{manifest.counts.rows:,}", f"{manifest.counts.queries:,} distinct", ""))
-    tiles.append(("Attacks that work", f"{won} of {tried}", "better than guessing and control", "bad" if won else ""))
+    tiles.append(("Attacks that succeed", f"{won} of {tried}", "above baseline and control", "bad" if won else ""))
     return tiles
 
 
@@ -243,8 +240,8 @@ def commands(
 
 def _extras(manifest: Manifest) -> list[str]:
     """The extras that these commands need."""
-    by_site = manifest.method in ("poblete", "search") or manifest.parameters.get("distance") == "features"
-    return ["attack", *(["dp"] if is_private(manifest) else []), "report", *(["search"] if by_site else [])]
+    method = METHODS.get(manifest.method)
+    return sorted({"attack", "report", *(() if method is None else method.extras)})
 
 
 def _options(manifest: Manifest) -> list[str]:

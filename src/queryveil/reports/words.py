@@ -1,70 +1,14 @@
 """The words of reports: what a method does in plain language, and what the terms mean."""
 
 from queryveil.claims import DifferentialPrivacy, RecordUsers
+from queryveil.methods import METHODS
 from queryveil.release.manifest import Manifest
 
-PLAIN = {
-    "equality": "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out.",
-    "rules": "It holds the queries that pass a list of rules, such as how many people typed them.",
-    "affinity": (
-        "It holds queries that at least {k} people stand behind: they typed the query itself, or released queries"
-        " much like it. A query that one person alone typed may be among them."
-    ),
-    "odp": (
-        "At least {k} people with similar interests share one record, which mixes queries of all of them. The queries"
-        " are published as they were typed."
-    ),
-    "search": (
-        "At least {k} people whose queries lead to similar web sites share one record, which mixes queries of all of"
-        " them. The queries are published as they were typed."
-    ),
-    "mdav": (
-        "At least {k} people whose queries mean alike share one record of queries that stand for all of them. The"
-        " queries are published as they were typed."
-    ),
-    "clump": (
-        "It holds no queries. Each group of at least {k} people has one list of general terms, which stand for nouns"
-        " that they typed."
-    ),
-    "partition": (
-        "It holds no queries. Each group of at least {k} people has one set of general terms, which stand for the"
-        " nouns that they typed."
-    ),
-    "wngen": (
-        "It holds no queries. In the place of each stands a more general concept that queries of at least {k} people"
-        " have in common."
-    ),
-    "zealous": (
-        "It holds frequent queries with counts that were blurred by random noise, so that whether one person is in the"
-        " log or not changes little of what can be seen."
-    ),
-    "dp-set": (
-        "It holds a set of queries that was drawn with random noise, so that whether one person is in the log or not"
-        " changes little of what can be seen."
-    ),
-    "poblete": (
-        "It holds queries that lead to many documents of many web sites. It protects web sites, and counts no people."
-    ),
-    "hash": (
-        "A token stands for each word. This is not anonymous: who has a similar log can tell which word a frequent"
-        " token stands for."
-    ),
-}
-"""What a method publishes, for a reader who knows none of its papers."""
-
-GROUPS = {
-    "retention": "How much is kept",
-    "distribution": "How frequent things are",
-    "interests": "Interests of users",
-    "task": "Tasks that learn from it",
-}
-"""Groups of measures."""
-
 GLOSSARY = {
-    "attack": "A calculation that tries what somebody with bad intentions would, and counts how often it works.",
-    "baseline, guessing": "How often the same is right by lot, without looking at the release.",
-    "beats guessing": (
-        "The whole interval of an attack lies above guessing and above that of its control: more than chance explains."
+    "attack": "A calculation that tries what somebody with bad intentions would, and counts how often it succeeds.",
+    "baseline": "How often the same is right at random, without the release.",
+    "succeeds": (
+        "The whole interval of an attack lies above its baseline, and above its control by more than chance explains."
     ),
     "control": "The same attack where there is nothing to find. What it finds is noise, not a leak.",
     "differential privacy": (
@@ -112,7 +56,8 @@ def named(manifest: Manifest) -> str:
 
 def lead(manifest: Manifest) -> list[str]:
     """What the release is, in plain sentences."""
-    sentences = [PLAIN[manifest.method].format(k=manifest.parameters.get("k"))] if manifest.method in PLAIN else []
+    method = METHODS.get(manifest.method)
+    sentences = [] if method is None else [method.plain.format(k=manifest.parameters.get("k"))]
     shared = any(isinstance(claim, RecordUsers) for claim in manifest.claims)
     if "session" in manifest.columns:
         sentences.append("Sessions appear under random numbers; all that stands under one number is one person's.")

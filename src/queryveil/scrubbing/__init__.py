@@ -1,6 +1,6 @@
-"""Scrubbing: what is personal in queries removed or masked, and clicks on such addresses left out, before any method.
+"""Scrubbing: personal data in queries is removed or masked, and clicks on such addresses left out, before any method.
 
-It lowers what slips through; it promises nothing, because it finds forms and listed names and no meaning.
+It reduces the personal data in a release, but promises nothing: it finds forms and listed names, not meaning.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.engines import Table
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.log import Hits, QueryLog, Scrub, Size
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
@@ -31,22 +31,22 @@ def scrub(
     kinds: Sequence[str] | None = None,
     rare_term_users: int | None = None,
 ) -> QueryLog:
-    """Remove or mask what is personal in the queries of a log, and leave out clicks on addresses that hold such things.
+    """Remove or mask personal data in the queries of a log, and leave out clicks on addresses with such data.
 
-    Extra columns stay as they are.
+    Extra columns stay unchanged.
 
     Args:
-        log: The log, on either engine. It stays as it is.
-        how: `remove` leaves out every event whose query has a hit; `mask` puts the kind in the place of each hit, as in
-            `<email> pizza`, leaves out the clicks of such events, and leaves out events of whose query no word is
-            left. Either way, clicks whose address has a hit are left out, and their events stay.
-        kinds: What to look for: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`, `name_place`
-            and `name`; by default all but `name`.
-        rare_term_users: Also treat as a hit, `<rare>`, every word that fewer users of the log typed; in queries alone.
+        log: The log, on either engine. It is not changed.
+        how: `remove` leaves out every event whose query has a hit. `mask` replaces each hit by its kind, as in `<email>
+            pizza`; it leaves out the clicks of such events, and events whose query has no word left. Both leave out
+            clicks whose address has a hit, and keep their events.
+        kinds: Kinds of personal data: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`,
+            `name_place` and `name`; by default all but `name`.
+        rare_term_users: Also treat every word that fewer users of the log typed as a hit, `<rare>`; only in queries.
 
     Returns:
-        A log on the same kind of engine with the fingerprint of the original, so that its releases are releases of the
-        original; `stats.scrub` tells how it was scrubbed and how much was found.
+        A log on the same engine with the fingerprint of the original, so that its releases are releases of the
+        original; `stats.scrub` says how it was scrubbed and how much was found.
 
     Raises:
         QueryveilError: If a parameter is wrong, the log was scrubbed before, or nothing is left of it.
@@ -59,7 +59,7 @@ def scrub(
     """
     check_scrub(how, kinds, rare_term_users)
     if log.stats.scrub is not None:
-        raise QueryveilError("The log was scrubbed before; scrub the original log, once, with all that is wanted.")
+        raise QueryveilError("The log was scrubbed already; scrub the original log once, for everything.")
     chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
     common = None
     if rare_term_users is not None:
@@ -83,16 +83,16 @@ def scrub(
 def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | None) -> None:
     """Refuse parameters of `scrub` that make no sense."""
     if how not in ("remove", "mask"):
-        raise QueryveilError(f"The 'how' parameter of scrub must be one of remove, mask. Got {how!r} instead.")
+        named = parameter("scrub", "how", flag="scrub")
+        raise QueryveilError(f"{named} must be one of remove, mask. Got {how!r} instead.")
     wrong = next((kind for kind in kinds or () if kind not in KINDS), None)
     if wrong is not None or (kinds is not None and not kinds and rare_term_users is None):
         got = f"{wrong!r}" if wrong is not None else "none"
-        raise QueryveilError(f"The 'kinds' parameter of scrub must name some of {', '.join(KINDS)}. Got {got} instead.")
+        named = parameter("scrub", "kinds", flag="scrub_kinds")
+        raise QueryveilError(f"{named} must name some of {', '.join(KINDS)}. Got {got} instead.")
     if rare_term_users is not None and (isinstance(rare_term_users, bool) or rare_term_users < 2):
-        raise QueryveilError(
-            "The 'rare_term_users' parameter of scrub must be an integer of at least 2. Got"
-            f" {rare_term_users!r} instead."
-        )
+        named = parameter("scrub", "rare_term_users", flag="scrub_rare_users")
+        raise QueryveilError(f"{named} must be an integer of at least 2. Got {rare_term_users!r} instead.")
     check_packages(DEFAULT_KINDS if kinds is None else kinds)
 
 
@@ -100,7 +100,7 @@ def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
     """Scrub a log as another was.
 
     Raises:
-        QueryveilError: If it cannot have been scrubbed so.
+        QueryveilError: If it cannot have been scrubbed in this way.
     """
     return scrub(log, done.how, kinds=done.kinds or (), rare_term_users=done.rare_term_users)
 
@@ -113,10 +113,10 @@ def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Arr
     found = mask(batch["query"], kinds)
     if common is not None:
         found = mask_rare(found, common)
-        # A masked word may have been what spoke against a hit, such as `version` before `1.2.3.4`.
+        # A masked word may have ruled out a hit, such as `version` before `1.2.3.4`.
         again = mask(found.texts, kinds)
         found = Masked(again.texts, found.hits | again.hits)
-    # Masks alone say nothing, and the same for everybody: as queries they would be the most popular ones of the log.
+    # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
     stays = (found.hits == 0) | (words(found.texts).per_query > 0)
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)

@@ -1,8 +1,8 @@
-"""Find what is personal in clicked addresses.
+"""Find personal data in clicked addresses.
 
-Addresses are full of numbers that are nobody's, so no more is looked at than what names a user, what a person typed
-(the terms of a search, and every value with a blank in it), and numbers under a parameter that tells what they are.
-Words of a path and the host are not looked at: `/2006/john-smith-chicago` is an article.
+Addresses are full of numbers that belong to nobody. So only three parts are examined: what names a user, what a person
+typed (the terms of a search, and every value with a space in it), and numbers whose parameter says what they are. Words
+of a path and the host are not examined: `/2006/john-smith-chicago` is an article.
 """
 
 import re
@@ -20,23 +20,23 @@ from queryveil.text import normal_form
 from queryveil.text.masks import KINDS
 
 _NAMING = "(?i)@|%40|%7e|/~|" + "|".join(patterns.PROFILE_SITES) + f"|/{patterns.MEMBER}/|[?&;#]{patterns.NAMING}="
-"""What an address that names a user holds; a cheap test."""
+"""What every address that names a user contains; a cheap test."""
 _SEARCHES = "q|query|search|search_?(?:terms?|query|text)|keywords?|kw|terms?|text|wd|find"
 _TELLING = "phone|tel|telephone|mobile|cell|fax|ssn|iban|passport|nhs|pesel|bsn|cpf"
 """Parameters whose name says what the number is; it stands before the value as a word of the text."""
 _TYPED = rf"(?i)[?&;#](?:(?:{_SEARCHES}|{_TELLING})=[^&;#]|[^=&;#]{{1,64}}=[^&;#]{{1,200}}(?:\+|%20))"
-"""What an address holds in which somebody may have typed something; a cheap test."""
+"""What every address with something that a person typed contains; a cheap test."""
 _PARAMETER = re.compile(r"[?&;#]([^=&;#?]{1,64})=([^&;#]{1,2000})")
 _SEARCH = re.compile(_SEARCHES)
 _TOLD = re.compile(_TELLING)
 _TOO_LONG = 16_384
-"""No query is longer; addresses are cut there."""
+"""The longest query; longer addresses are cut."""
 
 
 def url_hits(urls: pa.Array, kinds: Sequence[str]) -> NDArray[np.int64]:
     """The kinds found in each address, as bits in the order of `KINDS`.
 
-    Where an address as a whole names a user, it is not looked at for e-mail as well.
+    An address that as a whole names a user is not searched for e-mail as well.
 
     Example:
         >>> urls = pa.array(["http://example.com/?q=jane%40example.com", "http://example.com/item?id=2125550123"])
@@ -64,7 +64,7 @@ def url_hits(urls: pa.Array, kinds: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _typed(url: str) -> list[str]:
-    """The values of an address that a person typed, or whose parameter tells what they are."""
+    """The values of an address that a person typed, or whose parameter says what they are."""
     texts = []
     for name, value in _PARAMETER.findall(url):
         name, text = name.lower(), unquote_plus(value)

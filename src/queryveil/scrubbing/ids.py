@@ -1,7 +1,7 @@
-"""National ids: by their form and check digits where that is enough, else beside a word that says what they are.
+"""National ids: found by their form and check digits if that is enough, else next to a word that says what they are.
 
 Nine to eleven digits in a row are more often the number of a product or a parcel than of a person, and one in ten of
-those passes any check digit; so such ids count only in the groups in which they are written, or beside such a word.
+those passes any check digit. So such ids count only in their usual groups of digits, or next to such a word.
 """
 
 import importlib
@@ -27,7 +27,7 @@ class _Id(NamedTuple):
 
 
 _IDS = (
-    # Nothing else is written 3-2-4. Numbers never issued count too: who mistypes his own must not be betrayed by it.
+    # Nothing else is written 3-2-4. Numbers that were never issued count too: people mistype their own.
     _Id(None, r"(?!000|666)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}"),
     _Id("us.ssn", None, r"[0-9]{3} ?[0-9]{2} ?[0-9]{4}", "ssn|social|social security"),
     _Id("us.itin", None, r"9[0-9]{2} ?[0-9]{2} ?[0-9]{4}", "itin|tin|tax id"),
@@ -36,7 +36,7 @@ _IDS = (
         None,
         r"(?!bg|gb|nk|kn|tn|nt|zz)[abceghj-prstw-z][abceghj-nprstw-z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[a-d]",
     ),
-    # In groups of 3, 3 and 4 it would be taken for any American phone, so the beginning must not be that of one.
+    # In groups of 3, 3 and 4 it looks like an American phone number, so the beginning must not be that of one.
     _Id(
         "gb.nhs",
         r"(?![2-9][0-8][0-9].[2-9])[0-9]{3}[ -][0-9]{3}[ -][0-9]{4}",
@@ -77,7 +77,7 @@ _IDS = (
 
 _NUMBER = r"(?:[ .:#-]{0,3}(?:no|nr|num|number|nummer|numero|número|is|id|card)(?![a-z]))"
 _TOLD = (
-    # Whatever has nine digits right behind the word, also glued to it and if it was never issued.
+    # Any nine digits right after the word, even without a space, and even if the number was never issued.
     re.compile(
         rf"(?<!\w)(?:ssn|ss(?=[ ]?#| num| no)|soc(?:ial)? sec(?:urity)?){_NUMBER}{{0,2}}[ .:#-]{{0,3}}"
         r"(?<![0-9])([0-9]{3}[ .-]?[0-9]{2}[ .-]?[0-9]{4})(?![0-9]|[.-][0-9])"
@@ -92,7 +92,7 @@ _TOLD = (
     ),
     re.compile(rf"(?<!\w)(?:dni|c[eé]dula){_NUMBER}{{0,2}}[ .:#-]{{0,3}}(?<![a-z0-9])([0-9]{{7,10}})(?!\w)"),
 )
-"""Numbers without a check digit, right behind a word that says what they are."""
+"""Numbers without a check digit, right after a word that says what they are."""
 
 
 @cache

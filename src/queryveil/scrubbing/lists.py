@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from queryveil.text import STOP_WORDS
 
 FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
-"""First name, a common one, one so common that it is a name before all; family name, ordinary word, city, state or
-country, two letters of a state; as bits."""
+"""As bits: first name, a common one, one that is mainly a name; family name, ordinary word, city, state or country, two
+letters of a state."""
 
 LINKS = frozenset(("in", "of", "from", "near", "at", "around"))
-"""What leads to a place."""
+"""Words before a place."""
 
 _LONGEST_PLACE = 4
 _LETTERS = {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
-"""Letters of Latin script that are no letter with an accent, and what stands for them in the lists."""
+"""Letters of Latin script that are not a letter with an accent, and how the lists write them."""
 _TABLE = str.maketrans({**_LETTERS, "'": "", "’": "", ".": ""})
 _UNCLEAR_CODES = frozenset(["al", "co", "de", "hi", "id", "in", "la", "ma", "md", "me", "ms", "ok", "or", "pa"])
-"""Two letters of states that mean something else behind a name."""
+"""Two letters of states that mean something else after a name."""
 
 
 class Place(NamedTuple):
@@ -80,7 +80,7 @@ def plain(words: pa.Array) -> pa.Array:
 def code_at(words: Sequence[str], at: int) -> int:
     """How many words the postal code of the United States at a word takes, or the two letters of a state at the end.
 
-    Two letters that are a word or a title as well (`in`, `md`) count before a postal code alone.
+    Two letters that are also a word or a title (`in`, `md`) count only before a postal code.
     """
     if at >= len(words):
         return 0
@@ -101,8 +101,8 @@ def place_at(words: Sequence[str], at: int) -> Place | None:
     """The place that begins at a word, the longest one.
 
     A place is a city, a state or country, a city with its state or country, or a single word that is in no list with
-    its state. A city that is a word (`mobile`, `orange`) counts with its state alone. The two letters of a state count
-    behind a town and at the end of the words, because most of them are words as well.
+    its state. A city that is also a word (`mobile`, `orange`) counts only with its state. The two letters of a state
+    count only after a town and at the end, because most of them are also words.
     """
     known = kinds()
     for n in range(min(_LONGEST_PLACE, len(words) - at), 0, -1):

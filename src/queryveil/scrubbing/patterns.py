@@ -1,7 +1,7 @@
-"""What has a form of its own: e-mail, web addresses that name a person, IP addresses, cards, accounts, phones.
+"""Personal data with a fixed form: e-mail, web addresses that name a person, IP addresses, cards, accounts, phones.
 
-Every function gives the stretches of a text, in normal form, that it finds. None of them ever takes in `<` or `>`, so
-that what is masked stays masked. What may repeat is bounded, so that no text takes long.
+Every function returns the parts of a text, in normal form, that it finds. None of them ever includes `<` or `>`, so
+what is masked stays masked. Repetitions are bounded, so no text takes long.
 """
 
 import ipaddress
@@ -41,10 +41,10 @@ def _is_person(word: str) -> bool:
 
 
 def emails(text: str) -> Iterator[Span]:
-    """`jane@example.com`, and `jane@gmail` where the host is a well-known one; also with `%40`, `(at)` and blanks.
+    """`jane@example.com`, and `jane@gmail` if the host is well known; also with `%40`, `(at)` and spaces.
 
-    `shop at example dot com` and `shop @ example.com` say where, not who: there the name must be no word, or be or
-    stand behind a first name that is none or a common one.
+    `shop at example dot com` and `shop @ example.com` say where, not who. There the name must not be an ordinary word,
+    or it must be or follow a first name that is not a word or is a common name.
     """
     for found in _EMAIL.finditer(text):
         yield found.span()
@@ -73,7 +73,7 @@ PROFILE_SITES = (
     r"youtube\.com/(?:user/|c/|channel/|@)|linkedin\.com/(?:in|pub)/|reddit\.com/(?:user|u)/",
     r"flickr\.com/(?:photos|people)/|snapchat\.com/add/",
 )
-"""Sites on which what follows is the name of a user."""
+"""Sites whose address continues with the name of a user."""
 _PROFILE = re.compile(
     rf"(?<![\w/])(?:{_SCHEME})?(?:[\w-]{{1,63}}\.){{0,3}}(?:{'|'.join(PROFILE_SITES)})({_NAME}){_TAIL}"
 )
@@ -142,10 +142,10 @@ _IP_6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])")
 
 
 def ips(text: str) -> Iterator[Span]:
-    """IP addresses on the public net, not those of home routers and examples; a version is none.
+    """Public IP addresses, without those of home routers and examples, and without version numbers.
 
-    A version stands behind `version` and the like; or it begins with a small number and stands right behind a word that
-    is no stop word, as in `firefox 3.0.0.1`, and no word of nets (`ip`, `ping`) is there.
+    A version number follows a word such as `version`; or it begins with a small number and follows a word that is not a
+    stop word, as in `firefox 3.0.0.1`, and the query has no word about networks (`ip`, `ping`).
     """
     net = None
     for pattern in (_IP_4, _IP_6):
@@ -168,7 +168,7 @@ _CARD_SHAPES = (
     re.compile(r"(?<![0-9])(?=([0-9]{4}([ .-]?)[0-9]{4}\2[0-9]{4}\2[0-9]{4})(?![0-9]))"),
     re.compile(r"(?<![0-9])(?=([0-9]{4}([ .-]?)[0-9]{6}\2[0-9]{4,5})(?![0-9]))"),
     re.compile(r"(?<![0-9])(?=([0-9]{14,19})(?![0-9]))"),
-    # Any groups of two digits and more: all that stand together, or all but the last, such as the month of expiry.
+    # Any groups of two or more digits: all groups in a row, or all but the last, such as the month of expiry.
     re.compile(r"(?<![0-9])(?<![0-9][ .-])(?=([0-9]{2,13}(?:[ .-][0-9]{2,13}){1,8})(?![0-9]|[ .-][0-9]))"),
     re.compile(r"(?<![0-9])(?<![0-9][ .-])(?=([0-9]{2,13}(?:[ .-][0-9]{2,13}){1,8})[ .-][0-9]+(?![0-9]|[ .-][0-9]))"),
 )
@@ -180,7 +180,7 @@ _BRANDS = re.compile(
 
 
 def cards(text: str) -> Iterator[Span]:
-    """Payment cards: the beginning and length of a brand, and Luhn's check digit, wherever they stand."""
+    """Payment cards: the beginning and length of a brand, and Luhn's check digit, anywhere in the text."""
     for shape in _CARD_SHAPES:
         for found in shape.finditer(text):
             number = re.sub("[^0-9]", "", found[1])
@@ -205,7 +205,7 @@ def ibans(text: str) -> Iterator[Span]:
         rest = _IBAN_REST.match(text, head.end())
         if rest is None:
             continue
-        # A word behind the number looks like a part of it, so every end of a group is tried, the longest first.
+        # A word after the number looks like a part of it, so every end of a group is tried, the longest first.
         for end in range(rest.end(), head.end() + 10, -1):
             if not text[end : end + 1].isalnum() and iban.is_valid(text[head.start() : end]):
                 yield head.start(), end
@@ -230,9 +230,9 @@ _COUNTRIES = ("GB", "FR", "DE", "IT", "NL", "BE", "AT", "CH", "SE", "IE", "AU")
 def phones(text: str) -> Iterator[Span]:
     """Phone numbers.
 
-    North American ones in groups (`212-555-0123`, not toll-free ones), or in one piece or with blanks if the area code
-    is in use; international ones behind `+` or `00`; national ones of some countries, which begin with 0, in groups.
-    What is shorter or has no groups counts beside a word such as `phone`.
+    North American ones in groups (`212-555-0123`, not toll-free ones), or without groups or with spaces if the area
+    code is in use; international ones after `+` or `00`; national ones of some countries, which begin with 0, in
+    groups. A shorter number, or one without groups, counts next to a word such as `phone`.
     """
     called = _CALLS.search(text) is not None
     for found in _AMERICAN.finditer(text):
@@ -246,7 +246,7 @@ def phones(text: str) -> Iterator[Span]:
             yield found.span()
     if "+" in text or "00" in text:
         for found in _FOREIGN.finditer(text):
-            # Another number behind it looks like a part of it.
+            # Another number after it looks like a part of it.
             end = found.end()
             while end > found.start():
                 number = text[found.start() : end]

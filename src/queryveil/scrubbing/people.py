@@ -1,20 +1,20 @@
 """Persons with a place, and where they live.
 
-In lower case a name is told from other words by lists alone, and most names are words or places as well: `virginia
-woods` is a person, a forest or nothing. So a name counts by what speaks for it:
+In lower case only lists distinguish a name from other words, and most names are also words or places: `virginia woods`
+is a person, a forest or nothing. So a name counts only with enough evidence:
 
-1. a first name and a family name that are neither words nor places, with any place right before or behind them;
+1. a first name and a family name that are neither words nor places, with any place right before or after them;
 2. if one of the two is a word or a place, or the family name is in no list: with a common first name, a place right
-   behind, and nothing else in the query but words that go with people (`address`, `dr`, `obituary`);
-3. if both are: with a common first name, a listed family name, a city with its state or country right behind, and
-   nothing else at all.
+   after it, and nothing else in the query except words that go with people (`address`, `dr`, `obituary`);
+3. if both are: with a common first name, a listed family name, a city with its state or country right after it, and
+   nothing else.
 
-The two letters of a state or a postal code behind the name are a place too. Nobody is told where an institution is
-named after the person (`robert garcia elementary`), or a word of public life stands in the query (`tickets`, `lyrics`).
+The two letters of a state or a postal code after the name are a place too. A name does not count if it is that of an
+institution (`robert garcia elementary`), or if the query has a word of public life (`tickets`, `lyrics`).
 
-The most frequent first names (`john`, `mark`) do not count as words, and `in` or a word that goes with people may stand
-before the place. A name without a place (kind `name`) counts if neither part is a word or a place, with nothing else
-but words that go with people.
+The most frequent first names (`john`, `mark`) do not count as words, and `in` or a word that goes with people may come
+before the place. A name without a place (kind `name`) counts if neither part is a word or a place, and the query has
+nothing else except words that go with people.
 """
 
 import re
@@ -47,7 +47,7 @@ genealogy facebook myspace linkedin twitter find people person search home house
 """
 _WITH_PEOPLE = frozenset(_PEOPLE_WORDS.split()) | STOP_WORDS
 _BEFORE_PLACE = LINKS | (_WITH_PEOPLE - STOP_WORDS)
-"""What may stand between a person and a place."""
+"""Words between a person and a place."""
 _FIRMS = """
 john deere, mary kay, jenny craig, calvin klein, ralph lauren, tommy hilfiger, eddie bauer, donna karan, kenneth cole,
 marc jacobs, michael kors, kate spade, jack daniels, jim beam, johnnie walker, jimmy johns, jimmy choo, trader joes,
@@ -57,7 +57,7 @@ paul mitchell, vidal sassoon, sally hansen, martha stewart, robert half, harry w
 ann taylor, johnson johnson
 """
 _NOBODY = frozenset(name.strip() for name in _FIRMS.split(","))
-"""First and family names, as the lists have them, that are firms and goods."""
+"""First and family names, as in the lists, that are companies and products."""
 _NAMED_AFTER = """
 university college school elementary middle high academy institute hospital clinic church chapel cathedral parish
 synagogue abbey library museum foundation airport cemetery stadium arena theater theatre auditorium memorial hotel
@@ -75,7 +75,7 @@ _EDGE = re.compile(r"^[^\w]+|[^\w]+$")
 
 
 class _Words(NamedTuple):
-    """The words of a text as the lists have them, and where each one stands."""
+    """The words of a text in the spelling of the lists, and where each one is."""
 
     texts: list[str]
     spans: list[Span]
@@ -85,7 +85,7 @@ def _words(text: str) -> _Words:
     texts, spans, at = [], [], 0
     for part in text.split(" "):
         end = at + len(part)
-        # A mask of an earlier step is no word: nothing may reach across it.
+        # A mask of an earlier step is not a word: nothing may reach across it.
         bare = "" if "<" in part or ">" in part else _EDGE.sub("", part)
         begin = at + (part.find(bare) if bare else 0)
         texts.append(plain_word(bare))
@@ -130,7 +130,7 @@ def _names_at(words: list[str], at: int) -> Iterator[_Name]:
 
 
 def _first_name(word: str) -> int:
-    """What a first name can be; one with a hyphen (`mary-ann`) is no word if any part is a name before all."""
+    """What a first name can be; one with a hyphen (`mary-ann`) is not a word if any part is mainly a name."""
     found = [word_kinds().get(part, 0) for part in word.split("-")]
     if len(found) == 1 or not all(kind & FIRST for kind in found):
         return found[0] if len(found) == 1 else 0
@@ -139,7 +139,7 @@ def _first_name(word: str) -> int:
 
 
 def _is_institution(words: list[str], at: int, end: int) -> bool:
-    """Whether the words right behind a name, or right before it, make it that of a school, a hospital and the like."""
+    """Whether the words right after or before a name make it the name of an institution, such as a school."""
     before = (
         words[at - 2 : at] if at > 1 and words[at - 1] in ("of", "de", "st", "saint") else words[max(0, at - 1) : at]
     )
@@ -147,7 +147,7 @@ def _is_institution(words: list[str], at: int, end: int) -> bool:
 
 
 def names_with_places(text: str) -> Iterator[Span]:
-    """First name, family name and a place: see the rules above. The stretch ends with the place."""
+    """First name, family name and a place: see the rules above. The span ends with the place."""
     words, spans = _words(text)
     if not _PUBLIC.isdisjoint(words):
         return
@@ -194,7 +194,7 @@ def _place_before(words: list[str], end: int) -> int | None:
 
 
 def names(text: str) -> Iterator[Span]:
-    """First name and family name, neither a word nor a place, with nothing else but words that go with people."""
+    """First name and family name, neither a word nor a place, with only words that go with people around them."""
     words, spans = _words(text)
     for at in range(len(words) - 1):
         for name in _names_at(words, at):
@@ -227,8 +227,8 @@ def addresses(text: str) -> Iterator[Span]:
     """Street addresses.
 
     House number, one to three words and `street` or the like; then a place, a postal code, or the end of the query.
-    Where nothing follows, the word must be one of few (`street`, `road`) and the number must have two digits or more
-    and be no year. Also German, French, Spanish, Italian and Portuguese ones, and post-office boxes.
+    If nothing follows, the word must be one of few (`street`, `road`) and the number must have at least two digits and
+    not be a year. Also German, French, Spanish, Italian and Portuguese ones, and post-office boxes.
     """
     for pattern in (_EUROPEAN, _BOX):
         for found in pattern.finditer(text):
@@ -237,7 +237,7 @@ def addresses(text: str) -> Iterator[Span]:
         number, name, kind = found.groups()
         if all(word in STOP_WORDS for word in name.split()):
             continue
-        # Looking a little further is enough for the longest place and its code.
+        # This is far enough for the longest place and its code.
         after = text[found.end() : found.end() + 100]
         shift = found.end() + len(after) - len(after.lstrip(" ,"))
         words, spans = _words(after.lstrip(" ,"))

@@ -1,4 +1,4 @@
-"""Find and mask what is personal in texts: cheap tests over whole arrays first, Python for the few that pass them."""
+"""Find and mask personal data in texts: cheap tests over whole arrays first, Python for the few that pass them."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged
 from queryveil.errors import require
 from queryveil.scrubbing import ids, lists, patterns, people
 from queryveil.text import normal_form, words
@@ -15,7 +16,7 @@ from queryveil.text.arrays import byte_spans
 from queryveil.text.masks import KINDS, RARE
 
 DEFAULT_KINDS = KINDS[:-1]
-"""A name without a place is left out: most such queries are about people whom everybody knows."""
+"""A name without a place is left out: most such queries are about well-known people."""
 
 _FINDERS: dict[str, patterns.Finder] = {
     "url": patterns.urls,
@@ -36,7 +37,7 @@ _MODULES = {"iban": "stdnum", "national_id": "stdnum", "phone": "phonenumbers"}
 
 
 def check_packages(kinds: Sequence[str]) -> None:
-    """Refuse to look for kinds whose packages are not installed."""
+    """Refuse to search for kinds whose packages are not installed."""
     require("Scrubbing", *(_MODULES[kind] for kind in kinds if kind in _MODULES))
 
 
@@ -45,13 +46,13 @@ class Masked(NamedTuple):
 
     texts: pa.Array
     hits: NDArray[np.int64]
-    """The kinds found in each text, as bits in the order of `KINDS`; `RARE` is the bit behind them."""
+    """The kinds found in each text, as bits in the order of `KINDS`; `RARE` is the bit after them."""
 
 
 def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
-    """Put `<kind>` in the place of everything that is found in texts in normal form.
+    """Replace everything that is found in texts in normal form by `<kind>`.
 
-    What is masked once stays as it is: masking again changes nothing.
+    Masking twice changes nothing more.
 
     Example:
         >>> mask(pa.array(["jane@example.com pizza", "cheap pizza"])).texts.to_pylist()
@@ -86,17 +87,16 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
 
 
 def mask_rare(masked: Masked, common: pa.Array) -> Masked:
-    """Put `<rare>` in the place of every word that is not common, with what clings to it; masks alone stay."""
+    """Replace every rare word, with the punctuation around it, by `<rare>`; masks stay."""
     split = pc.split_pattern(masked.texts, " ")
     parts = split.flatten()
     per_part, text = words(parts)  # one at most, or one on each side of a mask
     rare = ~pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
     known = np.bincount(np.repeat(np.arange(len(parts)), per_part)[rare], minlength=len(parts)) == 0
     parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))
-    offsets = split.offsets.to_numpy() - split.offsets[0].as_py()
-    unknown = np.concatenate([[0], np.cumsum(~known)])
-    some = unknown[offsets[1:]] > unknown[offsets[:-1]]
-    whole = type(split).from_arrays(pa.array(offsets, split.offsets.type), parts)
+    start = split.offsets.to_numpy() - split.offsets[0].as_py()
+    some = Ragged(start).sums(~known) > 0
+    whole = type(split).from_arrays(pa.array(start, split.offsets.type), parts)
     joined = pc.binary_join(whole, pa.scalar(" ", parts.type)).cast(masked.texts.type)
     return Masked(joined, masked.hits | (some.astype(np.int64) << len(KINDS)))
 
@@ -118,7 +118,7 @@ def _masked(text: str, kinds: Sequence[str]) -> tuple[str, int]:
 
 
 def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
-    """Stretches from the last to the first, with those that overlap made one."""
+    """Spans from the last to the first, with overlapping ones merged."""
     joined: list[patterns.Span] = []
     for start, end in spans:
         if joined and end > joined[-1][0]:
@@ -129,7 +129,7 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
 
 
 def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
-    """For each kind, which texts it must be looked for in; all others cannot hold it."""
+    """For each kind, which texts must be searched for it; no other text can have it."""
     from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
     signs = signs_of(*byte_spans(texts))
@@ -151,7 +151,7 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _named(texts: pa.Array) -> NDArray[np.bool_]:
-    """Which texts hold a first name and then what can be a family name, perhaps behind a second name or an initial."""
+    """Which texts have a first name and then a possible family name, maybe after a second name or an initial."""
     per_text, text = words(texts, masks=True)  # as the search for names sees them
     listed, kinds_of = lists.single_words()
     found = pc.index_in(text.cast(listed.type), value_set=listed)

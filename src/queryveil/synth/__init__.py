@@ -1,4 +1,4 @@
-"""Synthetic query logs: a seeded, AOL-like log with planted truth.
+"""Synthetic query logs: AOL-like, from a seed, with known ground truth.
 
 >>> from queryveil.synth import generate
 >>> generate("log.tsv.gz", users=1000, seed=1)  # doctest: +SKIP
@@ -8,7 +8,7 @@ Summary(users=1000, events=..., rows=..., clicks=...)
 from collections.abc import Callable
 from pathlib import Path
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option, parameter
 from queryveil.synth.calibrate import Figure, calibrate
 from queryveil.synth.summary import Summary
 
@@ -30,20 +30,19 @@ def generate(
 ) -> Summary:
     """Write a synthetic query log.
 
-    The same seed gives the same bytes, whatever the number of threads. Memory does not grow with the number
-    of users.
+    The same seed gives the same bytes on any number of threads. Memory does not grow with the number of users.
 
     Args:
-        path: where to; the ending decides the format: `.tsv`, `.tsv.gz`, `.tsv.zst` (AOL) or `.parquet`.
-        users: how many users, from 100 to 5,000,000; about 56 rows each.
-        seed: any whole number from 0 to 2**63 - 1.
-        truth: a folder for what only measuring may read: `queries.parquet`, and the directory of topics
+        path: The file to write. The ending decides the format: `.tsv`, `.tsv.gz`, `.tsv.zst` (AOL) or `.parquet`.
+        users: How many users, from 100 to 5,000,000; about 56 rows each.
+        seed: Random seed, from 0 to 2**63 - 1.
+        truth: A folder for the ground truth, for measuring only: `queries.parquet`, and a web directory of the topics
             and sites as `structure.rdf.u8` and `content.rdf.u8`.
-        overwrite: replace what is there.
-        progress: called with the users done and the users in all.
+        overwrite: Whether to replace earlier files.
+        progress: Called with the users done so far and the number of all users.
 
     Raises:
-        QueryveilError: a parameter is out of bounds, the target exists, or it cannot be written.
+        QueryveilError: A parameter is out of bounds, the target exists, or it cannot be written.
     """
     path = Path(path)
     truth = Path(truth) if truth is not None else None
@@ -52,22 +51,21 @@ def generate(
         raise QueryveilError(f"The name of a synthetic log must end in {', '.join(ENDINGS)}. Got {path.name} instead.")
     if not FEWEST_USERS <= users <= MOST_USERS:
         raise QueryveilError(
-            f"The 'users' parameter of a synthetic log must be from {FEWEST_USERS:,} to {MOST_USERS:,}. "
-            f"Got {users:,} instead."
+            f"{parameter('generate', 'users')} must be from {FEWEST_USERS:,} to {MOST_USERS:,}. Got {users:,} instead."
         )
     if not 0 <= seed < 1 << 63:
-        raise QueryveilError(
-            f"The 'seed' parameter of a synthetic log must be from 0 to 2**63 - 1. Got {seed} instead."
-        )
+        raise QueryveilError(f"{parameter('generate', 'seed')} must be from 0 to 2**63 - 1. Got {seed} instead.")
     for target in filter(None, (path, truth)):
         if target.exists() and not overwrite:
-            raise QueryveilError(f"{target} exists; choose another name, or replace it with --overwrite.")
+            raise QueryveilError(
+                f"{target} exists already; choose another name, or replace it with {option('overwrite', True)}."
+            )
         if not target.parent.is_dir():
             raise QueryveilError(f"{target} cannot be written, because the folder {target.parent} does not exist.")
     if path.is_dir():
         raise QueryveilError(f"{path} is a folder; give the name of a file.")
     if truth is not None and truth.exists() and not truth.is_dir():
-        raise QueryveilError(f"{truth} is a file; give the name of a folder for the truth.")
+        raise QueryveilError(f"{truth} is a file; give the name of a folder for the ground truth.")
 
     from queryveil.synth.make import make  # loads numba, which takes a second
 

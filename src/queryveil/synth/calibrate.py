@@ -33,7 +33,7 @@ class Figure(NamedTuple):
     achieved: float
 
 
-# Events are the distinct (user, query, time). Users, queries and words are told apart by 64-bit hashes from here on.
+# Events are the distinct (user, query, time). From here on, 64-bit hashes stand for users, queries and words.
 _ISSUED = """
     create temp table issued as
     select user_id, query_id, count(*) as n
@@ -104,7 +104,7 @@ def _measure(connection: "duckdb.DuckDBPyConnection") -> list[Figure]:
     if not events:
         return []
     figures = [
-        Figure("events a user", _EVENTS / _USERS, events / users),
+        Figure("events per user", _EVENTS / _USERS, events / users),
         Figure("distinct queries / events", _DISTINCT / _EVENTS, distinct / events),
         Figure("% of distinct queries issued by one user", 90.0, 100 * alone / distinct),
     ]
@@ -131,8 +131,8 @@ def _measure(connection: "duckdb.DuckDBPyConnection") -> list[Figure]:
 def calibrate(path: str | Path) -> list[Figure]:
     """Measure a log in AOL format or Parquet against the published figures, in bounded memory.
 
-    Shares of lengths do not depend much on the size of a log; ratios of distinct things to events and counts of
-    frequent n-grams (at least 0.01 % of the users, and at least 2) do, and compare only at about AOL's size.
+    Shares of lengths do not depend much on the size of a log. Ratios of distinct things to events and counts of
+    frequent n-grams (at least 0.01 % of the users, and at least 2) do, so they compare only at about AOL's size.
     """
     import duckdb
 

@@ -1,4 +1,4 @@
-"""A chunk of the log: the histories of some users, made and written out in one go."""
+"""A chunk of the log: the histories of some users, made and written together."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
 """The random numbers that the compiled loops of this package draw.
 
 Importing this module imports numba, so it is imported only where logs are made. Draws are counter based
-(SplitMix64): a stream is named by what it is for (a seed and a user, or a topic and a rank), never by
-when it is asked, so that the same seed gives the same bytes whatever the chunks or threads.
+(SplitMix64): the name of a stream is its purpose (a seed and a user, or a topic and a rank), never the
+time of the draw, so the same seed gives the same bytes for any chunks and threads.
 """
 
 import numpy as np

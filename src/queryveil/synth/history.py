@@ -48,7 +48,7 @@ _HOURS = np.cumsum([22, 14, 9, 6, 5, 6, 10, 18, 29, 38, 43, 46, 47, 48, 50, 52, 
 
 
 class Events(NamedTuple):
-    """The events of a range of users, as arrays with one entry (or row) an event."""
+    """The events of a range of users, as arrays with one entry (or row) per event."""
 
     user: NDArray[np.int64]  # the user's number
     words: NDArray[np.int64]  # MOST_WORDS wide
@@ -88,8 +88,8 @@ def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float
 
 @helper
 def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
-    """Draw when sessions begin: days of the time the user is about, hours of the user's own rhythm."""
-    # Busy users are about all the time: their sessions would not fit into a few days.
+    """Draw when sessions begin: days in the user's active period, hours of the user's own rhythm."""
+    # Busy users are active all the time: their sessions would not fit into a few days.
     first = below(rng, DAYS - 1) if sessions < 40 and uniform(rng) < 0.4 else 0
     span = max(DAYS - 1 - first, 1)
     habit = int(2.0 * normal(rng))

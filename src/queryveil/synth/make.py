@@ -77,7 +77,7 @@ def make(
     *,
     overwrite: bool,
 ) -> Summary:
-    """Make a log and its truth; they appear whole, or not at all."""
+    """Make a log and its truth; they are written completely or not at all."""
     try:
         with Scratch(path.parent) as beside, Scratch(truth.parent) if truth else nullcontext() as around:
             part, folder = beside / "log", around / "truth" if around else None

@@ -1,7 +1,7 @@
 """One new query: navigational, base, refined, a name, or personal data.
 
 A query is a row of words (see `words`). Base query number r of a topic is always the same words, so that users
-meet in popular queries; the further down the list, the fewer they are.
+share popular queries; the further down the list, the fewer users share one.
 """
 
 import numpy as np

@@ -25,7 +25,7 @@ _DATES = np.frombuffer(
 
 @kernel
 def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give users their published ids: ascending, all different, not in steps of one."""
+    """Give users their published ids: ascending, all different, not consecutive."""
     ids = np.empty(len(users), np.int64)
     for place in range(len(users)):
         jitter = key(seed, users[place]) % np.uint64(_ID_STEP)
@@ -94,7 +94,7 @@ def _time(out: Bytes, at: int, seconds: int) -> int:
 
 @kernel
 def aol_lines(world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]) -> Bytes:
-    """Write events as lines of the AOL format: one a click, or one when there was none."""
+    """Write events as lines of the AOL format: one per click, or one if there was none."""
     out = np.empty(80 * len(ids) + 1, np.uint8)
     at = 0
     for event in range(len(ids)):

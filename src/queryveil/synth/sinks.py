@@ -1,4 +1,4 @@
-"""Where a log is written to: one sink a format, chosen by the ending of the file's name."""
+"""Where a log is written to: one sink for each format, chosen by the ending of the file's name."""
 
 import gzip
 from contextlib import ExitStack
@@ -46,7 +46,7 @@ class _Lines:
 
 
 class _Parquet:
-    """A Parquet file, one row group a chunk."""
+    """A Parquet file, one row group per chunk."""
 
     def __init__(self, path: Path) -> None:
         self._writer = pq.ParquetWriter(path, LOG_SCHEMA, compression="zstd")

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.kernels._jit import kernel
 from queryveil.synth.draws import below, key, stream, uniform
 from queryveil.synth.history import Events
@@ -53,10 +54,10 @@ def queries_array(text: Bytes, starts: NDArray[np.int32]) -> pa.StringArray:
 
 
 def log_table(atlas: Atlas, seed: int, events: Events, ids: NDArray[np.int64], queries: pa.StringArray) -> pa.Table:
-    """Lay out events as rows of the log: one a click, or one when there was none."""
+    """Lay out events as rows of the log: one per click, or one if there was none."""
     rows = np.maximum(events.clicks, 1)
-    event = np.repeat(np.arange(len(rows)), rows)
-    click = np.arange(len(event)) - np.repeat(np.cumsum(rows) - rows, rows)
+    of_event = Ragged(offsets(rows))
+    event, click = of_event.owners, of_event.within
     unclicked = events.clicks[event] == 0
     site = np.where(unclicked, 0, events.site[event, click])
     urls = pa.array([site.url for site in atlas.sites])

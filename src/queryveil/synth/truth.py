@@ -1,4 +1,4 @@
-"""What is known of every query, for those who measure: topic, kind, and whether it is sensitive."""
+"""The ground truth about every query, for measuring: topic, kind, and whether it is sensitive."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from queryveil.synth.world import KINDS, SENSITIVE, Atlas
 
 _MEMORY = "2GB"
 
-# One row a distinct query. Users may mean different things by the same words: a sensitive meaning wins, then
+# One row per distinct query. Users may mean different things by the same words: a sensitive meaning wins, then
 # the most frequent one.
 _QUERIES = """
     copy (
@@ -48,7 +48,7 @@ class Truth:
         self._writer.close()
 
     def save(self) -> None:
-        """Write one row a distinct query, in bounded memory."""
+        """Write one row per distinct query, in bounded memory."""
         self.close()
         spill = self._folder / "spill"
         target = str(self._folder / "queries.parquet").replace("'", "''")

@@ -1,7 +1,7 @@
 """Every number that was tuned to the published figures of the AOL log, in one place.
 
 The figures are those of Carpineto and Romano (2015), tables 1 and 2, and the counts in the readme
-that came with the log: 36.4 M rows, 28.9 M events of which 7.9 M ask for a next page, 19.4 M clicks on 12 M events.
+that came with the log: 36.4 M rows, 28.9 M events (7.9 M of them ask for a next page), 19.4 M clicks on 12 M events.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Law(NamedTuple):
 class Tuning(NamedTuple):
     """How users behave. Shares are of events unless said otherwise."""
 
-    # activity: events a user, log-normal
+    # activity: events per user, log-normal
     activity_mean: float = 2.645  # of the logarithm
     activity_spread: float = 1.52
     activity_most: float = 6000.0

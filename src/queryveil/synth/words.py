@@ -1,8 +1,8 @@
 """Words as numbers, and how they are spelled.
 
-A word is 62 bits: its kind, a slip of the pen, its dress as a web address, and a payload. Words of the
-hand-written lists point into the text of the world. All others are spelled from their payload, so that the
-vocabulary has no end and takes no memory. What looks personal comes from ranges set aside for examples:
+A word is 62 bits: its kind, a misspelling, its form as a web address, and a payload. Words of the
+hand-written lists point into the text of the world. All others are spelled from their payload, so the
+vocabulary is unlimited and needs no memory. What looks personal comes from ranges reserved for examples:
 555-01xx telephone numbers, card numbers behind the prefixes of test cards, NHS numbers beginning with 999, social
 security numbers of areas that are never issued, e-mail at example.com.
 """
@@ -29,7 +29,7 @@ def _ascii(text: str) -> Bytes:
 
 
 # A coined word is syllables and a coda: 5 bits of onset and 3 of vowel a syllable, 3 bits of coda.
-# Entries are two bytes wide, a blank is left out.
+# Entries are two bytes wide, a space is left out.
 _ONSETS = _ascii("b brc chcld drf flg glh j k l m n p plr s shslstt trv w z thspgr")
 _VOWELS = _ascii("a e i o u aieaoo")
 _CODAS = _ascii("  n r x l s ndm ")
@@ -84,7 +84,7 @@ def _decimal(out: Bytes, at: int, number: int) -> int:
 
 @helper
 def _coined(out: Bytes, at: int, number: int) -> int:
-    """Spell a number in syllables, the more the larger it is; no two numbers are spelled alike."""
+    """Spell a number in syllables, more of them for a larger number; no two numbers have the same spelling."""
     syllables = 2
     while number >= 1 << (8 * syllables + 3):
         syllables += 1
@@ -199,7 +199,7 @@ def _mail(world: World, out: Bytes, at: int, number: int) -> int:
 
 @helper
 def _slip(out: Bytes, begin: int, end: int, slip: int) -> int:
-    """Misspell what stands in out[begin:end]: drop, double or swap a letter, never the first."""
+    """Misspell the text in out[begin:end]: drop, double or swap a letter, never the first."""
     if end - begin < 4:
         return end
     place = begin + 1 + (slip // 3) % (end - begin - 2)

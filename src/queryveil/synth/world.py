@@ -15,10 +15,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
+
 SITES_PER_LEAF = 200
 ENDINGS = ("com", "org", "net")
 
-# Groups of phrases: the short lists first, then one group a leaf topic (its items).
+# Groups of phrases: the short lists first, then one group for each leaf topic (its items).
 LISTS = (
     "first names", "surnames", "places", "before", "after", "links", "streets", "street kinds", "mail hosts",
 )  # fmt: skip
@@ -108,7 +110,7 @@ class _Words:
 
 
 def _starts(lengths: Iterable[int]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64)
+    return offsets(np.fromiter(lengths, np.int64))
 
 
 def _bytes(words: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""A column of texts in the making: every distinct text gets a number, and in the end an id."""
+"""A column of texts while it is read: every distinct text gets a number, and in the end an id."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -32,8 +32,8 @@ class Column:
 
         Args:
             texts: The texts.
-            found: Their digests, by which they are told apart.
-            check: Other digests of them, in which texts agree that have one number.
+            found: Their digests, which distinguish them.
+            check: Other digests of them; texts with the same number must have the same.
         """
         numbers, fresh = self.interner.add(*found, check)
         if check is not None and (numbers < 0).any():

@@ -1,17 +1,17 @@
-"""Masks: what stands in a query in the place of something that scrubbing found, such as `<email>`."""
+"""Masks, such as `<email>`, which replace personal data that scrubbing found in a query."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 KINDS = ("url", "email", "card", "iban", "national_id", "phone", "ip", "address", "name_place", "name")
-"""What scrubbing can find, in the order in which it looks: what an earlier kind takes, a later one does not see."""
+"""What scrubbing can find, in the order of the search: a later kind does not see what an earlier one found."""
 RARE = "rare"
 """The mask of words that few users typed."""
 MASKS = tuple(f"<{kind}>" for kind in (*KINDS, RARE))
 
 
 def without_masks(queries: pa.Array) -> pa.Array:
-    """Queries with a blank in the place of each mask.
+    """Queries with a space instead of each mask.
 
     Example:
         >>> without_masks(pa.array(["cheap <email>,pizza", "html <h1>"])).to_pylist()

@@ -7,13 +7,13 @@ import pyarrow.compute as pc
 
 from queryveil.text.arrays import byte_spans
 
-# NFKC has already turned the many spaces of Unicode into U+0020. What is left are control characters, which have no
-# business in a query (a tab would break a released TSV, an escape a terminal), and the line separators.
+# NFKC has already turned the many spaces of Unicode into U+0020. What is left are control characters, which do not
+# belong in a query (a tab would break a released TSV, an escape a terminal), and the line separators.
 _BLANKS = r"[\x00-\x20\x7f-\x{9f}\x{1680}\x{2028}\x{2029}]+"
 
 
 def normal_form(queries: pa.Array) -> pa.Array:
-    r"""Unicode NFKC, lower case, control characters and white space folded to one blank, ends stripped.
+    r"""Unicode NFKC, lower case, control characters and white space folded to one space, ends stripped.
 
     Args:
         queries: An Arrow array of strings; nulls stay null.
@@ -31,7 +31,7 @@ def normal_form(queries: pa.Array) -> pa.Array:
 
 
 def fold_blanks(texts: pa.Array) -> pa.Array:
-    """Control characters and white space folded to one blank, ends stripped."""
+    """Control characters and white space folded to one space, ends stripped."""
     from queryveil.kernels.strings import FOREIGN, UNTIDY
 
     return _where(texts, FOREIGN | UNTIDY, _fold)
@@ -48,7 +48,7 @@ def _fold(texts: pa.Array) -> pa.Array:
 
 
 def _where(texts: pa.Array, kinds: int, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Change the texts of some kinds; most texts of a log are fine as they are, and looking costs little."""
+    """Change only the texts that need it: most texts of a log do not, and checking is cheap."""
     from queryveil.kernels.strings import kinds_of
 
     wanted = pa.array(kinds_of(*byte_spans(texts)) & kinds != 0)

@@ -1,4 +1,4 @@
-"""Many texts kept in a file that has no name, so that memory holds only where each one stands."""
+"""Many texts kept in an unnamed temporary file, so that memory holds only where each one is."""
 
 import mmap
 import os
@@ -16,9 +16,9 @@ from queryveil.text.arrays import byte_spans
 
 
 class Spool:
-    """Texts appended one array after another, handed back as one array in any order.
+    """Texts appended one array after another, returned as one array in any order.
 
-    The file is unlinked as soon as it is made: nothing of it stays, whatever happens to the process.
+    The file is unlinked as soon as it is made, so nothing of it stays if the process is killed.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Spool:
         self._file.close()
 
     def append(self, texts: pa.Array) -> None:
-        """Add texts behind those already there."""
+        """Add texts after those already there."""
         data, starts, ends = byte_spans(texts)
         if len(starts):
             with _room():

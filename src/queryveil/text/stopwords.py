@@ -1,6 +1,6 @@
 """Words with little meaning of their own.
 
-Short on purpose: the long public lists hold words such as `computer` and `home`, which query_users mean.
+Short on purpose: the long public lists have words such as `computer` and `home`, which matter in queries.
 """
 
 _WORDS = """

@@ -36,12 +36,12 @@ def words(queries: pa.Array, *, masks: bool = False) -> Words:
     """Split queries in normal form into words.
 
     A word is a white-space separated part, stripped at both ends of everything that is neither letter, digit nor `&`;
-    parts that vanish are no words. A mask such as `<email>` is no word and separates words like a blank: it stands for
-    something else in every query, so that nothing follows from two queries that share it.
+    parts that become empty are dropped. A mask such as `<email>` is not a word and separates words like a space: it
+    stands for something different in every query, so two queries that share it have nothing in common.
 
     Args:
         queries: The queries.
-        masks: Whether masks are words all the same.
+        masks: Whether masks count as words.
 
     Example:
         >>> words(pa.array(["at&t (wireless) - plans", "c++", "<email> pizza"])).text.to_pylist()

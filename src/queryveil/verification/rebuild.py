@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats import writers
 from queryveil.knowledge import recall_taxonomy
 from queryveil.log import LocalLog, QueryLog
@@ -78,7 +78,7 @@ def verify(
     if why is None:
         return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))
     if rebuild:
-        raise QueryveilError(f"The release cannot be made again, because {why}; leave --rebuild out.")
+        raise QueryveilError(f"The release cannot be made again, because {why}; leave {option('rebuild', True)} out.")
     return replace(found, unchecked=(*found.unchecked, f"The release was not made again, because {why}."))
 
 
@@ -101,7 +101,8 @@ def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
     """Why a release cannot be made again."""
     if not {release.manifest.parameters.get(kind) for kind in _LISTS} <= {None, *lists}:
-        return "its lists are not part of it; name them with --list"
+        named = option("list", python="'lists'")
+        return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":
         return f"{method.name} draws noise or a key that nobody can draw again"
     if method.repeats == "seed" and release.seed is None:

@@ -52,10 +52,11 @@ from queryveil.release.manifest import FORMAT_VERSION, NOT_TOLD, SOFTWARE, Manif
 from queryveil.release.summary import is_private, markdown
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.text.arrays import byte_spans
+from queryveil.text.tabular import Tabular, html_list, html_table
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Tabular):
     """What the verifier found: one verdict for each thing it checked."""
 
     verdicts: tuple[Verdict, ...]
@@ -66,6 +67,20 @@ class Verification:
     def holds(self) -> bool:
         """Whether everything that was checked holds."""
         return all(verdict.holds for verdict in self.verdicts)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per verdict."""
+        return pa.Table.from_pylist([vars(verdict) for verdict in self.verdicts], schema=_SCHEMA)
+
+    def _repr_html_(self) -> str:
+        wrong = sum(not verdict.holds for verdict in self.verdicts)
+        title = f"Verification: {wrong} of {len(self.verdicts)} checks failed" if wrong else "Verification: all holds"
+        return html_table(title, self.to_arrow()) + html_list("Not checked", self.unchecked)
+
+
+_SCHEMA = pa.schema(
+    [("claim", pa.string()), ("holds", pa.bool_()), ("counterexample", pa.string()), ("how", pa.string())]
+)
 
 
 def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Certificate | None = None) -> Verification:

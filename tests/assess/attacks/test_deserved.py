@@ -24,7 +24,7 @@ from queryveil.assess.attacks import (
 from tests.assess.attacks.helpers import as_it_is, by_lot, identity, own_words, shuffled, together
 
 RECORDS = {
-    "background_knowledge": lambda release, log: background_knowledge(release, log, m=3),
+    "background_knowledge": lambda release, log: background_knowledge(release, log, n_known=3),
     "unique_queries": unique_queries,
     "unique_pairs": unique_pairs,
     "record_linkage": record_linkage,

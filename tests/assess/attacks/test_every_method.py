@@ -54,7 +54,7 @@ def test_every_release_can_be_attacked_and_evaluated(world, tmp_path, name, save
     if saved:
         release.save(tmp_path / "r", allow_empty=True)
         release = qv.Release.load(tmp_path / "r")
-    found = attack(release, log, m=(2,), read=None if saved else qv.read_log, taxonomy=directory)
+    found = attack(release, log, n_known=(2,), taxonomy=directory)
     tried, skipped = {one.attack for one in found.findings}, {one.attack for one in found.skipped}
     assert tried | skipped == ATTACKS
     # The older half needs more than the random one; half of one member's log needs a record of several.

@@ -83,7 +83,7 @@ def test_rates_are_shown_in_100_000():
 
 def found(unit="share", value=0.5, low=0.4, high=0.6, baseline=0.1, control=0.1):
     return Finding(
-        "a", "inference", "", "n", unit, Estimate(value, low, high), baseline, "g",
+        "sybil", "", "n", unit, Estimate(value, low, high), baseline, "g",
         control if control is None or isinstance(control, Estimate) else Estimate(control, control, control), "c", 10,
     )  # fmt: skip
 

@@ -153,7 +153,7 @@ def test_the_older_half_is_the_older_one():
     same = timed([(u, f"new{u} before{i}") for i in range(4) for u in range(30)] + new)
     release = as_texts(changed, link="user")
     assert history_linkage(release, changed).estimate.value > 0.95
-    assert not older_history(release, changed, qv.read_log).succeeds
+    assert not older_history(release, changed).succeeds
     found = older_history(as_texts(same, link="user"), same, qv.read_log)
     assert found.estimate.value == 1
     assert found.details["texts"] == 120
@@ -184,7 +184,7 @@ def test_what_is_missing_is_said(tmp_path, synthetic):
     log = own_words(users=30)
     release = identity(log)
     with pytest.raises(InapplicableError, match="the log has no times"):
-        older_history(release, log, qv.read_log)
+        older_history(release, log)
     with pytest.raises(InapplicableError, match="read=queryveil"):
         older_history(as_it_is(synthetic), synthetic, None)
     with pytest.raises(InapplicableError, match="cannot be run again"):

@@ -170,21 +170,21 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list").unlink()
     with pytest.raises(InapplicableError, match="the method cannot be run again"):
-        sybil(release, log, qv.read_log)
+        sybil(release, log)
 
 
 def test_planting_finds_the_directory_of_the_release(taxonomy):
     log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
     release = qv.Odp(k=3, taxonomy=taxonomy).anonymize(log)
     with pytest.raises(InapplicableError, match="run again with --taxonomy FOLDER"):
-        sybil(release, log, qv.read_log)
-    assert sybil(release, log, qv.read_log, taxonomy=taxonomy).baseline == 3
+        sybil(release, log)
+    assert sybil(release, log, taxonomy=taxonomy).baseline == 3
 
 
 def test_items_are_no_queries_to_plant():
     items = qv.Clump(k=2).anonymize(read([(u, "dog cat horse") for u in range(8)]))
     with pytest.raises(InapplicableError, match="for releases of queries"):
-        sybil(items, items.log, qv.read_log)
+        sybil(items, items.log)
 
 
 @given(st.integers(1, 70), st.integers(1, 64))

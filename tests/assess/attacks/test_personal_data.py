@@ -59,7 +59,7 @@ def test_what_is_published_is_published_however_few_others_there_are_to_compare_
     """Of the few queries that many users typed, nothing can be said with any certainty."""
     qv.generate(tmp_path / "log.tsv", users=200, seed=1)
     log = qv.read_log(tmp_path / "log.tsv")
-    found = attack(identity(log), log, m=(1,))
+    found = attack(identity(log), log, n_known=(1,))
     (personal,) = [one for one in found.findings if one.attack == "personal_data"]
     assert personal.succeeds
     assert "Inference (can something be learnt about a person): yes" in found.summary

@@ -64,9 +64,9 @@ def test_the_rarest_queries_lead_where_the_literal_attack_finds(pairs, kind):
             wrong += n - (record in fit) == 1
         if total == 0:
             with pytest.raises(InapplicableError, match="nobody in the release"):
-                background_knowledge(release, log, m=m, known="rarest")
+                background_knowledge(release, log, n_known=m, known="rarest")
             continue
-        found = background_knowledge(release, log, m=m, known="rarest")
+        found = background_knowledge(release, log, n_known=m, known="rarest")
         assert (found.trials, found.estimate.value) == (total, pytest.approx(alone / total))
         assert found.control.value == pytest.approx(wrong / total)
         assert found.details["candidates"] == pytest.approx(np.mean(sizes))
@@ -115,11 +115,11 @@ def test_unique_pairs_are_possible_ones(pairs, kind):
 def test_known_queries_single_out_people_in_the_log_as_it_is_and_nobody_among_equals():
     log = own_words()
     for known in ("random", "rarest", "half"):
-        found = background_knowledge(identity(log), log, m=2, known=known)
+        found = background_knowledge(identity(log), log, n_known=2, known=known)
         assert found.succeeds
         assert found.estimate.value > 0.8
         assert found.details["candidates"] < 3
-        nothing = background_knowledge(together(log), log, m=2, known=known)
+        nothing = background_knowledge(together(log), log, n_known=2, known=known)
         assert (nothing.estimate.value, nothing.succeeds) == (0, False)
         assert nothing.details["candidates"] >= log.n_users * (1 - nothing.details["no_candidate"]) - 1e-9
 
@@ -129,7 +129,7 @@ def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
     release, searches = identity(log), Searches.of(log)
     alone = log.users_per_query[searches.query] == 1
     truth = np.mean([mine.mean() for mine in np.split(alone, searches.start[1:-1])])
-    tried = [background_knowledge(release, log, m=1, seed=seed, people=50).estimate for seed in range(300)]
+    tried = [background_knowledge(release, log, n_known=1, seed=seed, people=50).estimate for seed in range(300)]
     assert 0.1 < truth < 0.9
     assert np.mean([estimate.low <= truth <= estimate.high for estimate in tried]) >= 0.93
     assert np.mean([estimate.value for estimate in tried]) == pytest.approx(truth, abs=0.02)
@@ -137,15 +137,15 @@ def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
 
 def test_more_known_queries_single_out_more_people():
     log = by_lot(words=10)
-    found = [background_knowledge(identity(log), log, m=m).estimate.value for m in (1, 3, 5)]
+    found = [background_knowledge(identity(log), log, n_known=m).estimate.value for m in (1, 3, 5)]
     assert found[0] < found[1] < found[2]
 
 
 def test_the_same_seed_knows_the_same_queries():
     log = by_lot()
     release = identity(log)
-    assert background_knowledge(release, log, m=2, seed=3) == background_knowledge(release, log, m=2, seed=3)
-    assert background_knowledge(release, log, m=1, seed=3) != background_knowledge(release, log, m=1, seed=4)
+    assert background_knowledge(release, log, n_known=2, seed=3) == background_knowledge(release, log, n_known=2, seed=3)
+    assert background_knowledge(release, log, n_known=1, seed=3) != background_knowledge(release, log, n_known=1, seed=4)
 
 
 def test_a_sample_of_people():
@@ -155,8 +155,10 @@ def test_a_sample_of_people():
 
 def test_what_an_attacker_cannot_know():
     log = own_words(users=5)
-    with pytest.raises(QueryveilError, match=r"'m' parameter of background_knowledge must be .* at least 1\. Got 0 instead"):
-        background_knowledge(identity(log), log, m=0)
+    with pytest.raises(
+        QueryveilError, match=r"'m' parameter of background_knowledge must be .* at least 1\. Got 0 instead"
+    ):
+        background_knowledge(identity(log), log, n_known=0)
     with pytest.raises(QueryveilError, match=r"must be one of random, rarest, half\. Got 'all' instead"):
         background_knowledge(identity(log), log, known="all")
 

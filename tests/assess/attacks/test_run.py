@@ -15,7 +15,7 @@ RECORDS = {"background_knowledge", "unique_pairs", "record_linkage", "disambigua
 
 def test_the_log_as_it_is_gives_everybody_away():
     log = own_words(users=150)
-    found = attack(identity(log), log, m=(1, 3), read=qv.read_log)
+    found = attack(identity(log), log, n_known=(1, 3))
     won = {finding.attack for finding in found.findings if finding.succeeds}
     assert won == {
         "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "history_linkage", "record_linkage",
@@ -30,7 +30,7 @@ def test_the_log_as_it_is_gives_everybody_away():
 
 def test_one_record_for_all_gives_nobody_away():
     log = by_lot(users=200, words=12)
-    found = attack(together(log), log, m=(1, 3))
+    found = attack(together(log), log, n_known=(1, 3))
     assert not [finding.attack for finding in found.findings if finding.succeeds]
     assert found.summary.count("no attack did better than guessing and its control") == 3
 
@@ -38,7 +38,7 @@ def test_one_record_for_all_gives_nobody_away():
 @pytest.mark.parametrize("make", [identity, together])
 def test_no_finding_promises_too_much_or_names_anybody(make):
     log = own_words()
-    found = attack(make(log), log, read=qv.read_log)
+    found = attack(make(log), log)
     text = json.dumps(found.as_dict(), allow_nan=False)
     assert "safe" not in text.lower()
     assert not [name for name in ("own1x", "common1", '"u1"') if name in text]
@@ -47,7 +47,7 @@ def test_no_finding_promises_too_much_or_names_anybody(make):
 
 def test_every_finding_has_an_interval_around_it_and_says_what_it_is_compared_with():
     log = own_words()
-    for finding in attack(together(log, 4), log, read=qv.read_log).findings:
+    for finding in attack(together(log, 4), log).findings:
         assert finding.estimate.low <= finding.estimate.value <= finding.estimate.high
         assert finding.guessing
         assert finding.controlled
@@ -69,7 +69,7 @@ def test_a_saved_release_needs_its_user_map(tmp_path):
 
 def test_users_dropped_leave_what_is_about_queries():
     log = by_lot(users=400, words=20)
-    found = attack(qv.Equality(k=3, link="none").anonymize(log), log, read=qv.read_log)
+    found = attack(qv.Equality(k=3, link="none").anonymize(log), log)
     assert {finding.attack for finding in found.findings} == {
         "unique_queries", "history_linkage", "user_linkage", "personal_data", "differencing", "sybil",
     }  # fmt: skip
@@ -77,7 +77,7 @@ def test_users_dropped_leave_what_is_about_queries():
 
 def test_items_leave_what_is_about_groups():
     log = read([(u, ["dog cat", "horse cow", "apple pear"][u % 3]) for u in range(30)])
-    found = attack(qv.Clump(k=3).anonymize(log), log, read=qv.read_log)
+    found = attack(qv.Clump(k=3).anonymize(log), log)
     assert [finding.attack for finding in found.findings] == ["reidentification_risk"]
     assert "Linkability (can records or queries of one person be brought together): not tried." in found.summary
     assert "1 attack was tried" in found.summary
@@ -85,7 +85,7 @@ def test_items_leave_what_is_about_groups():
 
 def test_an_empty_release_leaves_nothing_to_attack():
     log = read([(u, f"w{u}") for u in range(4)])
-    found = attack(qv.Equality(k=2).anonymize(log), log, read=qv.read_log)
+    found = attack(qv.Equality(k=2).anonymize(log), log)
     assert [finding.attack for finding in found.findings] == ["differencing"]
     assert not found.findings[0].succeeds
 
@@ -101,6 +101,6 @@ def test_half_of_a_log_is_one_attack():
 def test_the_steps_are_told():
     log = own_words(users=30)
     told = []
-    attack(identity(log), log, m=(1,), progress=told.append)
+    attack(identity(log), log, n_known=(1,), progress=told.append)
     assert told[0] == "background_knowledge"
     assert told[-1] == "sybil"

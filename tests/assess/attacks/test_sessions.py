@@ -29,7 +29,7 @@ def test_a_record_is_a_session_of_one_user(synthetic, linked):
         mine = synthetic.engine.fetch(
             f"SELECT DISTINCT query_id FROM events WHERE user_id = {seen.truth.user[record]}"
         )["query_id"].to_pylist()
-        assert set(seen.item[seen.start[record] : seen.start[record + 1]].tolist()) <= set(mine)
+        assert set(seen.bags.take([record]).item.tolist()) <= set(mine)
 
 
 @pytest.mark.parametrize("needs_user", [background_knowledge, record_linkage])
@@ -44,7 +44,7 @@ def test_what_is_about_records_is_about_sessions(synthetic, linked):
 
 
 def test_all_attacks_run_on_sessions_and_on_a_saved_release(synthetic, linked, tmp_path):
-    found = attack(linked, synthetic, m=(2,), read=qv.read_log)
+    found = attack(linked, synthetic, n_known=(2,))
     settings = [one.setting for one in found.findings if one.question == "linkability"]
     assert settings[:2] == ["random half", "older half"]
     linked.save(tmp_path / "r")
@@ -54,5 +54,5 @@ def test_all_attacks_run_on_sessions_and_on_a_saved_release(synthetic, linked, t
         (one.attack, one.why) for one in attack(loaded, synthetic).skipped
     ]
     known = qv.release.with_user_map(loaded, synthetic, tmp_path / "map.csv")
-    again = attack(known, synthetic, m=(2,), read=qv.read_log)
+    again = attack(known, synthetic, n_known=(2,))
     assert again.as_dict() == found.as_dict()

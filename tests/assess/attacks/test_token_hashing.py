@@ -40,7 +40,7 @@ def test_who_has_the_same_log_reads_the_frequent_tokens(hashed):
     assert np.mean(right) > 0.95 > 0.7 > np.mean(by_frequency)
     occurrences = [row["occurrences"] for row in rows]
     assert occurrences == sorted(occurrences, reverse=True)
-    total = int((log.events_per_query * log.tokens.per_query).sum())
+    total = int((log.events_per_query * log.tokens.sizes).sum())
     expected = sum(n for n, is_right in zip(occurrences, right, strict=True) if is_right) / total
     assert found.recovered.occurrences == pytest.approx(expected)
     assert found.recovered.tokens == pytest.approx(sum(right) / log.stats.words)
@@ -108,8 +108,10 @@ def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
     easier = token_hashing(qv.Release.load(tmp_path / "r"), synthetic)
     assert easier.setting == "with half of the log"
     assert easier.estimate.value > 0.5 > found.estimate.value
-    tried = attack(release, synthetic, m=(1,))
-    assert {"token_hashing", "reidentification_risk", "record_linkage"} == {f.attack for f in tried.findings if f.succeeds}
+    tried = attack(release, synthetic, n_known=(1,))
+    assert {"token_hashing", "reidentification_risk", "record_linkage"} == {
+        f.attack for f in tried.findings if f.succeeds
+    }
     assert [f.setting for f in tried.findings if f.attack == "token_hashing"] == [
         "with the log of other users", "with the log itself",
     ]  # fmt: skip

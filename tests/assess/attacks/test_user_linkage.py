@@ -58,7 +58,7 @@ def test_pairs_are_two_queries_of_one_user_then_of_two():
     one, other = _drawn(searches, np.random.default_rng(0), 1000, 3)
     assert (one != other).all()
     own = defaultdict(set)
-    for user, query in zip(searches.user.tolist(), searches.query.tolist(), strict=True):
+    for user, query in zip(searches.owners.tolist(), searches.query.tolist(), strict=True):
         own[query].add(user)
     together = [bool(own[a] & own[b]) for a, b in zip(one.tolist(), other.tolist(), strict=True)]
     half = 40 * 3

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
-from queryveil.assess.evaluation import CLUSTERS, PROFILES, SESSIONS, Measured, _finite, evaluate
-from queryveil.assess.measures import distribution, record_linkage, retention, tasks
+from queryveil.assess.evaluation import evaluate, finite
+from queryveil.assess.measures import MEASURES, Value, distribution, record_linkage, retention, tasks
 from queryveil.assess.measures.distribution import jensen_shannon
+from queryveil.assess.measures.notes import SESSIONS
 from queryveil.assess.measures.records import records
 from queryveil.assess.measures.tasks import ERROR, TRENDS, Task, _click_places, _completed, _next_places, _spans
 from tests.assess.attacks.helpers import as_it_is, together
@@ -33,13 +34,14 @@ def read(rows):
     return qv.read_log(pa.Table.from_pylist(table, pa.schema([(name, pa.string()) for name in table[0]])))
 
 
+PROFILES, CLUSTERS = (MEASURES[name].label for name in ("profile_retention", "cluster_retention"))
 BEST_OF_ITSELF = {
     "distance of query frequencies (Jensen-Shannon)": 0,
     "distance of term frequencies (Jensen-Shannon)": 0,
     "rank correlation of the 1,000 most frequent queries": 1,
     "normalized certainty penalty (NCP)": 0,
-    "users' interests left, level 1 (SRP)": 1,
-    "users' interests left, level 2 (SRP)": 1,
+    "profile retention (SRP), level 1": 1,
+    "profile retention (SRP), level 2": 1,
     "information loss (L)": 0,
     PROFILES: 1,
     CLUSTERS: 1,
@@ -52,7 +54,7 @@ def test_every_number_of_the_log_as_it_is_is_that_of_the_log_itself(tmp_path):
     qv.generate(tmp_path / "log.tsv", users=200, seed=1, truth=tmp_path / "truth")
     log = qv.read_log(tmp_path / "log.tsv")
     labels = pq.read_table(tmp_path / "truth" / "queries.parquet")
-    found = {one.measure: one for one in evaluate(as_it_is(log), log, tests=300, sensitive=labels).measured}
+    found = {one.label: one for one in evaluate(as_it_is(log), log, tests=300, sensitive=labels).measured}
     none = [name for name, one in found.items() if one.value is None]
     assert none == ["distortion per item (GGD)"]
     for name, one in found.items():
@@ -65,8 +67,8 @@ def test_every_number_of_the_log_as_it_is_is_that_of_the_log_itself(tmp_path):
         assert found[name].value == pytest.approx(best, abs=1e-9), name
     for name in ("completion, MRR", "click prediction, hit@1"):
         assert 0 < found[name].value <= 1
-    shared = {one.measure: one for one in evaluate(together(log, 5), log, tests=300).measured}
-    for name in ("distinct queries", "completion, MRR", "users' interests left, level 1 (SRP)"):
+    shared = {one.label: one for one in evaluate(together(log, 5), log, tests=300).measured}
+    for name in ("distinct queries", "completion, MRR", "profile retention (SRP), level 1"):
         assert shared[name].value < found[name].value
 
 
@@ -214,14 +216,14 @@ def test_trends_without_times_are_spread_over_all_weeks():
 def test_an_evaluation_says_what_does_not_apply(tmp_path):
     log = read([(u, f"{['dog', 'cat', 'violin'][u % 3]} {u % 2}", u, "http://a.com/") for u in range(12)])
     release = qv.Equality(k=2, link="user").anonymize(log)
-    found = {one.measure: one for one in evaluate(release, log).measured}
+    found = {one.label: one for one in evaluate(release, log).measured}
     assert found["distinct queries"].value == 1
     assert found["information loss (L)"].value is not None
     release.save(tmp_path / "r")
-    found = {one.measure: one for one in evaluate(qv.Release.load(tmp_path / "r"), log).measured}
-    for name in ("users' interests left, level 1 (SRP)", "information loss (L)"):
+    found = {one.label: one for one in evaluate(qv.Release.load(tmp_path / "r"), log).measured}
+    for name in ("profile retention (SRP), level 1", "information loss (L)"):
         assert "still knows whose record" in found[name].why
-    found = {one.measure: one for one in evaluate(qv.Clump(k=2).anonymize(log), log).measured}
+    found = {one.label: one for one in evaluate(qv.Clump(k=2).anonymize(log), log).measured}
     assert found["distinct queries"].value is None
     assert found["distortion per item (GGD)"].value is not None
     other = read([(u, "dog", u, None) for u in range(4)])
@@ -248,7 +250,7 @@ def test_there_are_no_trends_where_frequent_queries_have_no_time():
 
 
 def measured(method, log):
-    return {one.measure: one for one in evaluate(method.anonymize(log), log, tests=20).measured}
+    return {one.label: one for one in evaluate(method.anonymize(log), log, tests=20).measured}
 
 
 def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_numbers():
@@ -256,7 +258,7 @@ def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_
     release = qv.Equality(k=3, link="user").anonymize(log)
     found = evaluate(release, log, tests=20)
     json.dumps(asdict(found), allow_nan=False)
-    by_name = {one.measure: one for one in found.measured}
+    by_name = {one.label: one for one in found.measured}
     for level in (1, 2):
         one = by_name[f"users' interests left, level {level} (SRP)"]
         assert one.value is None
@@ -266,7 +268,7 @@ def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_
 
 def test_what_is_not_finite_is_not_told_as_a_number():
     for value in (float("nan"), float("inf")):
-        one = _finite(Measured("task", "a score", value, 1.0))
+        one = finite(MEASURES["completion"], Value(value))
         assert one.value is None
         assert one.why
 
@@ -299,17 +301,17 @@ def test_where_no_record_has_a_category_there_is_no_information_loss():
         None,
         "no released record has a category",
     )
-    assert found["users' interests left, level 1 (SRP)"].value == 0
+    assert found["profile retention (SRP), level 1"].value == 0
 
 
 def test_of_interests_each_measure_has_its_own_reason():
     """One user alone has a category: enough for SRP, not for L."""
     log = read([(u, "天气预报", 0, None) for u in range(4)] + [(0, "dog", 0, None)])
     found = measured(qv.Equality(k=2, link="user"), log)
-    interests = [name for name, one in found.items() if one.group == "interests" and ("SRP" in name or "L)" in name)]
+    interests = [name for name, one in found.items() if one.group == "profiles" and ("SRP" in name or "L)" in name)]
     assert interests == [
-        "users' interests left, level 1 (SRP)",
-        "users' interests left, level 2 (SRP)",
+        "profile retention (SRP), level 1",
+        "profile retention (SRP), level 2",
         PROFILES,
         "information loss (L)",
         CLUSTERS,

@@ -214,7 +214,7 @@ def test_seeds_give_other_records(taxonomy):
 
 
 def test_a_k_that_no_group_reaches(taxonomy):
-    with pytest.raises(QueryveilError, match="is 9, but the log has only 2 users, so no group has enough"):
+    with pytest.raises(QueryveilError, match="is 9, but the log has only 2 users, so nothing could be released"):
         qv.Odp(k=9, taxonomy=taxonomy).anonymize(read([(1, "alpha", 0), (2, "beta", 0)]))
 
 

@@ -115,5 +115,5 @@ def test_blocks_hold_what_exact_groups_hold(distance, monkeypatch):
 
 
 def test_more_than_the_log_has():
-    with pytest.raises(QueryveilError, match="is 5, but only 2 users are in the log, so no group has enough"):
+    with pytest.raises(QueryveilError, match="is 5, but the log has only 2 users, so nothing could be released"):
         qv.Mdav(distance="features").anonymize(read([(0, "red", 1, None), (1, "tea", 2, None)]))

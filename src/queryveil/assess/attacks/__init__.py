@@ -11,6 +11,7 @@ from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableErro
 from queryveil.assess.attacks.history_linkage import history_linkage, older_history
 from queryveil.assess.attacks.personal_data import personal_data
 from queryveil.assess.attacks.record_linkage import record_linkage
+from queryveil.assess.attacks.registry import ATTACKS, Attack
 from queryveil.assess.attacks.reidentification_risk import reidentification_risk
 from queryveil.assess.attacks.run import Findings, Skipped, attack
 from queryveil.assess.attacks.sybil import sybil
@@ -19,6 +20,8 @@ from queryveil.assess.attacks.uniqueness import unique_pairs, unique_queries
 from queryveil.assess.attacks.user_linkage import user_linkage
 
 __all__ = [
+    "ATTACKS",
+    "Attack",
     "Estimate",
     "Finding",
     "Findings",
@@ -37,10 +40,10 @@ __all__ = [
     "personal_data",
     "record_linkage",
     "reidentification_risk",
-    "same_user",
     "sybil",
     "token_frequency_attack",
     "token_hashing",
     "unique_pairs",
     "unique_queries",
+    "user_linkage",
 ]

@@ -11,15 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import ranges
 from queryveil.assess.attacks.disambiguation import rarity_of
-from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
 from queryveil.assess.attacks.view import View, events_of, view
-from queryveil.knowledge.index import ranges
 from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release
 from queryveil.release.scoring import half, interval
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -99,7 +100,7 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
         control=control,
         controlled="the same with the queries of a record permuted among its members",
         trials=len(size),
-        beside=f"{shown(half_right, 'share')} of the half that the attacker is surest of",
+        beside=f"{percent(half_right)} of the half that the attacker is surest of",
         details={"surest_half": half_right, "queries": len(every), "records": len(size)},
         loss=surest_loss(every, np.concatenate(sure), max(baseline, control.value)),
     )
@@ -159,7 +160,7 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
         control=control,
         controlled="none: there is one record" if control is None else "the same with half of a stranger's log",
         trials=len(size),
-        beside=f"{shown(half_right, 'share')} of the half that the attacker is surest of",
+        beside=f"{percent(half_right)} of the half that the attacker is surest of",
         details={"surest_half": half_right, "queries": len(every), "records": len(size)},
         loss=surest_loss(every, np.concatenate(sure), max(baseline, control.value if control else 0.0)),
     )
@@ -181,7 +182,7 @@ def _groups(seen: View, seed: int, most: int, rng: np.random.Generator) -> Itera
     for one in shared.tolist():
         members = order[begin[one] : begin[one] + size[one]]
         record = owner[members[0]]
-        query = seen.item[seen.start[record] : seen.start[record + 1]]
+        query = seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]]
         if len(query) > _QUERIES:
             query = np.sort(rng.choice(query, _QUERIES, replace=False))
         event, user = events_of(seen.log, members)

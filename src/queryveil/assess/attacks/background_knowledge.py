@@ -1,4 +1,4 @@
-"""Background knowledge of n queries: someone who saw a few queries of a person looks for the record that has them all."""
+"""Background knowledge of n queries: an attacker who saw a few queries of a person looks for a record with them all."""
 
 from math import sqrt
 from typing import Literal, cast, get_args
@@ -6,10 +6,10 @@ from typing import Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
 from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, mean, share
 from queryveil.assess.attacks.view import view
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.index import offsets
 from queryveil.log import QueryLog
 from queryveil.release import Release
 
@@ -55,7 +55,7 @@ def background_knowledge(
     seen = view(release, log)
     owner = seen.owners()
     searches, rng = seen.searches, np.random.default_rng(seed)
-    size = np.diff(searches.start)
+    size = searches.sizes
     user = np.flatnonzero((owner >= 0) & (size >= (2 if known == "half" else n_known)))
     if len(user) == 0:
         raise InapplicableError(f"nobody in the release has {2 if known == 'half' else n_known} distinct queries")
@@ -65,11 +65,10 @@ def background_knowledge(
     draw = rng.permutation(len(mine.query))
     if known == "rarest":
         draw = np.lexsort((mine.query, seen.log.users_per_query[mine.query])).argsort()
-    order = np.lexsort((draw, mine.user))
+    order = np.lexsort((draw, mine.owners))
     wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), n_known)
-    place = np.arange(len(order)) - np.repeat(mine.start[:-1], size[user])
-    seen_query = (place < np.repeat(wanted, size[user])) & np.isin(mine.query[order], seen.queries)
-    start = offsets(np.bincount(mine.user[order][seen_query], minlength=len(user)))
+    seen_query = (mine.within < wanted[mine.owners]) & np.isin(mine.query[order], seen.queries)
+    start = offsets(mine.sums(seen_query))
     found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
     right, wrong = (found == 1) & there, found - there == 1
     baseline = 1 / int(seen.people.sum())

@@ -35,7 +35,7 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
         flips = np.setxor1d(seen.queries, _queries(seen, other))
         number = "people who issued a query that only one of the two releases has"
     there = np.isin(seen.searches.query, flips)
-    people = len(np.unique(seen.searches.user[there]))
+    people = len(np.unique(seen.searches.owners[there]))
     return Finding(
         attack="differencing",
         setting="" if other is None else "two releases",

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from queryveil.assess.attacks.finding import Finding, InapplicableError, mean
 from queryveil.assess.attacks.view import View, view
-from queryveil.knowledge.index import ranges
 from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
@@ -78,21 +77,21 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
 def _issuers(seen: View, group: Longs, one: int, rng: np.random.Generator) -> tuple[Ints, Longs]:
     """The queries of a shared record, and the one person of the group who issued each; -1 for none or several."""
     record = int(np.flatnonzero(seen.kind == one)[0])
-    query = seen.item[seen.start[record] : seen.start[record + 1]]
+    query = seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]]
     if len(query) > _QUERIES:
         query = np.sort(rng.choice(query, _QUERIES, replace=False))
     mine = seen.searches.take(np.flatnonzero(group == one))
     there = np.isin(mine.query, query)
     place = np.searchsorted(query, mine.query[there])
     issuer = np.full(len(query), -1, np.int64)
-    issuer[place] = mine.user[there]
+    issuer[place] = mine.owners[there]
     issuer[np.bincount(place, minlength=len(query)) != 1] = -1
     return query, issuer
 
 
 def rarity_of(log: LocalLog, queries: Ints) -> NDArray[np.float64]:
     """The logarithm of one by the share of released queries that have a word."""
-    word = log.tokens.word[ranges(log.tokens.start[queries], log.tokens.per_query[queries])]
+    word = log.tokens.word[log.tokens.positions(queries)]
     return np.asarray(np.log(len(queries) / np.maximum(np.bincount(word, minlength=len(log.tokens.text)), 1)))
 
 
@@ -105,8 +104,7 @@ def _split(log: LocalLog, query: Ints, rarity: NDArray[np.float64], parts: int) 
     if len(query) <= parts:
         return np.arange(len(query), dtype=np.int32)
     meaning = embed(log.query_text.take(pa.array(query)))[0].astype(np.float64)
-    size = log.tokens.per_query[query]
-    row, word = np.repeat(np.arange(len(query)), size), log.tokens.word[ranges(log.tokens.start[query], size)]
+    row, word = np.repeat(np.arange(len(query)), log.tokens.sizes[query]), log.tokens.word[log.tokens.positions(query)]
     words = csr_matrix((np.maximum(rarity[word], 0), (row, word)), (len(query), len(rarity)))
     length = np.sqrt(np.asarray(words.multiply(words).sum(axis=1)).ravel())
     shared = (words @ words.T).toarray() / np.maximum(np.outer(length, length), 1e-9)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.errors import QueryveilError
+from queryveil.text.show import percent
 
 LEVEL = 0.95
 """How often an interval holds the true value."""
@@ -85,9 +86,9 @@ class Finding:
     def succeeds(self) -> bool:
         """Whether it is above the baseline and the control by more than chance.
 
-        The baseline is a known number, so that the interval must lie above it. A control is an estimate like the attack, so
-        that the interval of their difference must lie above 0. For a number of accounts: whether fewer do than the
-        release promises.
+        The baseline is a known number, so the interval must lie above it. A control is an estimate like the attack, so
+        the interval of their difference must lie above 0. For a number of accounts: whether fewer do than the release
+        promises.
         """
         if self.gave_up:
             return False
@@ -116,7 +117,7 @@ def shown(value: float, unit: Unit) -> str:
         return f"{value:.3f}"
     if unit == "rate":
         return f"{100_000 * value:,.0f} in 100,000"
-    return f"{100 * value:.1f} %" if value == 0 or value >= 0.001 else f"{100 * value:.2g} %"
+    return percent(value)
 
 
 def estimated(estimate: Estimate, unit: Unit) -> str:

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.assess.attacks.again import cannot, method_again, rows_of
-from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, shown, surest_loss
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
 from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.log.ingest import read_log
@@ -38,6 +38,7 @@ from queryveil.release.scoring import (
     unknown_texts,
 )
 from queryveil.scrubbing import repeat_scrub
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 
@@ -184,7 +185,7 @@ def _released(release: Release, seen: View, log: LocalLog, taxonomy: str | None)
     if seen.owner is not None:
         there = seen.owner >= 0
         group[there] = log.n_users + seen.kind[seen.owner[there]]
-    return _Released(Bags(seen.start, seen.item, seen.times), seen.truth, group, False, base)
+    return _Released(seen.bags, seen.truth, group, False, base)
 
 
 def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
@@ -203,14 +204,13 @@ def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
 def _issuers(seen: View, item: NDArray[np.integer], base: Taxonomy | None) -> Truth:
     """Who issued each of some queries, or a query that each of some nodes stands for."""
     if base is None:
-        size = np.diff(seen.issued.post)[item]
-        issuer = seen.issued.record[ranges(seen.issued.post[item], size)].astype(np.int64)
-        return Truth(np.repeat(np.arange(len(item)), size), issuer)
+        issuer = seen.issued.record[seen.issued.positions(item)].astype(np.int64)
+        return Truth(np.repeat(np.arange(len(item)), seen.issued.sizes[item]), issuer)
     searches = seen.searches
-    issued = Bags.of(searches.user, searches.query, searches.times, seen.log.n_users)
+    issued = Bags.of(searches.owners, searches.query, searches.times, seen.log.n_users)
     nodes = _generalized(seen.log, issued, base)
     there = np.isin(nodes.item, item)
-    record, user = np.searchsorted(item, nodes.item[there]), nodes.bag[there]
+    record, user = np.searchsorted(item, nodes.item[there]), nodes.owners[there]
     order = np.lexsort((user, record))
     return Truth(record[order], user[order])
 
@@ -325,32 +325,31 @@ def _world(
 
 
 def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, NDArray[np.int32]], int]:
-    size = log.tokens.per_query[queries]
-    ids, word = np.unique(log.tokens.word[ranges(log.tokens.start[queries], size)], return_inverse=True)
-    return (offsets(size), word.astype(np.int32)), len(ids)
+    ids, word = np.unique(log.tokens.word[log.tokens.positions(queries)], return_inverse=True)
+    return (offsets(log.tokens.sizes[queries]), word.astype(np.int32)), len(ids)
 
 
 def _generalized(log: LocalLog, bags: Bags, base: Taxonomy) -> Bags:
     """The nodes of queries and all that is above them, but for the root."""
     ids = np.unique(bags.item)
     start, node = categorize_texts(log.query_text.take(pa.array(ids)), base, "terms").nodes()
-    place = np.searchsorted(ids, bags.item)
-    size = np.diff(start)[place]
-    below, owner, n = node[ranges(start[place], size)], np.repeat(bags.bag, size), np.repeat(bags.n, size)
+    place, of_query = np.searchsorted(ids, bags.item), Ragged(start)
+    size = of_query.sizes[place]
+    below, owner, n = node[of_query.positions(place)], np.repeat(bags.owners, size), np.repeat(bags.n, size)
     levels = [base.tree.at_level(below, level) for level in range(1, base.tree.height + 1)]
     item = np.concatenate([np.empty(0, np.int32), *levels])
     there = item > 0
     owner, n = np.tile(owner, len(levels))[there], np.tile(n, len(levels))[there]
-    return Bags.of(owner, item[there], n, len(bags.start) - 1)
+    return Bags.of(owner, item[there], n, len(bags))
 
 
 def _holders(known: Bags, records: Bags) -> Truth:
     """Whom the attacker knows to have issued the one text of a record: they ask who else did."""
     there = np.isin(known.item, records.item)
     order = np.argsort(records.item)
-    owner = records.bag[order][np.searchsorted(records.item[order], known.item[there])]
+    owner = records.owners[order][np.searchsorted(records.item[order], known.item[there])]
     sort = np.argsort(owner, kind="stable")
-    return Truth(owner[sort], known.bag[there][sort])
+    return Truth(owner[sort], known.owners[there][sort])
 
 
 def _finding(world: _World, given: _Released, seen: View, setting: str, seed: int) -> Finding:
@@ -366,14 +365,14 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
         "linked_records": float(found.credit.mean()),
         "users": int(world.looked_for.sum()),
         "candidates": n,
-        "records": len(world.records.start) - 1,
+        "records": len(world.records),
         "texts": int(found.texts.sum()),
     }
-    beside = [] if given.each else [f"{shown(found.credit.mean(), 'share')} of records linked to the right person"]
+    beside = [] if given.each else [f"{percent(found.credit.mean())} of records linked to the right person"]
     group = given.group[world.people]
     if 2 * len(np.unique(group)) <= n:  # shared on purpose, and not now and then by chance
         details["linked_groups"] = linked_groups(world.compared, world.truth, unknown, group)
-        beside.append(f"{shown(float(details['linked_groups']), 'share')} to the right group")
+        beside.append(f"{percent(float(details['linked_groups']))} to the right group")
     if details["users"] != log_users:
         beside.append(f"tried on {details['users']:,} of {log_users:,} people, looked for among {n:,}")
     return Finding(

@@ -1,12 +1,13 @@
 """Record linkage: someone who has the whole log links every released record to the user it has most in common with."""
 
-from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
+from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share
 from queryveil.assess.attacks.token_hashing import linked_by_words
 from queryveil.assess.attacks.view import view
 from queryveil.assess.measures.linkage import linkage_chances
 from queryveil.claims import RecordUsers
 from queryveil.log import QueryLog
 from queryveil.release import Release
+from queryveil.text.show import percent
 
 
 def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
@@ -41,7 +42,7 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         control=share(float(by_lot.sum()), len(by_lot)),
         controlled="the same with records dealt to the users by lot",
         trials=len(chances),
-        beside="" if k is None else f"at most {shown(1 / k, 'share')}, because {k} users share every record",
+        beside="" if k is None else f"at most {percent(1 / k)}, because {k} users share every record",
         details={} if k is None else {"bound": 1 / k},
         loss=anonymity_loss(float(chances.mean()), 1.0, max(1 / seen.log.n_users, float(by_lot.mean()))),
     )

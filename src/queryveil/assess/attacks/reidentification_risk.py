@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share, shown
+from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, share
 from queryveil.assess.attacks.view import view
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import QueryLog
 from queryveil.release import Release
+from queryveil.text.show import percent
 
 
 def reidentification_risk(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
@@ -32,11 +32,11 @@ def reidentification_risk(release: Release, log: QueryLog, *, seed: int = 0) -> 
     details: dict[str, float | int | str] = {"prosecutor": 1 / int(seen.class_size.min())}
     if seen.texts:
         some = np.unique(seen.kind, return_index=True)[1]
-        size = np.diff(seen.start)[some]
-        fitting = seen.issued.count(offsets(size), seen.item[ranges(seen.start[some], size)])[0]
+        bags = seen.bags.take(some)
+        fitting = seen.issued.count(bags.start, bags.item)[0]
         fitting[seen.rest[some] != 0] = 0
         details["journalist"] = 1 / int(np.maximum(fitting, seen.class_size).min())
-    beside = ", ".join(f"{name} {shown(float(risk), 'share')}" for name, risk in details.items())
+    beside = ", ".join(f"{name} {percent(float(risk))}" for name, risk in details.items())
     control = share(float(((by_lot == kind) / seen.class_size[kind]).sum()), people)
     details |= {"groups": kinds, "alone": int((seen.class_size == 1).sum())}
     return Finding(
@@ -50,7 +50,7 @@ def reidentification_risk(release: Release, log: QueryLog, *, seed: int = 0) -> 
         control=control,
         controlled="the same with records dealt to people by lot",
         trials=people,
-        beside=f"{beside}, marketer {shown(kinds / people, 'share')}",
+        beside=f"{beside}, marketer {percent(kinds / people)}",
         details=details,
         loss=anonymity_loss(kinds / people, 1.0, max(1 / people, control.value)),
     )

@@ -1,9 +1,11 @@
 """All attacks on a release, and what they say together."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
+
+import pyarrow as pa
 
 from queryveil.assess.attacks.background_knowledge import Known, check_known
 from queryveil.assess.attacks.finding import Finding, InapplicableError, Question, estimated, shown
@@ -11,6 +13,7 @@ from queryveil.assess.attacks.registry import ATTACKS, Attempt
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
 from queryveil.log import QueryLog
 from queryveil.release import Release, loaded_release
+from queryveil.text.tabular import Tabular, html_list, html_rows
 
 QUESTIONS: tuple[Question, ...] = get_args(Question)
 _MEANING = {
@@ -39,7 +42,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Tabular):
     """What all attacks found."""
 
     method: str
@@ -76,6 +79,43 @@ class Findings:
             "findings": [finding.as_dict() for finding in self.findings],
             "skipped": [vars(skipped) | {"question": skipped.question} for skipped in self.skipped],
         }
+
+    def to_arrow(self) -> pa.Table:
+        """One row per finding."""
+        rows = [
+            one.as_dict() | asdict(one.estimate) | {"control": None if one.control is None else one.control.value}
+            for one in self.findings
+        ]
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                one.question,
+                one.label,
+                one.setting,
+                estimated(one.estimate, one.unit),
+                shown(one.baseline, one.unit),
+                None if one.control is None else shown(one.control.value, one.unit),
+                one.succeeds,
+            )
+            for one in self.findings
+        ]
+        numbers = ("found (95 %)", "baseline", "control")
+        names = ("question", "attack", "setting", *numbers, "succeeds")
+        skipped = (f"{one.label}: {one.why}" for one in self.skipped)
+        title = f"Attacks on a release by {self.method}"
+        return html_rows(title, names, rows, numbers) + html_list("Not tried", skipped)
+
+
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("attack", "label", "question", "setting")),
+        *((name, pa.float64()) for name in ("value", "low", "high", "baseline", "control")),
+        ("succeeds", pa.bool_()),
+        ("trials", pa.int64()),
+    ]
+)
 
 
 @old_names(m="n_known", knowledge="taxonomy")

@@ -7,7 +7,7 @@ in the public log is the first guess; the tokens that stand beside it correct th
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.assess.attacks.background_knowledge import PEOPLE
-from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, share, shown
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, share
 from queryveil.assess.attacks.token_texts import Texts, guessed, released_texts, same_words, typed_texts
 from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
-from queryveil.knowledge.index import ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.release import Release
 from queryveil.scrubbing import repeat_scrub
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -146,8 +146,8 @@ def token_hashing(
         control=Estimate(by_lot, by_lot, by_lot),
         controlled="the same guesses dealt to the tokens by lot, on average",
         trials=len(guesses),
-        beside=f"{shown(text, 'share')} of all that was typed; by how often they occur alone"
-        f" {shown(float(frequency.mean()), 'share')} of these tokens",
+        beside=f"{percent(text)} of all that was typed; by how often they occur alone"
+        f" {percent(float(frequency.mean()))} of these tokens",
         details={"of_text": text, "by_frequency": float(frequency.mean())},
         loss=anonymity_loss(float(right.mean()), 1.0, by_lot),
     )
@@ -169,7 +169,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         raise InapplicableError("there is no token, or no word to guess")
     words, total = read.words, read.hashed.stats.words
     dealt = np.random.default_rng(seed).permutation(words.item)
-    by_lot = same_words(read.tokens, Texts(words.text, words.start, dealt, words.times))
+    by_lot = same_words(read.tokens, replace(words, item=dealt))
     found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
     text = int(found.sum()) / int(read.tokens.occurrences.sum())
     return Finding(
@@ -183,7 +183,7 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         control=share(len(by_lot), total),
         controlled="the same with the words of the log dealt to their places by lot",
         trials=total,
-        beside=f"{shown(text, 'share')} of all that was typed",
+        beside=f"{percent(text)} of all that was typed",
         details={"of_text": text},
         loss=anonymity_loss(len(read.truth) / total, 1.0, max(1, len(by_lot)) / total),
     )
@@ -235,10 +235,10 @@ def _records(release: Release, tokens: pa.ChunkedArray, record: Longs) -> tuple[
 def _users(log: LocalLog, words: pa.ChunkedArray) -> tuple[Longs, Ints, Longs]:
     """Which of some words each user of a log typed, and how often."""
     searches, tokens = Searches.of(log), log.tokens
-    size = tokens.per_query[searches.query]
+    size = tokens.sizes[searches.query]
     number = pc.fill_null(pc.index_in(tokens.text.cast(pa.string()), value_set=words), -1).to_numpy()
-    word = number[tokens.word[ranges(tokens.start[searches.query], size)]]
-    return _bags(np.repeat(searches.user, size), word, np.repeat(searches.times, size), log.n_users, len(words))
+    word = number[tokens.word[tokens.positions(searches.query)]]
+    return _bags(np.repeat(searches.owners, size), word, np.repeat(searches.times, size), log.n_users, len(words))
 
 
 def _bags(owner: Longs, item: Longs, times: Longs, owners: int, items: int) -> tuple[Longs, Ints, Longs]:

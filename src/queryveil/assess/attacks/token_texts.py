@@ -1,5 +1,7 @@
 """Texts of tokens and of words, and which token is which word: by how often each occurs, where, and beside what."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.log import LocalLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release
@@ -30,13 +33,24 @@ _WEIGHT, _SCALE = 6, 1_000_000
 """What it is worth to stand beside the same words, against so many such differences."""
 
 
-class Texts:
-    """Texts as lists of numbers, each with how often it occurs."""
+@dataclass(frozen=True, eq=False)
+class Texts(Ragged):
+    """Texts as lists of numbers: text t is item[start[t]:start[t + 1]], and occurs times[t] times."""
 
-    def __init__(self, text: pa.Array, start: Longs, item: Longs, times: Longs) -> None:
-        self.text, self.start, self.item, self.times = text, start, item, times
-        self.each = np.repeat(times, np.diff(start))
-        self.occurrences = np.bincount(item, weights=self.each, minlength=len(text)).astype(np.int64)
+    item: Longs
+    times: Longs
+    text: pa.Array
+    """What each number stands for."""
+
+    @cached_property
+    def each(self) -> Longs:
+        """How often the text of each item occurs."""
+        return np.repeat(self.times, self.sizes)
+
+    @cached_property
+    def occurrences(self) -> Longs:
+        """How often each number occurs."""
+        return np.bincount(self.item, weights=self.each, minlength=len(self.text)).astype(np.int64)
 
     def frequent(self, most: int) -> Longs:
         """The most frequent items that occur, of equals in the order of their texts."""
@@ -47,15 +61,12 @@ class Texts:
 
     def signatures(self) -> Digests:
         """A digest of how often each item occurs, in which places of texts, and beside what, whatever it is called."""
-        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        place = (np.arange(len(self.item)) - self.start[text]).astype(np.uint64)
+        text, place = self.owners, self.within.astype(np.uint64)
         found = keyed(_KEY, self.occurrences.astype(np.uint64))
         for _ in range(_ROUNDS):
             here = keyed(_KEY, found[self.item] + place)
-            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(here, dtype=np.uint64)])
-            whole = total[self.start[1:]] - total[self.start[:-1]]
             company = np.zeros(len(self.text), np.uint64)
-            np.add.at(company, self.item, keyed(_KEY, whole[text] ^ here) * self.each.astype(np.uint64))
+            np.add.at(company, self.item, keyed(_KEY, self.sums(here)[text] ^ here) * self.each.astype(np.uint64))
             found = keyed(_KEY, found ^ company)
         return found
 
@@ -66,9 +77,8 @@ class Texts:
         number = np.full(len(self.text), -1, np.int64)
         number[items] = np.arange(len(items))
         place = number[self.item]
-        text = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
-        known = place >= 0
-        shape = (len(self.start) - 1, len(items))
+        text, known = self.owners, place >= 0
+        shape = (len(self), len(items))
         held: Any = csr_matrix((np.ones(known.sum()), (text[known], place[known])), shape)
         held.data[:] = 1  # an item that a text holds twice is in it once
         together = (held.T @ held.multiply(self.times[:, None]).tocsr()).toarray()
@@ -82,7 +92,7 @@ class Texts:
 
 def typed_texts(log: LocalLog, events: Longs) -> Texts:
     """The words of a log, each query as often as it has events."""
-    return Texts(log.tokens.text, log.tokens.start, log.tokens.word.astype(np.int64), events)
+    return Texts(log.tokens.start, log.tokens.word.astype(np.int64), events, log.tokens.text)
 
 
 def released_texts(release: Release, users: pa.Array | None = None) -> Texts:
@@ -95,8 +105,8 @@ def released_texts(release: Release, users: pa.Array | None = None) -> Texts:
     counted = pc.value_counts(pa.chunked_array(queries, pa.string()))
     parts = pc.split_pattern(counted.field("values"), " ")
     found = pc.dictionary_encode(pc.list_flatten(parts))
-    start = np.append(0, np.cumsum(pc.list_value_length(parts).to_numpy()))
-    return Texts(found.dictionary, start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy())
+    start = offsets(pc.list_value_length(parts).to_numpy())
+    return Texts(start, found.indices.to_numpy().astype(np.int64), counted.field("counts").to_numpy(), found.dictionary)
 
 
 def guessed(tokens: Texts, words: Texts, most: int) -> pa.Table:

@@ -29,12 +29,12 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
     if seen.sessions:
         why = "none: a session is one person's, so what stands in it is theirs"
     elif seen.records:
-        own = None if seen.owner is None else seen.owner[seen.issued.record[seen.issued.post[unique]]]
+        own = None if seen.owner is None else seen.owner[seen.issued.record[seen.issued.start[unique]]]
         held, there = seen.holding.count(*lists(unique), own)
         astray = held != 1 if own is None else (held != 1) | ~there
         by_chance = 0.0
         if own is not None:
-            by_chance = float((np.diff(seen.start)[own[own >= 0]] / len(seen.item)).sum())
+            by_chance = float((seen.bags.sizes[own[own >= 0]] / len(seen.bags.item)).sum())
         control = share(min(float(astray.sum()) + by_chance, len(unique)), len(users))
         why = (
             "those of them that stand in the records of several people or of another than who issued them, and as many"
@@ -69,17 +69,17 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
     seen = view(release, log)
     seen.need_records()
     rng = np.random.default_rng(seed)
-    size = np.diff(seen.start)
+    size = seen.bags.sizes
     record = np.flatnonzero(size >= 2)
     if len(record) < 2:
         raise InapplicableError("fewer than two records have two queries")
     if len(record) > pairs:
         record = np.sort(rng.choice(record, pairs, replace=False))
-    begin, n = seen.start[record], size[record]
+    begin, n = seen.bags.start[record], size[record]
     first = rng.integers(0, n)
     second = rng.integers(0, n - 1)
     second += second >= first
-    one, other = seen.item[begin + first], seen.item[begin + second]
+    one, other = seen.bags.item[begin + first], seen.bags.item[begin + second]
     # Each first query with the second one of the next record, in an order by lot.
     order = rng.permutation(len(record))
     apart, next_ = one[order], np.roll(other[order], 1)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.assess.attacks.finding import (
     Estimate,
     Finding,
@@ -26,7 +27,6 @@ from queryveil.assess.attacks.finding import (
 from queryveil.assess.attacks.view import Holders, lists, view
 from queryveil.errors import missing
 from queryveil.kernels.holders import gaps, overlaps, trigrams
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.microaggregation.common import Searches
@@ -69,7 +69,7 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
     searches = seen.searches
     found = _tried(seen.log, searches, released, beside, seed, pairs)
     by_lot = np.random.default_rng(seed).permutation(len(searches.query))
-    shuffled = _distinct(searches.user, searches.query[by_lot], len(searches.start) - 1)
+    shuffled = _distinct(searches.owners, searches.query[by_lot], len(searches))
     control = _tried(seen.log, shuffled, released, beside, seed, pairs, found.right + found.wrong)
     precision, by_chance = (share(one.right, one.right + one.wrong) for one in (found, control))
     recall = share(found.right, found.right + found.missed)
@@ -170,7 +170,7 @@ def _tried(
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     rng = np.random.default_rng(seed)
-    thirds = np.array_split(rng.permutation(len(searches.start) - 1), 3)
+    thirds = np.array_split(rng.permutation(len(searches)), 3)
     issued = Holders.of(searches.start, searches.query, log.n_queries)
     words = _word_queries(log, released)
     truths, chances = [], []
@@ -217,12 +217,12 @@ def _model(seed: int) -> Any:
 
 def _kept(searches: Searches, released: NDArray[np.bool_]) -> Searches:
     kept = released[searches.query]
-    return _distinct(searches.user[kept], searches.query[kept], len(searches.start) - 1)
+    return _distinct(searches.owners[kept], searches.query[kept], len(searches))
 
 
 def _drawn(searches: Searches, rng: np.random.Generator, most: int, per_user: int) -> tuple[Ints, Ints]:
     """Pairs of two different queries: first those of one user each, then of two users each."""
-    size = np.diff(searches.start)
+    size = searches.sizes
     user = np.repeat(np.flatnonzero(size >= 2), per_user)
     if len(user) > most:
         user = rng.choice(user, most, replace=False)
@@ -240,9 +240,8 @@ def _drawn(searches: Searches, rng: np.random.Generator, most: int, per_user: in
 
 def _words(log: LocalLog, query: Ints) -> tuple[Longs, Ints]:
     """The distinct words of each query, ascending."""
-    size = log.tokens.per_query[query]
-    word = log.tokens.word[ranges(log.tokens.start[query], size)]
-    both = np.unique(np.repeat(np.arange(len(query)), size) << 32 | word)
+    word = log.tokens.word[log.tokens.positions(query)]
+    both = np.unique(np.repeat(np.arange(len(query)), log.tokens.sizes[query]) << 32 | word)
     return np.searchsorted(both >> 32, np.arange(len(query) + 1)), (both & 0xFFFFFFFF).astype(np.int32)
 
 
@@ -260,8 +259,8 @@ def _topics(log: LocalLog, searches: Searches) -> NDArray[np.float64]:
     from sklearn.utils.extmath import randomized_svd  # type: ignore[import-untyped]
 
     start, word = _words(log, searches.query)
-    users = len(searches.start) - 1
-    both = np.unique(np.repeat(searches.user, np.diff(start)) << 32 | word)
+    users = len(searches)
+    both = np.unique(searches.owners[Ragged(start).owners] << 32 | word)
     user, word = both >> 32, both & 0xFFFFFFFF
     typed = np.bincount(word, minlength=len(log.tokens.text))
     some = np.lexsort((np.arange(len(typed)), -typed))[:_VOCABULARY]
@@ -305,7 +304,7 @@ def _features(
     grams = overlaps(gram_start, gram, gram.astype(np.int64), a, b)[0]
     n_words, n_grams, length = np.diff(start), np.diff(gram_start), ends - starts
     about = np.zeros((len(queries), topics.shape[1]))
-    np.add.at(about, np.repeat(np.arange(len(queries)), n_words), topics[word])
+    np.add.at(about, Ragged(start).owners, topics[word])
     columns = [
         words,
         words / np.maximum(n_words[a] + n_words[b] - words, 1),
@@ -327,5 +326,5 @@ def _features(
 
 def _of(told: tuple[Longs, Ints], queries: Ints) -> tuple[Longs, Ints]:
     """What is told of some queries."""
-    size = np.diff(told[0])[queries]
-    return offsets(size), told[1][ranges(told[0][queries], size)]
+    of_query = Ragged(told[0])
+    return offsets(of_query.sizes[queries]), told[1][of_query.positions(queries)]

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.assess.attacks.finding import InapplicableError
 from queryveil.engines import Table
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.release import Release, check_log, loaded
-from queryveil.release.scoring import Truth
+from queryveil.release.scoring import Bags, Truth
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -32,10 +32,9 @@ _CHUNK = 2_000
 
 
 @dataclass(frozen=True, eq=False)
-class Holders:
-    """From items to the records, or users, that have them."""
+class Holders(Ragged):
+    """From items to the records, or users, that have them: item i is in record[start[i]:start[i + 1]]."""
 
-    post: Longs
     record: Ints
     people: Longs
 
@@ -66,7 +65,7 @@ class Holders:
 
         def part(at: int) -> tuple[Longs, NDArray[np.bool_]]:
             end = min(at + _CHUNK, n)
-            return kernel.holders(start[at : end + 1], item, self.post, self.record, self.people, whose[at:end])
+            return kernel.holders(start[at : end + 1], item, self.start, self.record, self.people, whose[at:end])
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             found = list(pool.map(part, range(0, n, _CHUNK)))
@@ -83,10 +82,8 @@ class View:
         log: The log.
         texts: Whether queries are released, rather than items that stand for them.
         sessions: Whether a record is a session of a user, rather than all that is released of a user.
-        start: The distinct queries (or items) of record r are item[start[r]:start[r + 1]], ascending; no record where
-            events are not linked.
-        item: Queries of the log by their ids, or nodes. A released text that is no query of the log is left out.
-        times: How often the record has each.
+        bags: What each record has, and how often: queries of the log by their ids, or nodes. A released text that is no
+            query of the log is left out; no record where events are not linked.
         rest: A digest of the texts of each record that are no queries of the log, 0 if there are none.
         people: How many users stand behind each record.
         truth: Who is behind which record; None if that is not known.
@@ -97,9 +94,7 @@ class View:
     log: LocalLog
     texts: bool
     sessions: bool
-    start: Longs
-    item: Ints
-    times: Longs
+    bags: Bags
     rest: NDArray[np.uint64]
     people: Longs
     truth: Truth | None
@@ -136,9 +131,11 @@ class View:
             log=here,
             texts=texts,
             sessions=column == "session",
-            start=np.searchsorted(record, np.arange(len(ids) + 1)),
-            item=rows["item"].to_numpy().astype(np.int32),
-            times=rows["n"].to_numpy(),
+            bags=Bags(
+                np.searchsorted(record, np.arange(len(ids) + 1)),
+                rows["item"].to_numpy().astype(np.int32),
+                rows["n"].to_numpy(),
+            ),
             rest=rest,
             people=who["people"].to_numpy().astype(np.int64),
             truth=_truth(release, here, ids),
@@ -173,13 +170,12 @@ class View:
     @cached_property
     def holding(self) -> Holders:
         """From queries to the records that hold them."""
-        return Holders.of(self.start, self.item, self.log.n_queries, self.people)
+        return Holders.of(self.bags.start, self.bags.item, self.log.n_queries, self.people)
 
     @cached_property
     def kind(self) -> Longs:
         """Records that hold the same, as often, are of one kind; nobody can tell them apart."""
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(self.item, self.times), dtype=np.uint64)])
-        whole = (total[self.start[1:]] - total[self.start[:-1]]) ^ keyed(_KEY, self.rest)
+        whole: NDArray[np.uint64] = self.bags.sums(_mixed(self.bags.item, self.bags.n)) ^ keyed(_KEY, self.rest)
         return np.unique(whole, return_inverse=True)[1].astype(np.int64)
 
     @cached_property

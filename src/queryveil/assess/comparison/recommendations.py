@@ -4,15 +4,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from queryveil.assess.attacks.finding import shown
-from queryveil.assess.comparison.results import Cell, Comparison
-from queryveil.assess.evaluation import CLUSTERS, PROFILES
+from queryveil.assess.comparison.results import Comparison, Configuration
+from queryveil.assess.evaluation import label_of
 from queryveil.assess.policy import Criterion
+from queryveil.text.show import percent
 
-HISTORIES = (("interests", PROFILES), ("interests", CLUSTERS), ("task", "suggestion, hit@10"), ("retention", "events"))
+HISTORIES = (("profile_retention", ""), ("cluster_retention", ""), ("suggestion", "hit@10"), ("events_kept", ""))
 """What releases of linked events are ranked by: the first of these that separates them."""
 
-_Able = Sequence[tuple[tuple[float, float], Cell]]
+_Able = Sequence[tuple[tuple[float, float], Configuration]]
 """Releases that could serve an aim, each with what it is ranked by."""
 
 
@@ -23,13 +23,13 @@ class Recommendation:
     Attributes:
         aim: The aim.
         rule: How the release was chosen.
-        cell: The release; None if none meets the policy.
+        config: The release; None if none meets the policy.
         reason: The numbers behind it; if none will do, why, and the nearest miss.
     """
 
     aim: str
     rule: str
-    cell: str | None
+    config: str | None
     reason: str
 
 
@@ -41,29 +41,29 @@ def recommend(found: Comparison) -> tuple[Recommendation, ...]:
 def _long_tail(found: Comparison) -> Recommendation:
     of = "of the distinct queries of fewer than 5 users"
     able = [
-        ((kept, -(found.risk(cell.name) or 0.0)), cell)
-        for cell in found.cells
-        if (kept := found.kept(cell.name)["tail"])
+        ((kept, -(found.risk(config.name) or 0.0)), config)
+        for config in found.configs
+        if (kept := found.kept(config.name)["tail"])
     ]
     return _best(
         found,
         "Keep the long tail",
         f"Of the releases that meet the policy, the one that keeps the most {of}.",
         able,
-        lambda score, cell: f"It keeps {shown(score, 'share')} {of}.",
+        lambda score, config: f"It keeps {percent(score)} {of}.",
     )
 
 
 def _histories(found: Comparison) -> Recommendation:
-    linked = [cell for cell in found.cells if cell.linked]
+    linked = [config for config in found.configs if config.linked]
     able: _Able = []
-    what = PROFILES
-    for group, measure in HISTORIES:
-        what = f"{measure} kept" if group == "retention" else measure
+    what = ""
+    for measure, setting in HISTORIES:
+        what = label_of(measure, setting) + (" kept" if measure == "events_kept" else "")
         able = [
-            ((kept, -(found.risk(cell.name) or 0.0)), cell)
-            for cell in linked
-            if (kept := found.ranked(cell.name, group, measure))
+            ((kept, -(found.risk(config.name) or 0.0)), config)
+            for config in linked
+            if (kept := found.ranked(config.name, measure, setting))
         ]
         if able:
             break
@@ -72,7 +72,7 @@ def _histories(found: Comparison) -> Recommendation:
         "Keep sessions and histories",
         f"Of the releases of linked events that meet the policy, the one with the most {what}.",
         able,
-        lambda score, cell: f"Its {what}: {shown(score, 'share')}.",
+        lambda score, config: f"Its {what}: {percent(score)}.",
     )
 
 
@@ -83,17 +83,23 @@ def _statistics(found: Comparison) -> Recommendation:
         " the one with the most distinct queries. Without such a guarantee, statistics that are published day after"
         " day give away who was added in between."
     )
-    tried = [cell for cell in found.cells if "epsilon" in cell.parameters]
-    made = [cell for cell in tried if cell.status == "done"]
+    tried = [config for config in found.configs if "epsilon" in config.parameters]
+    made = [config for config in tried if config.status == "done"]
     if not tried:
         return Recommendation(aim, rule, None, "No differentially private method was tried.")
     if not made:
         return Recommendation(aim, rule, None, _none_private(tried))
     able = [
-        ((-cell.parameters["epsilon"], found.value(cell.name, "retention", "distinct queries") or 0.0), cell)
-        for cell in made
+        (
+            (
+                -config.parameters["epsilon"],
+                found.value(config.name, "queries_kept") or 0.0,
+            ),
+            config,
+        )
+        for config in made
     ]
-    return _best(found, aim, rule, able, lambda score, cell: _guarantee(-score, cell.parameters["delta"]))
+    return _best(found, aim, rule, able, lambda score, config: _guarantee(-score, config.parameters["delta"]))
 
 
 def _guarantee(epsilon: float, delta: float) -> str:
@@ -108,18 +114,20 @@ def _guarantee(epsilon: float, delta: float) -> str:
     return told
 
 
-def _none_private(tried: Sequence[Cell]) -> str:
+def _none_private(tried: Sequence[Configuration]) -> str:
     """Why there is no differentially private release."""
-    empty = sorted({float(cell.parameters["epsilon"]) for cell in tried if cell.status == "empty"})
+    empty = sorted({float(config.parameters["epsilon"]) for config in tried if config.status == "empty"})
     told = []
     if empty:
         values = " and ".join(f"{epsilon:g}" for epsilon in empty)
         told.append(f"No differentially private release is possible on this log: at epsilon {values} nothing passes.")
-    told += dict.fromkeys(cell.why for cell in tried if cell.status == "failed")
+    told += dict.fromkeys(config.why for config in tried if config.status == "failed")
     return " ".join(told)
 
 
-def _best(found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[float, Cell], str]) -> Recommendation:
+def _best(
+    found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[float, Configuration], str]
+) -> Recommendation:
     """The first in rank among the releases that meet the policy."""
     if not able:
         return Recommendation(aim, rule, None, "No release keeps anything of it.")
@@ -128,27 +136,27 @@ def _best(found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[f
         return Recommendation(
             aim, rule, None, f"No release that keeps anything of it meets the policy. {_nearest(found, able)}"
         )
-    (score, _), cell = max(fit, key=lambda one: one[0])
-    return Recommendation(aim, rule, cell.name, f"{told(score, cell)} {_risks(found, cell)}".strip())
+    (score, _), config = max(fit, key=lambda one: one[0])
+    return Recommendation(aim, rule, config.name, f"{told(score, config)} {_risks(found, config)}".strip())
 
 
-def _risks(found: Comparison, cell: Cell) -> str:
+def _risks(found: Comparison, config: Configuration) -> str:
     """What an attacker learns from a release, and what only a promise about similar queries protects."""
-    lines = {one.id: one for one in _criteria(found, cell)}
+    lines = {one.id: one for one in _criteria(found, config)}
     covered = lines["exposed_queries"].why
     return f"{lines['linkage'].sentence.capitalize()}." + (f" {covered}" if covered else "")
 
 
 def _nearest(found: Comparison, able: _Able) -> str:
     """The release that misses the fewest lines of the policy, of equals by the least, and which it misses."""
-    missed = {cell.name: [one for one in _criteria(found, cell) if one.met is not True] for _, cell in able}
+    missed = {config.name: [one for one in _criteria(found, config) if one.met is not True] for _, config in able}
 
-    def distance(one: tuple[tuple[float, float], Cell]) -> tuple[int, float, float]:
+    def distance(one: tuple[tuple[float, float], Configuration]) -> tuple[int, float, float]:
         lines = missed[one[1].name]
         return len(lines), max(map(_excess, lines), default=0.0), -one[0][0]
 
-    _, cell = min(able, key=distance)
-    return f"The nearest is {cell.name}: {'; '.join(one.sentence for one in missed[cell.name])}."
+    _, config = min(able, key=distance)
+    return f"The nearest is {config.name}: {'; '.join(one.sentence for one in missed[config.name])}."
 
 
 def _excess(one: Criterion) -> float:
@@ -159,6 +167,6 @@ def _excess(one: Criterion) -> float:
     return large / small if small else math.inf
 
 
-def _criteria(found: Comparison, cell: Cell) -> tuple[Criterion, ...]:
-    judged = found.judgement(cell.name)
+def _criteria(found: Comparison, config: Configuration) -> tuple[Criterion, ...]:
+    judged = found.judgement(config.name)
     return () if judged is None else judged.criteria

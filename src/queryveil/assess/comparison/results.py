@@ -6,10 +6,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from queryveil.assess.evaluation import PROFILES
+from queryveil.assess.attacks import ATTACKS
+from queryveil.assess.charts import comparison_chart
+from queryveil.assess.evaluation import label_of
+from queryveil.assess.measures import MEASURES
 from queryveil.assess.policy import Evidence, Judgement, Policy, judge
+from queryveil.errors import QueryveilError, did_you_mean
 from queryveil.release.bands import Band
 from queryveil.release.manifest import Counts
+from queryveil.text.show import percent
+from queryveil.text.tabular import Tabular, html_rows
 
 TAIL = ("1 user", "2-4 users")
 
@@ -17,7 +23,7 @@ Status = Literal["done", "empty", "failed"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class Configuration:
     """One configuration of the comparison: a method with its parameters, and the release that it made.
 
     Attributes:
@@ -47,27 +53,27 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One number of one cell.
+    """One number of one configuration.
 
     Attributes:
-        cell: The cell.
+        config: The config.
         kind: Whether it tells of what is kept, or of what is given away.
         group: Such as `retention`, or `singling out`.
-        measure: The measure, or the attack.
-        setting: What the attacker knows.
+        measure: The id of the measure, or of the attack.
+        setting: Which of several numbers of a measure it is, or what the attacker knows.
         value: What was found; None where the measure does not apply.
         low: The lower end of its interval.
         high: The upper end.
         best: Of what is kept: what the log itself has.
-        baseline: Of an attack: what guessing finds.
+        baseline: Of an attack: its baseline.
         control: Of an attack: what its control finds.
         unit: What kind of number it is.
-        succeeds: Of an attack: whether it beats guessing and control by more than chance.
+        succeeds: Of an attack: whether it is above baseline and control by more than chance.
         why: Why it does not apply, or what is to be known of it.
         separates: Of what is kept: whether releases can be ranked by it.
     """
 
-    cell: str
+    config: str
     kind: Literal["utility", "risk"]
     group: str
     measure: str
@@ -83,6 +89,11 @@ class Row:
     why: str = ""
     separates: bool = True
 
+    @property
+    def label(self) -> str:
+        """What the measure or the attack is called in tables and reports."""
+        return ATTACKS[self.measure].label if self.kind == "risk" else label_of(self.measure, self.setting)
+
 
 @dataclass(frozen=True)
 class Frontier:
@@ -91,19 +102,19 @@ class Frontier:
     Attributes:
         utility: What is kept, in words.
         points: The utility and the risk of every release of linked events that has both.
-        cells: Those on the frontier, from the least risk to the most.
+        configurations: Those on the frontier, from the least risk to the most.
         apart: The utility of every release without linked events. They have no records to link, so that their risk is
             not comparable, and they are neither points nor on the frontier.
     """
 
     utility: str
     points: dict[str, tuple[float, float]]
-    cells: tuple[str, ...]
+    configs: tuple[str, ...]
     apart: dict[str, float]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """What every method keeps and gives away.
 
     Attributes:
@@ -112,7 +123,7 @@ class Comparison:
         tests: On how many events of the log a task was tried.
         counts: What the log holds.
         bands: Its queries, by how many users issued them.
-        cells: The releases.
+        configurations: The releases.
         rows: Every number of them.
         policy: What a release must meet to be recommended.
     """
@@ -122,38 +133,38 @@ class Comparison:
     tests: int
     counts: Counts
     bands: tuple[Band, ...]
-    cells: tuple[Cell, ...]
+    configs: tuple[Configuration, ...]
     rows: tuple[Row, ...]
     policy: Policy = field(default_factory=Policy)
     _index: dict[tuple[str, str, str], Row] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = {(row.cell, row.group, row.measure): row for row in reversed(self.rows)}
+        found = {(row.config, row.measure, setting): row for row in self.rows[::-1] for setting in (row.setting, "")}
         object.__setattr__(self, "_index", found)
 
-    def value(self, cell: str, group: str, measure: str) -> float | None:
-        """A number of a cell; of an attack in several settings, the first."""
-        row = self._index.get((cell, group, measure))
+    def value(self, config: str, measure: str, setting: str = "") -> float | None:
+        """A number of a configuration, by the id of its measure or attack; of several settings, the first."""
+        row = self._index.get((config, measure, setting))
         return None if row is None else row.value
 
-    def judgement(self, cell: str) -> Judgement | None:
+    def judgement(self, config: str) -> Judgement | None:
         """Whether a release meets the policy; None if nothing was released."""
-        known = next((one.known for one in self.cells if one.name == cell and one.status == "done"), None)
+        known = next((one.known for one in self.configs if one.name == config and one.status == "done"), None)
         return None if known is None else judge(self.policy, known)
 
-    def meets(self, cell: str) -> bool:
+    def meets(self, config: str) -> bool:
         """Whether a release meets the policy. What cannot be said does not."""
-        judged = self.judgement(cell)
+        judged = self.judgement(config)
         return judged is not None and judged.meets is True
 
     @property
     def meeting(self) -> tuple[str, ...]:
         """The releases that meet the policy."""
-        return tuple(cell.name for cell in self.cells if self.meets(cell.name))
+        return tuple(config.name for config in self.configs if self.meets(config.name))
 
-    def ranked(self, cell: str, group: str, measure: str) -> float | None:
-        """A number of a cell that releases can be ranked by; None if it does not separate them."""
-        row = self._index.get((cell, group, measure))
+    def ranked(self, config: str, measure: str, setting: str = "") -> float | None:
+        """A number of a configuration that releases can be ranked by; None if it does not separate them."""
+        row = self._index.get((config, measure, setting))
         return None if row is None or not row.separates else row.value
 
     @property
@@ -162,38 +173,38 @@ class Comparison:
         found: dict[str, str] = {}
         for row in self.rows:
             if not row.separates:  # the shortest says nothing of a single release
-                found[row.measure] = min(found.get(row.measure, row.why), row.why, key=len)
+                found[row.label] = min(found.get(row.label, row.why), row.why, key=len)
         return found
 
-    def kept(self, cell: str) -> dict[str, float | None]:
+    def kept(self, config: str) -> dict[str, float | None]:
         """What a release keeps, in the numbers that decide.
 
         Of `distinct queries`, of those of the `tail` of fewer than five users, of users' `profiles` (SRP above random
         groups) and of the precision of `terms` (1 - NCP); each None where it does not apply or does not separate.
         """
-        lost = self.ranked(cell, "interests", "normalized certainty penalty (NCP)")
+        lost = self.ranked(config, "certainty_penalty")
         return {
-            "distinct queries": self.ranked(cell, "retention", "distinct queries"),
-            "tail": self._tail(cell),
-            "profiles": self.ranked(cell, "interests", PROFILES),
+            "distinct queries": self.ranked(config, "queries_kept"),
+            "tail": self._tail(config),
+            "profiles": self.ranked(config, "profile_retention"),
             "terms": None if lost is None else 1 - lost,
         }
 
-    def _tail(self, cell: str) -> float | None:
+    def _tail(self, config: str) -> float | None:
         few = [band for band in self.bands if band.queries and band.label in TAIL]
-        kept = [self.value(cell, "retention", f"distinct queries of {band.label}") for band in few]
+        kept = [self.value(config, "queries_kept_by_users", band.label) for band in few]
         if not few or None in kept:
             return None
         total = sum(band.queries for band in few)
         return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
 
-    def risk(self, cell: str) -> float | None:
+    def risk(self, config: str) -> float | None:
         """The share of unknown query texts that an attacker with half of a person's history attributes to them.
 
         It is the number that the policy limits (`max_linkage`), in the worst setting. Of hashed words, the share that
         is read again if that is more. None if it was not measured, which is never a risk of 0.
         """
-        judged = self.judgement(cell)
+        judged = self.judgement(config)
         lines = () if judged is None else judged.criteria
         found = [one.found for one in lines if one.id in ("linkage", "tokens") and one.found is not None]
         return max(found, default=None)
@@ -205,14 +216,14 @@ class Comparison:
 
     def _frontier(self, name: str, utility: str) -> Frontier:
         points, apart = {}, {}
-        for cell in self.cells:
-            kept, risk = self.kept(cell.name)[name], self.risk(cell.name)
-            if kept is None or not cell.holds:
+        for config in self.configs:
+            kept, risk = self.kept(config.name)[name], self.risk(config.name)
+            if kept is None or not config.holds:
                 continue
-            if not cell.linked:
-                apart[cell.name] = kept
+            if not config.linked:
+                apart[config.name] = kept
             elif risk is not None:
-                points[cell.name] = (kept, risk)
+                points[config.name] = (kept, risk)
         best: list[str] = []
         most = 0.0  # who keeps nothing has nothing to compare
         for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
@@ -221,33 +232,56 @@ class Comparison:
                 most = kept
         return Frontier(utility, points, tuple(best), apart)
 
-    def table(self) -> pa.Table:
-        """Every number in a row of its own, with all that is needed to make it again."""
-        of = {cell.name: cell for cell in self.cells}
+    def chart(self, utility: str = "distinct queries") -> Any:
+        """What each release keeps against its risk, as an Altair chart: one point per configuration.
+
+        Args:
+            utility: What is kept: `distinct queries`, `profiles` or `terms`; see `kept`.
+        """
+        if utility not in UTILITIES:
+            raise QueryveilError(f"There is no utility '{utility}'; {did_you_mean(utility, UTILITIES)}.")
+        return comparison_chart(self, self._frontier(utility, UTILITIES[utility]))
+
+    def to_arrow(self) -> pa.Table:
+        """One row per number, with all that is needed to make it again."""
+        of = {config.name: config for config in self.configs}
         said = [
             {
-                "method": of[row.cell].method,
-                "k": of[row.cell].k,
-                "parameters": json.dumps(of[row.cell].parameters),
+                "method": of[row.config].method,
+                "k": of[row.config].k,
+                "parameters": json.dumps(of[row.config].parameters),
                 "seed": self.seed,
                 "fingerprint": self.fingerprint,
+                "configuration": row.config,
+                "label": row.label,
                 **asdict(row),
             }
             for row in self.rows
         ]
         return pa.Table.from_pylist(said, schema=_SCHEMA)
 
+    def _repr_html_(self) -> str:
+        rows = []
+        for one in self.configs:
+            found = (*self.kept(one.name).values(), self.risk(one.name))
+            shown = (None if value is None else percent(value) for value in found)
+            rows.append((one.name, one.status, self.meets(one.name), *shown))
+        numbers = ("distinct queries", "tail", "profiles", "terms", "risk")
+        names = ("configuration", "status", "meets the policy", *numbers)
+        title = f"Comparison: {len(self.meeting)} of {len(rows)} configurations meet the policy"
+        return html_rows(title, names, rows, numbers)
+
 
 UTILITIES = {
     "distinct queries": "distinct queries kept",
-    "profiles": PROFILES,
+    "profiles": MEASURES["profile_retention"].label,
     "terms": "term precision (1 - NCP)",
 }
 
 
 _SCHEMA = pa.schema(
     [
-        ("cell", pa.string()),
+        ("configuration", pa.string()),
         ("method", pa.string()),
         ("k", pa.int64()),
         ("parameters", pa.string()),
@@ -257,6 +291,7 @@ _SCHEMA = pa.schema(
         ("group", pa.string()),
         ("measure", pa.string()),
         ("setting", pa.string()),
+        ("label", pa.string()),
         *((name, pa.float64()) for name in ("value", "low", "high", "best", "baseline", "control")),
         ("unit", pa.string()),
         ("succeeds", pa.bool_()),

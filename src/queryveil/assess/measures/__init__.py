@@ -7,25 +7,32 @@ from queryveil.assess.measures.linkage import record_linkage
 from queryveil.assess.measures.loss import UserClusters, cluster_retention, information_loss, user_clusters
 from queryveil.assess.measures.own import own_queries
 from queryveil.assess.measures.random_groups import AboveRandom
+from queryveil.assess.measures.registry import GROUPS, MEASURES, Assessment, Measure, Value, measure
 from queryveil.assess.measures.retention import Kept, Retention, retention
 from queryveil.assess.measures.srp import ProfileRetention, Srp, profile_retention, separating_level, srp
 from queryveil.assess.measures.tasks import Task, tasks
 
 __all__ = [
+    "GROUPS",
+    "MEASURES",
     "AboveRandom",
+    "Assessment",
     "Distribution",
     "FBeta",
     "Kept",
+    "Measure",
     "ProfileRetention",
     "Retention",
     "Srp",
     "Task",
     "UserClusters",
+    "Value",
     "cluster_retention",
     "distribution",
     "f_beta",
     "generalization_loss",
     "information_loss",
+    "measure",
     "ncp",
     "own_queries",
     "profile_retention",

@@ -1,11 +1,14 @@
 """How far the frequencies of a release are from those of its log."""
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.assess.measures.counts import released_counts
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import QueryLog, local
 from queryveil.release import Release
 
@@ -57,3 +60,49 @@ def jensen_shannon(one: NDArray[np.number], other: NDArray[np.number]) -> float:
         return float((a[some] * np.log2(a[some] / middle[some])).sum())
 
     return float(np.sqrt(max(0.0, (divergence(p) + divergence(q)) / 2)))
+
+
+def _number(on: Assessment, name: str) -> Iterator[Value]:
+    if not on.has_queries:
+        yield Value(None, "the release has items, not queries")
+        return
+    value = getattr(on.once("distribution", lambda: distribution(on.release, on.log)), name)
+    if math.isnan(value):
+        yield Value(None, "there is only one frequency, so there are no ranks")
+    else:
+        yield Value(value)
+
+
+@measure(
+    "query_frequencies",
+    label="distance of query frequencies (Jensen-Shannon)",
+    group="distribution",
+    unit="number",
+    better="lower",
+)
+def query_frequencies(on: Assessment) -> Iterator[Value]:
+    """How far the frequencies of queries are from those of the log."""
+    yield from _number(on, "queries")
+
+
+@measure(
+    "term_frequencies",
+    label="distance of term frequencies (Jensen-Shannon)",
+    group="distribution",
+    unit="number",
+    better="lower",
+)
+def term_frequencies(on: Assessment) -> Iterator[Value]:
+    """How far the frequencies of terms are from those of the log."""
+    yield from _number(on, "terms")
+
+
+@measure(
+    "frequent_ranks",
+    label="rank correlation of the 1,000 most frequent queries",
+    group="distribution",
+    unit="number",
+)
+def frequent_ranks(on: Assessment) -> Iterator[Value]:
+    """Whether the most frequent queries keep their order."""
+    yield from _number(on, "ranks")

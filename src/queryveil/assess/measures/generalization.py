@@ -4,9 +4,12 @@ Amin Milani Fard, Ke Wang, An effective clustering approach to web query log ano
 Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Management 51 (2015), formulas 6 and 7.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from queryveil.claims import PartOfLog
+from queryveil.assess.measures.registry import Assessment, Value, measure
+from queryveil.claims import BagUsers, PartOfLog
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
@@ -33,7 +36,7 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
         rows["node"].to_numpy().astype(np.int32),
         rows["n"].to_numpy(),
         users=release.manifest.counts.users or 0,
-        items=int(transactions.length.sum()),
+        items=len(transactions.node),
     )
 
 
@@ -78,4 +81,25 @@ def _terms(log: LocalLog, events: str) -> float:
 
 def transaction_density(transactions: Transactions) -> float:
     """How many of the items that its users could have a log has: N / (users x leaves)."""
-    return float(transactions.length.sum() / (len(transactions.user) * transactions.tree.leaves[0]))
+    return float(len(transactions.node) / (len(transactions) * transactions.tree.leaves[0]))
+
+
+@measure("item_distortion", label="distortion per item (GGD)", group="profiles", better="lower")
+def item_distortion(on: Assessment) -> Iterator[Value]:
+    """How much more general released items are than the terms that they stand for."""
+    bags = on.release.manifest.kind == "items" and any(
+        isinstance(claim, BagUsers) for claim in on.release.manifest.claims
+    )
+    if bags and "user" in on.release.schema.names:
+        yield Value(generalization_loss(on.release, on.log, on.terms).per_item)
+    else:
+        yield Value(None, "it is for bags of items, one per user")
+
+
+@measure("certainty_penalty", label="normalized certainty penalty (NCP)", group="profiles", better="lower")
+def certainty_penalty(on: Assessment) -> Iterator[Value]:
+    """How much of the precision of terms is lost; 1 - NCP is the term precision."""
+    try:
+        yield Value(ncp(on.release, on.log, on.terms))
+    except QueryveilError as error:
+        yield Value(None, str(error))

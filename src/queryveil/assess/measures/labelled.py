@@ -4,6 +4,7 @@ Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing
 formula 5. A method is seen as a search engine that must retrieve, that is release, the queries that are not sensitive.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.assess.measures.counts import released_counts
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.release import Release
@@ -114,3 +116,15 @@ def _sensitive(label: pa.Array) -> pa.Array:
 def _f(right: int, told: int, wanted: int, beta: float) -> float:
     """Formula 5, with P = right / told and R = right / wanted."""
     return (1 + beta**2) * right / (beta**2 * wanted + told)
+
+
+@measure("f_beta", label="harmless queries released, and only these", group="labelled", unit="number")
+def f_beta_of_labels(on: Assessment) -> Iterator[Value]:
+    """F-beta of the labelled queries, where there are any."""
+    for beta in (1.0, 0.1) if on.sensitive is not None else ():
+        try:
+            found = f_beta(on.release, on.log, on.sensitive, beta)
+        except QueryveilError as error:
+            yield Value(None, str(error), f"F of beta {beta:g}")
+        else:
+            yield Value(found.value, detail=f"F of beta {beta:g}", best=found.original)

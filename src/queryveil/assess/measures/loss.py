@@ -5,6 +5,7 @@ semantic microaggregation, Information Sciences 242 (2013), formulas 8 and 9.
 """
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.assess.measures.notes import beside_random, note_of, noted, why_no_records
 from queryveil.assess.measures.random_groups import AboveRandom, activity, permuted, random_records
 from queryveil.assess.measures.records import UserRecords, user_records
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.engines.memory import reserve
 from queryveil.errors import QueryveilError
 from queryveil.kernels.semantic import ONE
@@ -23,7 +26,7 @@ from queryveil.log.sharing import shared
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.methods.microaggregation.interests import Interests, distances, interests_of
 from queryveil.release import Release
-from queryveil.release.summary import part_of
+from queryveil.text.show import percent
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -111,7 +114,7 @@ class _Apart:
 
 def _apart(here: LocalLog, links: Links, sample: int, seed: int) -> _Apart:
     interests = interests_of(Searches.of(here), links)
-    users = np.flatnonzero(np.diff(interests.start))
+    users = np.flatnonzero(interests.sizes)
     if len(users) < 2:
         raise QueryveilError("L needs at least two users with a category; name another taxonomy or linker.")
     if len(users) > sample:
@@ -220,7 +223,7 @@ def too_large(original: UserClusters) -> str:
     """Why clusters do not separate releases; nothing if they do."""
     if original.largest <= HALF:
         return ""
-    return f"{part_of(original.largest)} of the users of the log are in one cluster, which separates no releases."
+    return f"{percent(original.largest)} of the users of the log are in one cluster, which separates no releases."
 
 
 def _recut(far: Floats, original: UserClusters) -> Ints:
@@ -237,9 +240,9 @@ def _distances(records: Searches, of: Longs, links: Links) -> Floats:
         links: Where queries sit in a tree of topics.
     """
     interests = interests_of(records, links)
-    there = np.flatnonzero(np.diff(interests.start))
-    reserve(8 * (2 * (len(records.start) - 1) ** 2 + len(of) ** 2), "The distances between users")
-    far = np.ones((len(records.start) - 1,) * 2)
+    there = np.flatnonzero(interests.sizes)
+    reserve(8 * (2 * len(records) ** 2 + len(of) ** 2), "The distances between users")
+    far = np.ones((len(records),) * 2)
     if len(there):
         far[np.ix_(there, there)] = _matrix(interests.take(there))
     gone = np.setdiff1d(np.arange(len(far)), there)
@@ -329,3 +332,64 @@ def best_count(far: Floats, tree: Floats, most: int) -> int:
         place[n + merge] = a
         count -= 1
     return found
+
+
+SAMPLE = 2_000
+"""Most users that L looks at."""
+CLUSTER = 10
+"""Users of a cluster in the mean, for L. Of fewer each, nearly all are alone, and every release has the same L."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Clustered:
+    """What L and the cluster retention of a release have in common."""
+
+    average: UserClusters
+    ward: UserClusters
+    far: Floats
+
+
+def _clustered_users(on: Assessment) -> _Clustered:
+    """The clusters of users, and how far their released records are from them."""
+
+    def make() -> _Clustered:
+        records = on.records
+        average, ward = (
+            user_clusters(on.log, on.phrases, size=CLUSTER, sample=SAMPLE, seed=on.seed, linkage=linkage)
+            for linkage in ("average", "ward")
+        )
+        if not any_left(records, average):
+            raise QueryveilError("no released record has a category")
+        return _Clustered(average, ward, released_distances(records, average))
+
+    return on.once("clusters", make)
+
+
+@measure("information_loss", label="information loss (L)", group="profiles", better="lower")
+def information_loss_of_clusters(on: Assessment) -> Iterator[Value]:
+    """How many users fall into another cluster by their released record."""
+    try:
+        found = _clustered_users(on)
+    except QueryveilError as error:
+        yield Value(None, why_no_records(on, error))
+        return
+    unclear = too_large(found.average)
+    yield Value(lost(found.far, found.average), noted(unclear, note_of(on)), separates=not unclear)
+
+
+@measure("cluster_retention", label="cluster retention above random groups (1 - L)", group="profiles")
+def cluster_retention_above_random(on: Assessment) -> Iterator[Value]:
+    """How many users stay in their cluster, beyond what random groups of users keep."""
+    try:
+        found = _clustered_users(on)
+    except QueryveilError as error:
+        yield Value(None, why_no_records(on, error))
+        return
+    try:
+        kept = cluster_retention_of(on.records, found.far, found.ward, on.seed)
+    except QueryveilError as error:
+        yield Value(None, str(error))
+        return
+    ward = found.ward
+    why = f"{ward.count:,} clusters of {len(ward.users):,} users by Ward's method; {beside_random(kept)}"
+    yield Value(kept.value, noted(why, note_of(on)))

@@ -26,14 +26,16 @@ def own_queries(release: Release) -> pa.Table:
     known: dict[bytes, int] = {}
     group = np.full(log.n_users, -1, np.int32)
     holder: list[int] = []
-    for user in np.flatnonzero(np.diff(released.start)).tolist():
+    for user in np.flatnonzero(released.sizes).tolist():
         here = slice(released.start[user], released.start[user + 1])
         record = released.query[here].tobytes() + released.times[here].tobytes()
         if record not in known:
             holder.append(user)
         group[user] = known.setdefault(record, len(known))
     mine = released.take(np.array(holder, np.int64))
-    own, size = own_counts(Searches.of(log), group, np.repeat(mine.user, mine.times), np.repeat(mine.query, mine.times))
+    own, size = own_counts(
+        Searches.of(log), group, np.repeat(mine.owners, mine.times), np.repeat(mine.query, mine.times)
+    )
     users = np.bincount(group[group >= 0], minlength=len(holder))
     order = np.argsort(-own / np.maximum(size, 1), kind="stable")
     return pa.table({"users": users[order], "queries": size[order], "own": own[order]})

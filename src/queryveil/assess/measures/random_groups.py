@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets
 from queryveil.assess.measures.records import UserRecords
-from queryveil.knowledge.index import offsets
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.methods.microaggregation.record_tables import contributions
 
@@ -53,9 +53,9 @@ def activity(issued: Searches) -> Longs:
     is so large that it covers all they ever searched for, and groups at random would seem to keep more than groups of
     similar users, who are similarly active.
     """
-    n = len(issued.start) - 1
+    n = len(issued)
     rank = np.empty(n, np.int64)
-    rank[np.argsort(issued.size, kind="stable")] = np.arange(n)
+    rank[np.argsort(issued.events, kind="stable")] = np.arange(n)
     return rank * max(1, min(BANDS, n // LEAST)) // n
 
 
@@ -116,7 +116,7 @@ def group_records(
     draw = rng.integers(np.iinfo(np.uint64).max, size=len(some.query), dtype=np.uint64, endpoint=True)
     _, taken = contributions(some.start, some.times, draw, group_of, by_repetition=by_repetition)
     given = np.flatnonzero(taken)
-    pairs, at = np.unique(group_of[some.user[given]].astype(np.int64) << 32 | some.query[given], return_inverse=True)
+    pairs, at = np.unique(group_of[some.owners[given]].astype(np.int64) << 32 | some.query[given], return_inverse=True)
     times = np.bincount(at, weights=taken[given]).astype(np.int64)
     size = np.bincount(pairs >> 32, minlength=len(wanted) + 1)
     return Searches(offsets(size), (pairs & 0xFFFFFFFF).astype(np.int32), times), of

@@ -68,7 +68,7 @@ def user_records(release: Release, measure: str) -> UserRecords:
     shared = shares_records(release)
     if shared:
         # Users who share a record have it each under a pseudonym of their own, unless it is written once.
-        some = np.flatnonzero(np.diff(released.start))
+        some = np.flatnonzero(released.sizes)
         digest = record_digests(released.start[some], released.query, released.times)
         group[:] = -1
         group[some] = np.unique(digest, return_inverse=True)[1]

@@ -1,5 +1,6 @@
 """What a release keeps of its log: shares of queries, events, users, clicks and terms, and the long tail apart."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.assess.measures.counts import released_counts
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import QueryLog, local
 from queryveil.release import Release, loaded
 from queryveil.release.bands import Band, bands
@@ -87,3 +89,59 @@ def retention(release: Release, log: QueryLog) -> Retention:
         bands(table),
         release.manifest.counts.sessions,
     )
+
+
+def _kept(on: Assessment) -> Retention:
+    return on.once("retention", lambda: retention(on.release, on.log))
+
+
+def _share(on: Assessment, of: Kept | None) -> Iterator[Value]:
+    if of is None:
+        sessions = _kept(on).sessions
+        yield Value(None, "no user ids released" + ("" if sessions is None else f"; {sessions:,} sessions"))
+    elif not of.of:
+        yield Value(None, "the log has none")
+    else:
+        yield Value(of.share)
+
+
+def _share_of_queries(on: Assessment, of: Kept) -> Iterator[Value]:
+    yield from _share(on, of) if on.has_queries else [Value(None, "the release has items, not queries")]
+
+
+@measure("queries_kept", label="distinct queries", group="retention")
+def queries_kept(on: Assessment) -> Iterator[Value]:
+    """The share of distinct queries that is released."""
+    yield from _share_of_queries(on, _kept(on).queries)
+
+
+@measure("events_kept", label="events", group="retention")
+def events_kept(on: Assessment) -> Iterator[Value]:
+    """The share of events that is released."""
+    yield from _share_of_queries(on, _kept(on).events)
+
+
+@measure("users_kept", label="users", group="retention")
+def users_kept(on: Assessment) -> Iterator[Value]:
+    """The share of users who appear in the release."""
+    yield from _share(on, _kept(on).users)
+
+
+@measure("clicks_kept", label="clicks", group="retention")
+def clicks_kept(on: Assessment) -> Iterator[Value]:
+    """The share of clicks that is released."""
+    yield from _share_of_queries(on, _kept(on).clicks)
+
+
+@measure("terms_kept", label="distinct terms", group="retention")
+def terms_kept(on: Assessment) -> Iterator[Value]:
+    """The share of distinct terms that is released."""
+    yield from _share_of_queries(on, _kept(on).terms)
+
+
+@measure("queries_kept_by_users", label="distinct queries of", group="retention")
+def queries_kept_by_users(on: Assessment) -> Iterator[Value]:
+    """The share of distinct queries that is released, by how many users issued them."""
+    for band in _kept(on).bands if on.has_queries else ():
+        if band.queries:
+            yield Value(band.kept_queries / band.queries, detail=band.label)

@@ -4,13 +4,16 @@ Arnau Erola, Jordi Castellà-Roca, Guillermo Navarro-Arribas, Vicenç Torra, Sem
 anonymization of query logs using the open directory project, SORT 35 (2011), formula 4.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.assess.measures.notes import beside_random, note_of, noted, why_no_records
 from queryveil.assess.measures.random_groups import AboveRandom, group_records, random_records, sampled
 from queryveil.assess.measures.records import UserRecords, user_records
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import QueryLog, local
@@ -141,8 +144,8 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
 
 def _separating(issued: Searches, links: Links, seed: int) -> int | None:
     rng = np.random.default_rng(seed)
-    some = issued.take(sampled(np.arange(len(issued.start) - 1), rng))
-    n, height = len(some.start) - 1, links.tree.height
+    some = issued.take(sampled(np.arange(len(issued)), rng))
+    n, height = len(some), links.tree.height
     profiles = Profiles.of(some, links, height)
     draws = []
     for _ in range(DRAWS):
@@ -162,7 +165,7 @@ def kept_shares(
     original: Profiles, released: Profiles, depth: NDArray[np.int32], levels: int
 ) -> list[NDArray[np.float64]]:
     """For every level, the share of each user's categories that is left; not a number for a user without any."""
-    users = len(original.start) - 1
+    users = len(original)
     mine, theirs = _keys(original), _keys(released)
     place = np.searchsorted(theirs, mine)
     there = np.append(theirs, -1)[place] == mine
@@ -178,8 +181,42 @@ def kept_shares(
 
 
 def _keys(profiles: Profiles) -> NDArray[np.int64]:
-    return profiles.user << 32 | profiles.feature
+    return profiles.owners << 32 | profiles.feature
 
 
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if len(values) else float("nan")
+
+
+@measure("srp", label="profile retention (SRP)", group="profiles")
+def srp_by_level(on: Assessment) -> Iterator[Value]:
+    """How much of each user's profile is kept, on the first levels of the taxonomy (Erola et al. 2011, section 5)."""
+    levels = range(1, min(2, on.taxonomy.tree.height) + 1)
+    try:
+        found = srp_of(on.records, on.terms, len(levels))
+    except QueryveilError as error:
+        yield from (Value(None, why_no_records(on, error), f"level {level}") for level in levels)
+        return
+    for level, kept in zip(levels, found, strict=True):
+        why = note_of(on) if kept.users else "no user of the log has a category on this level; name another taxonomy"
+        yield Value(kept.mean if kept.users else None, why, f"level {level}")
+
+
+@measure("profile_retention", label="profile retention above random groups (SRP)", group="profiles")
+def profile_retention_above_random(on: Assessment) -> Iterator[Value]:
+    """How much of each user's profile is kept, beyond what random groups of users keep."""
+    try:
+        records = on.records
+    except QueryveilError as error:
+        yield Value(None, why_no_records(on, error))
+        return
+    try:
+        kept = profile_retention_of(records, on.terms, on.seed)
+    except QueryveilError as error:
+        yield Value(None, str(error))
+        return
+    why = (
+        f"level {kept.level} of the taxonomy, the first on which random groups of {GROUP} users keep at most half;"
+        f" {beside_random(kept)}"
+    )
+    yield Value(kept.value, noted(why, note_of(on)))

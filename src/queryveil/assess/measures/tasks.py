@@ -8,6 +8,7 @@ time, each of which is held out: what stands in the release or the log because o
 
 import math
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged
 from queryveil.assess.measures.counts import pseudonym, records_once, released_counts, shares_records
-from queryveil.knowledge.index import ranges
+from queryveil.assess.measures.notes import noted
+from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.release import Release, loaded
-from queryveil.release.summary import is_private, part_of
+from queryveil.release.summary import is_private
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
@@ -67,7 +71,7 @@ class Task:
         if self.tests == 0:
             return "the log has no event to try it on"
         if self.original < LEAST:
-            return f"the log itself scores {part_of(self.original)}, too little to rank releases by"
+            return f"the log itself scores {percent(self.original)}, too little to rank releases by"
         if _least(self.original, self.tests) < self.original / 2:
             return f"{self.tests:,} tests are too few to rank releases by"
         return ""
@@ -176,11 +180,11 @@ def _next_places(issued: Pairs, now: Longs, then: Longs, queries: int) -> Longs:
     users, place = np.unique(issued[0], return_inverse=True)
     order = np.lexsort((issued[1], place))
     by_user = issued[1][order]
-    start = np.searchsorted(place[order], np.arange(len(users) + 1))
+    of_user = Ragged(np.searchsorted(place[order], np.arange(len(users) + 1)))
     found = np.zeros(len(now), np.int64)
     for query in np.unique(now).tolist():
         who = np.searchsorted(users, by_query[first[query] : first[query + 1]])
-        others = by_user[ranges(start[who], np.diff(start)[who])]
+        others = by_user[of_user.positions(who)]
         also, times = np.unique(others[others != query], return_counts=True)
         for i in np.flatnonzero(now == query).tolist():
             at = int(np.searchsorted(also, then[i]))
@@ -319,3 +323,39 @@ def _by_week(query: Longs, week: Longs, n: Longs, place: Longs, weeks: int) -> N
     some = place[query] >= 0
     np.add.at(found, (place[query[some]], week[some]), n[some])
     return found
+
+
+def _scores(on: Assessment, name: str) -> Iterator[Value]:
+    """The scores of one task."""
+    found = on.once("tasks", lambda: tasks(on.release, on.log, tests=on.tests, seed=on.seed))
+    within = name == "suggestion" and pseudonym(on.release) == "session"
+    for task in found:
+        if task.task == name:
+            nothing = "the release has nothing to learn from" if task.released is None else ""
+            session = "learnt from queries within one session" if within else ""
+            why = noted(nothing, task.unranked, session)
+            yield Value(task.released, why, task.score, task.original, separates=not task.unranked)
+
+
+@measure("suggestion", label="suggestion", group="task")
+def suggestion(on: Assessment) -> Iterator[Value]:
+    """How well the next query of a user is suggested."""
+    yield from _scores(on, "suggestion")
+
+
+@measure("completion", label="completion", group="task")
+def completion(on: Assessment) -> Iterator[Value]:
+    """How well a query is completed from its first letters."""
+    yield from _scores(on, "completion")
+
+
+@measure("click_prediction", label="click prediction", group="task")
+def click_prediction(on: Assessment) -> Iterator[Value]:
+    """How well the clicked address of a query is predicted."""
+    yield from _scores(on, "click prediction")
+
+
+@measure("trend_counts", label="trend counts", group="task", better="lower")
+def trend_counts(on: Assessment) -> Iterator[Value]:
+    """How well the weekly counts of frequent queries are told."""
+    yield from _scores(on, "trend counts")

@@ -1,7 +1,8 @@
 """From files to a QueryLog: every text becomes an integer here, once.
 
 Rows stream through in blocks. Threads parse, bring queries to their normal form and digest texts; the main thread
-numbers the digests in order. Memory holds the integer columns and the digests; distinct texts wait in a nameless file.
+numbers the digests in order. Memory holds the integer columns and the digests; distinct texts are kept in an unnamed
+temporary file.
 """
 
 from collections import deque
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from queryveil.engines import DuckDB
 from queryveil.engines.memory import limit_to
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.formats import BadRows, ReadOptions, tasks
 from queryveil.formats.parquet import arrow_tasks
 from queryveil.formats.rows import Task
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from queryveil.engines.spark import Spark
 
 _ASCII = 'az AZ 09\t\r\n,;|"+-.:/[]{}'
-"""What an encoding must leave as it is, for files to be cut into lines and fields."""
+"""Characters that an encoding must leave unchanged, so that files can be split into lines and fields."""
 
 
 @overload
@@ -78,19 +79,20 @@ def read_log(
     """Read a query log.
 
     Args:
-        source: A file, a folder, a glob pattern, a list of these, or a table of anything that speaks Arrow (PyArrow,
-            pandas, Polars). Files may be compressed with gzip, bzip2, zstd or xz.
-        format: One of `aol`, `excite`, `sogou`, `ubi`, `parquet`, `jsonl`, `tsv`, `csv`; told by content if absent.
-        columns: For table-like formats, which column is which, such as `{"user": "cookie", "query": "q"}`.
-        encoding: The encoding of text files; UTF-8 if absent (SogouQ: GB18030 unless it is UTF-8).
-        max_bad_rows: The share of rows that may be bad before the read is refused.
-        threads: How many threads; one a core if absent. The result does not depend on it.
-        memory_limit: What this process may hold, such as `8GB`, from here on: tables spill to disk beyond half of it,
-            and arrays that do not fit into the rest are refused. If absent, tables spill beyond 4 GB, and arrays may
-            take what the machine has.
+        source: A file, a folder, a glob pattern, a list of these, or a table with the Arrow interface (PyArrow, pandas,
+            Polars). Files may be compressed with gzip, bzip2, zstd or xz.
+        format: One of `aol`, `excite`, `sogou`, `ubi`, `parquet`, `jsonl`, `tsv`, `csv`; detected automatically by
+            default.
+        columns: For table-like formats, the names of the columns, such as `{"user": "cookie", "query": "q"}`.
+        encoding: The encoding of text files; by default UTF-8 (SogouQ: GB18030 unless it is UTF-8).
+        max_bad_rows: The largest share of bad rows; with more, reading fails.
+        threads: The number of threads; by default one per core. It does not change the result.
+        memory_limit: The memory that this process may use from now on, such as `8GB`. Tables spill to disk beyond half
+            of it, and arrays that do not fit into the rest are refused. By default tables spill beyond 4 GB, and arrays
+            may use all memory of the machine.
         progress: Called with the number of rows read so far.
-        engine: A Spark session, to read and work on a cluster: paths are then those of Spark, and a Spark DataFrame is
-            a source too. `threads`, `memory_limit` and `progress` are Spark's own affair.
+        engine: A Spark session, to read and work on a cluster. Paths are then those of Spark, and a Spark DataFrame is
+            a source too. Spark ignores `threads`, `memory_limit` and `progress`.
 
     Raises:
         QueryveilError: If the log cannot be read, has no query, or has too many bad rows.
@@ -102,7 +104,7 @@ def read_log(
     """
     limit_to(memory_limit)
     if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
-        encoding = None  # a byte order mark is passed over anyway
+        encoding = None  # a byte order mark is skipped anyway
     if encoding is not None:
         _check_encoding(encoding)
     options = ReadOptions(columns or {}, encoding)
@@ -115,7 +117,7 @@ def read_log(
         try:
             return read_spark(source, cluster, format=format, options=options, refuse=refuse)
         except BaseException:
-            if cluster is not engine:  # nobody else could let go of what was read so far
+            if cluster is not engine:  # nobody else could close what was read so far
                 cluster.close()
             raise
     if isinstance(source, str | Path):
@@ -127,7 +129,7 @@ def read_log(
         reader = pa.RecordBatchReader.from_stream(source)
         where, todo = "the table", arrow_tasks(reader.schema, iter(reader), options, "the table")
     else:
-        raise QueryveilError("read_log takes a path, a list of paths, or a table that speaks Arrow.")
+        raise QueryveilError("read_log takes a path, a list of paths, or a table with the Arrow interface.")
     tables = DuckDB(threads=threads)
     builder = Builder()
     with ThreadPoolExecutor(tables.threads) as pool:
@@ -140,7 +142,7 @@ def read_log(
 
 
 def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> Iterator[Prepared]:
-    # A short queue: enough to keep the threads busy, and no more blocks in memory than that.
+    # A short queue: enough to keep the threads busy, without more blocks in memory than needed.
     waiting: deque[Future[Prepared]] = deque()
     try:
         for task in todo:
@@ -166,11 +168,11 @@ def _refuse_bad(max_bad_rows: float, rows: int, empty: int, bad: BadRows, where:
     )
     if bad.total > max_bad_rows * total:
         raise QueryveilError(
-            f"{bad.total:,} of {total:,} rows are bad, over the limit of {max_bad_rows:.4g}: {kinds}; mend "
-            "them, name another --format or --encoding, or raise --max-bad-rows."
+            f"{bad.total:,} of {total:,} rows are bad, over the limit of {max_bad_rows:.4g}: {kinds}; fix them, choose "
+            f"another {option('format')} or {option('encoding')}, or raise {option('max_bad_rows')}."
         )
     if rows == 0:
-        why = f"all {empty:,} queries are empty" if empty else "there is no row behind the header"
+        why = f"all {empty:,} queries are empty" if empty else "there is no row after the header"
         raise QueryveilError(f"There is no query in {where}: {why}.")
 
 
@@ -178,10 +180,8 @@ def _check_encoding(encoding: str) -> None:
     try:
         plain = _ASCII.encode(encoding) == _ASCII.encode()
     except (LookupError, ValueError):
-        raise QueryveilError(
-            f"There is no encoding called '{printable(encoding)}'; try utf-8, latin-1 or gb18030."
-        ) from None
-    try:  # some give up at the first byte they do not know, instead of passing it on
+        raise QueryveilError(f"There is no encoding '{printable(encoding)}'; try utf-8, latin-1 or gb18030.") from None
+    try:  # some encodings fail at the first unknown byte instead of escaping it
         b"\xff\x81".decode(encoding, "surrogateescape")
     except UnicodeError:
         plain = False

@@ -1,4 +1,4 @@
-"""From prepared rows to a QueryLog: number texts, sort rows, tell events and clicks, split queries into words."""
+"""From prepared rows to a QueryLog: number texts, sort rows, find events and clicks, split queries into words."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,7 +19,7 @@ from queryveil.text.columns import Column
 
 
 class Builder:
-    """Gathers prepared rows and makes the log of them."""
+    """Collects prepared rows and makes the log from them."""
 
     def __init__(self) -> None:
         self.user, self.query, self.url = Column(), Column(), Column()
@@ -103,7 +103,7 @@ class Builder:
 def _events(
     engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: list[str], ids: dict[str, NDArray[np.int64]]
 ) -> tuple[pa.Table, pa.Table, Section]:
-    """Rows into events, ordered by user, time and query, and the clicks that hang on them; and the rows digested."""
+    """Turn rows into events, ordered by user, time and query, and their clicks; and digest the rows."""
     from queryveil.kernels.events import find_events
     from queryveil.kernels.times import MISSING
 

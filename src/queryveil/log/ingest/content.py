@@ -2,10 +2,10 @@
 
 The distinct texts of a log, each with its id, and its rows as ids, times and ranks, all in the order of ids, are the
 whole log: two logs have the same such lists if and only if they have the same rows, each as often. SHA-256 goes over
-these lists. Ids are first halves of digests, so they are spread evenly, and what has the same first bits of an id is
-digested by itself; the digests of these blocks, in order, are digested again. So blocks can be digested side by side,
-on threads or on a cluster. That ids follow from digests that are not hard to forge does no harm: each stands beside
-its text.
+these lists. Ids are first halves of digests, so they are spread evenly. Rows or texts with the same first bits of an id
+are a block and digested together; the digests of the blocks, in order, are digested again. So blocks can be digested in
+parallel, on threads or on a cluster. Ids follow from digests that are not hard to forge, which does no harm, because
+each id is digested together with its text.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ from queryveil.text.arrays import byte_spans
 Longs = NDArray[np.int64]
 
 NOTHING = -1
-"""The id of what is not there."""
+"""The id of a missing value."""
 _BLOCK = 1 << 16
-"""About so many rows or texts are in a block."""
+"""About how many rows or texts are in a block."""
 
 
 def signed(ids: NDArray[np.uint64]) -> Longs:
@@ -43,7 +43,7 @@ def distinct(low: NDArray[np.uint64]) -> Longs:
 
 
 def shift(count: int) -> int:
-    """By how many bits an id is shifted to give the number of its block, where there are so many rows or texts."""
+    """How many bits to shift an id to get the number of its block, for a given number of rows or texts."""
     return 64 - max(1, (count // _BLOCK).bit_length())
 
 
@@ -73,7 +73,7 @@ def row_block(columns: Iterable[Longs]) -> bytes:
 
 
 def ordered(columns: Sequence[Longs]) -> list[Longs]:
-    """Rows by these columns in order; what is missing comes first."""
+    """Rows by these columns in order; missing values come first."""
     keys = [
         column if at < 4 else np.where(column == NOTHING, np.iinfo(np.int64).min, column)
         for at, column in enumerate(columns)
@@ -98,7 +98,7 @@ def content(rows: Section, texts: Sequence[Section]) -> bytes:
     Args:
         rows: Its rows.
         texts: Its users, queries and addresses, and then the values of its extra columns in the order of names. A
-            column without a value is as good as none.
+            column without any value counts as missing.
     """
     sections = [*texts[:3], *(section for section in texts[3:] if section.count), rows]
     made = hashlib.sha256(

@@ -1,4 +1,4 @@
-"""Rows brought to the form in which they can be numbered: good ones only, in normal form, with digests."""
+"""Rows in the form in which they can be numbered: only good ones, in normal form, with digests."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ MAX_TEXT_BYTES = 16_384
 """A longer query or address is a pasted document: a bad row."""
 
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""Microseconds since 1970 where the calendar of Python, and of most readers of a release, begins and ends."""
+"""Where the calendar of Python, and of most readers of a release, begins and ends, in microseconds since 1970."""
 
 
 _SECRET = np.frombuffer(secrets.token_bytes(16), np.uint64)
@@ -25,7 +25,7 @@ _SECRET = np.frombuffer(secrets.token_bytes(16), np.uint64)
 
 @dataclass
 class Prepared:
-    """A stretch of rows with digests for texts; what is left for the main thread is to number them."""
+    """A part of the rows with digests for texts; the main thread only has to number them."""
 
     user: pa.Array
     query: pa.Array
@@ -37,7 +37,7 @@ class Prepared:
     bad: BadRows
     empty: int
     checks: dict[str, NDArray[np.uint64]] = field(default_factory=dict)
-    """Digests of the texts with a key of this run, by which two texts show whose other digest was made the same."""
+    """Digests of the texts with a key of this run, which reveal texts whose other digests were forged to be equal."""
 
     @property
     def texts(self) -> dict[str, pa.Array]:
@@ -46,7 +46,7 @@ class Prepared:
         return {"user": self.user, "query": self.query, "url": self.url, **extras}
 
     def check(self) -> "Prepared":
-        """Have `checks`."""
+        """Compute `checks`."""
         from queryveil.kernels.digest import digests
 
         self.checks = {name: digests(*byte_spans(values), *_SECRET)[0] for name, values in self.texts.items()}

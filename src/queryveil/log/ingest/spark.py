@@ -1,7 +1,7 @@
 """From files on a cluster to a QueryLog: the same parsing, normal form and digests, where the files are.
 
 An id is the first half of a text's digest. Two texts with the same half get ids side by side, in the order of their
-whole digests; so ids have the order that they have on one machine, and no join is needed to give them out.
+whole digests; so ids have the order that they have on one machine, and no join is needed to assign them.
 """
 
 import json
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 HEAD = 200
-"""How many lines of the first file tell the format and the columns."""
+"""From how many lines of the first file the format and the columns are detected."""
 
 Parse = Callable[[Iterator[pa.RecordBatch]], Iterator[Rows]]
 """From what a task sees of the files to rows."""
 
 
 class _Source(NamedTuple):
-    """Where rows come from, and how they are told."""
+    """Where rows come from, and how they are read."""
 
     frame: "DataFrame"
     parse: Parse
@@ -72,10 +72,10 @@ def read_spark(
     Args:
         source: A path or several, as Spark takes them, or a Spark DataFrame.
         engine: The cluster.
-        format: The format, if it is not to be told by content.
+        format: The format; detected automatically by default.
         options: What the caller says about the files.
-        refuse: Told rows, empty rows, bad rows and the place; refuses a log that is not good enough.
-        id_mask: Which bits of a digest make an id; all but in tests.
+        refuse: Takes rows, empty rows, bad rows and the place; raises if the log has too many bad rows.
+        id_mask: Which bits of a digest make an id; all of them, except in tests.
     """
     rows = find_rows(source, engine, format, options)
     odd = next((name for name in rows.extras if "`" in name or "." in name), None)
@@ -122,7 +122,7 @@ def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptio
 
 
 def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask: int) -> _Found:
-    """Make the table `raw` of prepared rows with ids, and tell what was found on the way."""
+    """Make the table `raw` of prepared rows with ids, and return what was found on the way."""
     with working():
         read = rows.frame.mapInArrow(_reading(rows, known, id_mask), ddl(_schema(rows.extras)))
     engine.keep(read, "raw")
@@ -195,19 +195,19 @@ def _head(engine: Spark, files: Sequence[str]) -> bytes:
 
 
 def _plain(path: str) -> str:
-    """A path that means itself and is no pattern."""
+    """A path that is taken literally, not as a pattern."""
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def _stretches(
     lines_of: Callable[[str], Lines], title: bytes | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[Rows]:
-    """Rows out of lines, stretch by stretch of a file.
+    """Rows from lines, for one part of a file after another.
 
     Args:
         lines_of: How the lines of a file become rows.
         title: The first line of every file, if it must have a certain one.
-        batches: Lines with the file and the place in it where the task's stretch of it begins.
+        batches: Lines with the file and the position in it where the task's part begins.
     """
     here: tuple[str, int] | None = None
     line = 0
@@ -224,7 +224,7 @@ def _stretches(
             if place != here:
                 here, line, lines = place, 1, lines_of(place[0])
                 if title is not None and place[1] == 0 and values[0].as_py().strip(b"\r") not in (title, b""):
-                    raise QueryveilError(f"{place[0]}:1 names other columns than the first file; read them apart.")
+                    raise QueryveilError(f"{place[0]}:1 has other columns than the first file; read them separately.")
             name = place[0] if place[1] == 0 else f"{place[0]}, counted from byte {place[1]:,}"
             yield from _stretch(lines, values, name, line)
             line += len(values)
@@ -233,7 +233,7 @@ def _stretches(
 def _stretch(lines: Lines, values: pa.Array, file: str, line: int) -> Iterator[Rows]:
     if lines.quoted and bool(pc.any(pc.equal(pc.bit_wise_and(pc.count_substring(values, '"'), 1), 1)).as_py()):
         raise QueryveilError(
-            f"A row of {file} goes over several lines, which Spark reads apart; read the log without Spark, or write "
+            f"A row of {file} spans several lines, which Spark reads separately; read the log without Spark, or write "
             "it as Parquet first."
         )
     size = pc.binary_length(values).to_numpy()
@@ -242,7 +242,7 @@ def _stretch(lines: Lines, values: pa.Array, file: str, line: int) -> Iterator[R
     if long.any():
         overlong = line + int(long.argmax())
         values = pc.if_else(pa.array(long), pa.scalar(b"", pa.large_binary()), values)
-    # Each line with the end that Spark took away; the bytes of an array stand one behind the other.
+    # Each line with the newline that Spark removed; the bytes of an array follow each other.
     ended = pc.binary_join_element_wise(values, *(pa.scalar(part, pa.large_binary()) for part in (b"", b"\n")))
     data, _, ends = byte_spans(ended)
     yield lines.parse(Block(file, recode(data[: ends[-1]].data, lines.encoding), line, overlong))
@@ -257,7 +257,7 @@ def _schema(extras: Sequence[str]) -> pa.Schema:
 def _reading(
     source: _Source, known: Mapping[str, Known], id_mask: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does: parse, prepare, give ids; and note, in a row of its own, what else was found."""
+    """What a task does: parse, prepare, assign ids; and report, in a row of its own, what else was found."""
     schema, parse, extras = _schema(source.extras), source.parse, source.extras
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

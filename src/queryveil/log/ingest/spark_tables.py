@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines import identifier
 from queryveil.engines.spark import Spark
 from queryveil.errors import QueryveilError
@@ -217,7 +218,7 @@ def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
 def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.RecordBatch:
     per_query, text = words(batch["query"])
     query = np.repeat(batch["query_id"].to_numpy(), per_query)
-    position = np.arange(len(query)) - np.repeat(np.cumsum(per_query) - per_query, per_query)
+    position = Ragged(offsets(per_query)).within
     return pa.RecordBatch.from_arrays(
         [pa.array(query), pa.array(position.astype(np.int32)), pa.array(word_ids(text, known, mask))], schema=_TOK
     )

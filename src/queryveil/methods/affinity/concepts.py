@@ -22,7 +22,7 @@ SHARE = 0.0001
 """The share of all users who must use an n-gram before it is a key concept: 65 of AOL's 650,000."""
 
 FEWEST = 5
-"""The least users of a key concept in a small log, where that share is nobody."""
+"""The least users of a key concept in a small log, where that share is less than one user."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Vocabulary:
     def places(self, ids: NDArray[Any]) -> NDArray[np.int32]:
         """The place of each word here, -1 for any other word."""
         at = np.searchsorted(self.id, ids)
-        # Behind the last there is no word to compare with.
+        # After the last word there is nothing to compare with.
         at[at == len(self.id)] = 0
         found = self.id[at] == ids if len(self.id) else np.zeros(len(ids), np.bool_)
         return np.where(found, at, -1).astype(np.int32)
@@ -44,15 +44,15 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Concepts:
-    """What vectors are made of, the lightest first; equal weights by number of words and the words.
+    """The parts of vectors, in the order of weight, number of words, and words.
 
-    These are the key concepts of a log and, if asked for, each rarer word by itself: it weighs little, and a query with
-    it differs a little from the query without it.
+    These are the key concepts of a log and, if asked for, each rarer word: it has little weight, so a query with it
+    differs a little from the query without it.
 
     Attributes:
         vocabulary: The words of concepts.
         order: How many words each concept has.
-        word: Its words, as places in the vocabulary; one row a concept, -1 behind the last word.
+        word: Its words, as positions in the vocabulary; one row per concept, -1 after the last word.
         users: Distinct users who used it.
         events: Events that hold it.
         weight: log2(events + 1) for one word, mutual information for two and three.
@@ -74,7 +74,7 @@ class Concepts:
 
     @property
     def parts(self) -> NDArray[np.int32]:
-        """The concepts inside each: one row a concept, -1 behind the last. A query that holds it holds them too."""
+        """The concepts inside each: one row per concept, -1 after the last. A query that holds it holds them too."""
         ids, (x, y, z) = np.arange(len(self), dtype=np.int32), self.word.T
         one, two, three = (self.order == n for n in (1, 2, 3))
         single = _Lookup(x[one], ids[one], -1)
@@ -96,7 +96,7 @@ class Concepts:
 
 
 def default_concept_min_users(log: QueryLog) -> int:
-    """One user in ten thousand; on small logs that is nobody, so at least five. It does not depend on k."""
+    """One user in ten thousand, and at least five. It does not depend on k."""
     return max(FEWEST, round(SHARE * log.n_users))
 
 
@@ -212,7 +212,7 @@ class _Lookup:
 
     def __init__(self, key: NDArray[Any], value: NDArray[Any], missing: float) -> None:
         order = np.argsort(key)
-        # A last entry that no key reaches, so that every search ends at one.
+        # A last entry above all keys, so that every search ends at an entry.
         self._key = np.append(key[order].astype(np.int64), np.iinfo(np.int64).max)
         self._value = np.append(value[order], value.dtype.type(missing))
 

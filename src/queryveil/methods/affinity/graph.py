@@ -1,8 +1,8 @@
-"""The graph of affine queries, exact and never stored: its vertices, who is next to whom, its generalized cores.
+"""The graph of affine queries, exact and never stored: its vertices, their neighbours, its generalized cores.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
 and Management 51, 2015, sections 3.2 to 3.4. Queries are compared by their vectors of concepts and words;
-`kernels/heavy.py` shows how affine ones meet without a comparison of pairs.
+`kernels/heavy.py` shows how affine ones are found without comparing all pairs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.engines.memory import reserve
 from queryveil.log import LocalLog
 from queryveil.methods.affinity.concepts import Concepts
@@ -29,8 +30,8 @@ B = TypeVar("B")
 MOST_SUBSETS = 4096
 """A vertex with more heavy subsets, a very long query, is compared with all that hold one of its rarest concepts.
 
-In a small graph, where fewer vertices hold them, comparing is cheaper, and so are fewer subsets enough: one for every
-`VERTICES_PER_SUBSET` vertices, and `ENOUGH_SUBSETS` at least."""
+In a small graph fewer vertices hold them, so comparing is cheaper and a lower limit is better: one subset for every
+`VERTICES_PER_SUBSET` vertices, and at least `ENOUGH_SUBSETS`."""
 
 VERTICES_PER_SUBSET = 2600
 ENOUGH_SUBSETS = 64
@@ -38,7 +39,7 @@ ENOUGH_SUBSETS = 64
 _WHAT = "The graph of similar queries"
 
 NEW_ACCOUNT = 2
-"""A user whose whole history is so many distinct queries or fewer may be made up to protect a query."""
+"""A user with at most this many distinct queries in all may be a planted account."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class Vertices:
     """Distinct concept vectors, the lightest first; queries with equal vectors have the same neighbours: one vertex."""
 
     of_query: NDArray[np.int32]
-    """The vertex of each query of the log, -1 for a query that is none."""
+    """The vertex of each query of the log, -1 for a query that is not a vertex."""
     sets: "Sets"
     users: "Users"
-    """The users behind each vertex; new accounts are negative."""
+    """The users of each vertex; new accounts are negative."""
 
     @cached_property
     def postings(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -70,7 +71,7 @@ def vertices_of(
     chosen: NDArray[np.bool_],
     level: NDArray[np.int64] | None = None,
 ) -> Vertices:
-    """Merge the equal vectors of chosen queries, and gather the users behind each.
+    """Merge the equal vectors of chosen queries, and collect the users of each.
 
     Args:
         log: The log.
@@ -78,7 +79,7 @@ def vertices_of(
         start: Where the concepts of each query start, as `query_vectors` gives it.
         concept: The concepts of all queries.
         chosen: Which queries are vertices; each holds a concept.
-        level: For each query a small number; equal vectors are merged only at the same one, and are neighbours else.
+        level: For each query a small number; equal vectors are merged only if it is the same, else they are neighbours.
     """
     from queryveil.kernels.digest import digests
     from queryveil.kernels.heavy import Sets
@@ -91,19 +92,17 @@ def vertices_of(
         high += level[queries].astype(np.uint64)
     number, fresh = Interner().add(low, high)
     weight = concepts.squared
-    so_far = np.concatenate([[0], np.cumsum(weight[concept])])
-    total = (so_far[end] - so_far[begin])[fresh]
+    total = Ragged(start).sums(weight[concept])[queries][fresh]
     lightest = np.argsort(total, kind="stable")
     rank = np.empty(len(lightest), np.int32)
     rank[lightest] = np.arange(len(lightest), dtype=np.int32)
     of_query = np.full(log.n_queries, -1, np.int32)
     of_query[queries] = rank[number]
     begin, size = begin[fresh][lightest], (end - begin)[fresh][lightest]
-    vertex_start = np.concatenate([[0], np.cumsum(size)])
-    at = np.repeat(begin - vertex_start[:-1], size) + np.arange(vertex_start[-1])
+    at = ranges(begin, size)
     ids = np.arange(len(concepts), dtype=np.int64)
     low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
-    sets = Sets(vertex_start, concept[at], total[lightest], weight, concepts.parts, low, high)
+    sets = Sets(offsets(size), concept[at], total[lightest], weight, concepts.parts, low, high)
     return Vertices(of_query, sets, _users(log, of_query, len(lightest)))
 
 
@@ -129,7 +128,7 @@ def new_accounts(log: LocalLog) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class _Search:
-    """How far the search for witnesses has come for each vertex that has too few users of its own."""
+    """The state of the search for witnesses, for each vertex that has too few users of its own."""
 
     vertices: NDArray[np.int32]
     witness: NDArray[np.int32]
@@ -146,7 +145,7 @@ class _Search:
         return cls(vertices, np.full((places, k), -1, np.int32), anew, anew.copy())
 
     def carried_on(self, vertices: NDArray[np.int32], k: int, alive: NDArray[np.bool_]) -> "_Search":
-        """The search for more users; where a witness fell, it begins anew."""
+        """The search for more users; if a witness was removed, it starts over."""
         from queryveil.kernels.cores import lost_a_witness
 
         search = _Search.of(vertices, k)
@@ -164,8 +163,8 @@ class AffinityGraph:
 
     Args:
         vertices: The vertices.
-        theta: The least cosine of neighbours; the graph serves any theta from there up to 1.
-        threads: How many threads to use; the answer is the same.
+        theta: The least cosine of neighbours; the graph can be used for any theta from there up to 1.
+        threads: The number of threads; does not change the result.
     """
 
     def __init__(self, vertices: Vertices, theta: float, threads: int) -> None:
@@ -180,7 +179,7 @@ class AffinityGraph:
         self.vouched = np.empty(0, np.int32), np.empty((0, 0), np.int32)
         """Vertices with too few users of their own, and for each the neighbours that vouch for it, -1 behind the last.
 
-        Those of the core that `cores` gave last; of vertices that fell, what was found of them."""
+        They are those of the core that `cores` returned last; for removed vertices, what was found so far."""
 
     @cached_property
     def _group_users(self) -> NDArray[np.int32]:
@@ -196,20 +195,20 @@ class AffinityGraph:
         most_new: int | None = None,
         within: Callable[[int], NDArray[np.bool_]] | None = None,
     ) -> Iterator[NDArray[np.bool_]]:
-        """The generalized core of each k: peel vertices with fewer than k users behind them and their neighbours.
+        """The generalized core of each k: remove vertices that have fewer than k users together with their neighbours.
 
-        A vertex with k users of its own never falls. Any other is looked at until k users are found, and looked at
-        again only when one of the neighbours that vouched for it falls. From each k to the next, only what survived is
-        looked at, and the search goes on where it stopped.
+        A vertex with k users of its own is never removed. Any other is examined until k users are found, and again only
+        if one of the neighbours that vouched for it is removed. From each k to the next, only remaining vertices are
+        examined, and the search continues where it stopped.
 
         Args:
             ks: Ascending.
             theta: The least cosine, at least that of the graph, which is the default.
-            most_new: How many new accounts count behind a vertex; by default all.
+            most_new: How many new accounts count as users of a vertex; by default all.
             within: For a k, vertices that include its core, such as the core of a lower theta.
 
         Yields:
-            Which vertices are in the core; do not change it. `vouched` has its witnesses until the next one.
+            Which vertices are in the core; do not modify it. `vouched` has its witnesses until the next one.
         """
         from queryveil.kernels.cores import lost_a_witness, own_users
 
@@ -244,7 +243,7 @@ class AffinityGraph:
         alive: NDArray[np.bool_],
         theta2: float,
     ) -> NDArray[np.bool_]:
-        """Look for witnesses; all see the same living vertices, so that the number of threads changes nothing."""
+        """Search for witnesses; all threads see the same vertices, so their number does not change the result."""
         from queryveil.kernels.cores import find_witnesses
 
         def look(part: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -272,7 +271,7 @@ class AffinityGraph:
 
 
 def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
-    """Each k that is wanted, and before a large one some smaller, so that few vertices are left to need many users."""
+    """Each k that is wanted, and some smaller ones before a large k, so that few vertices need many users."""
     done = 16
     for k in ks:
         while done * 2 <= k:
@@ -326,7 +325,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
         finally:
             filters.put(met)
 
-    # The heaviest first, so that none is left to the end.
+    # The largest parts first, so that no large one is left to the end.
     parts = range(8 * threads)[::-1]
     _threaded(mark, parts, min(threads, 8))
     met = filters.get()
@@ -338,7 +337,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     sizes = [0]
 
     def list_subsets(part: int) -> Subsets:
-        # How many there are is known when they are listed; no part has much more than another.
+        # Their number is known only after they are listed; all parts have about as many.
         reserve(2 * max(sizes), _WHAT)
         found = walk(part, met, True)
         sizes.append(sum(column.nbytes for column in found))
@@ -360,16 +359,15 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
 def _joined(parts: "list[Groups]") -> "Groups":
     from queryveil.kernels.heavy import Groups
 
-    sizes = np.cumsum([0, *(len(part.member) for part in parts)])
-    starts = [part.start[1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+    sizes = [np.diff(part.start) for part in parts]
     return Groups(
-        np.concatenate([np.zeros(1, np.int64), *starts]),
+        offsets(np.concatenate([np.empty(0, np.int64), *sizes])),
         np.concatenate([part.member for part in parts]),
         np.concatenate([part.weight for part in parts]),
     )
 
 
 def _threaded(work: Callable[[A], B], parts: Iterable[A], threads: int) -> list[B]:
-    """Do some work on every part, side by side; the results in the order of the parts."""
+    """Process all parts in parallel; the results in the order of the parts."""
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, parts))

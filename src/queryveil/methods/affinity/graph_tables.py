@@ -1,12 +1,12 @@
-"""The generalized core of the graph of affine queries, by tables: for logs that outgrow the memory of one machine.
+"""The generalized core of the graph of affine queries, with tables: for logs that are too large for one machine.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015, section 3.4. The same vertices, heavy subsets and answer as `graph.py`, in the verbs that all
-engines share: affine queries meet by an equi-join on the subset that they share.
+and Management 51, 2015, section 3.4. The same vertices, heavy subsets and result as `graph.py`, in operations that all
+engines have: affine queries are found by an equi-join on the subset that they share.
 
-A group of vertices that share a subset may be as large as the log, but k of its users answer all that is asked of it:
-those who come first when its members are ordered by weight. A member is affine to the members up to some weight; if k
-users stand behind these, the first k do, and if fewer do, all of them are among the first k.
+A group of vertices that share a subset may be as large as the log, but k of its users are enough: those who come first
+when its members are ordered by weight. A member is affine to the members up to some weight. If these have k users or
+more, the first k of the group are among them; if they have fewer, all of these are among the first k.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.methods.affinity.concepts import Concepts, vectors
@@ -44,17 +45,17 @@ class AffinityParams:
         return f"CAST('{self.theta * self.theta!r}' AS DOUBLE)"
 
     def users(self, new: str) -> str:
-        """SQL that counts users, but no more than `max_new_users` new accounts."""
+        """SQL that counts users, including at most `max_new_users` new accounts."""
         if self.max_new_users is None:
             return "count(*)"
         return f"sum(1 - {new}) + least(sum({new}), {self.max_new_users})"
 
 
 class VertexTables(NamedTuple):
-    """The distinct vectors of queries that may be released, and the users behind them."""
+    """The distinct vectors of queries that may be released, and their users."""
 
     vertices: Table
-    """vertex, vector, total, and `own`: the users behind the vertex alone, as far as they count."""
+    """vertex, vector, total, and `own`: the users of the vertex itself that count."""
     of_query: Table
     """query_id, vertex."""
     users: Table
@@ -111,13 +112,13 @@ def _vectors(log: QueryLog, concepts: Concepts) -> Mapped:
 
         per_query, text = words(batch["query"])
         low, high = digests(*byte_spans(text))
-        start, concept = vectors(concepts, np.cumsum([0, *per_query]), _places(known_low, known_high, low, high))
-        held = np.flatnonzero(np.diff(start))
+        start, concept = vectors(concepts, offsets(per_query), _places(known_low, known_high, low, high))
+        of_query = Ragged(start)
+        held = np.flatnonzero(of_query.sizes)
         low, high = digests(concept.view(np.uint8), start[held] * 4, start[held + 1] * 4)
-        so_far = np.concatenate([[0], np.cumsum(weight[concept])])
-        offsets = pa.py_buffer((np.append(start[held], start[-1]) * 4).astype(np.int32))
-        vector = pa.Array.from_buffers(pa.binary(), len(held), [None, offsets, pa.py_buffer(concept)])
-        columns = [low.view(np.int64), high.view(np.int64), so_far[start[held + 1]] - so_far[start[held]]]
+        edges = pa.py_buffer((np.append(start[held], start[-1]) * 4).astype(np.int32))
+        vector = pa.Array.from_buffers(pa.binary(), len(held), [None, edges, pa.py_buffer(concept)])
+        columns = [low.view(np.int64), high.view(np.int64), of_query.sums(weight[concept])[held]]
         return pa.RecordBatch.from_arrays(
             [batch["query_id"].take(pa.array(held)), *map(pa.array, columns), vector], schema=schema
         )
@@ -194,7 +195,7 @@ def _find_members(
         subsets = steps.map(
             f"SELECT vertex, total, vector FROM {graph.vertices}", *_subsets(concepts, params.theta), "subsets"
         )
-        # Most subsets belong to one vertex alone, and are of no use.
+        # Most subsets belong to one vertex only, and are not needed.
         members = (
             "SELECT s.low AS low, s.high AS high, s.weight AS weight, s.vertex AS vertex, s.total AS total"
             f" FROM {subsets} s JOIN (SELECT low, high FROM {subsets} WHERE weight >= 0 GROUP BY low, high"
@@ -252,8 +253,8 @@ def _find_pairs(
 ) -> Table:
     """The neighbours of vertices with too many subsets, very long queries: one, other, weight and their totals.
 
-    A vertex affine to another lacks little of its weight. So it holds one of any concepts that weigh more together, and
-    those that hold one of the rarest such are compared.
+    A vertex affine to another holds nearly all of its weight. So it holds at least one of any set of concepts with more
+    weight than the rest. Vertices that hold one of the rarest such set are compared.
     """
     with log.workspace() as steps:
         postings = steps.map(f"SELECT vertex, total, vector FROM {graph.vertices}", *_postings(concepts), "postings")
@@ -267,7 +268,7 @@ def _find_pairs(
             f" WHERE rarer <= (1 - {params.theta2}) * total * 1.000001",
             "rare concepts",
         )
-        # Two long ones meet twice, and are taken once.
+        # Two long queries find each other twice, and are counted once.
         near = steps.table(
             f"SELECT r.vertex AS one, p.vertex AS other FROM {rare} r JOIN {postings} p ON p.concept = r.concept"
             f" LEFT JOIN {long} l ON l.vertex = p.vertex WHERE p.vertex <> r.vertex"
@@ -311,10 +312,10 @@ def _affine(weight: str, one: str, other: str, params: AffinityParams) -> str:
 
 
 def _peel(log: QueryLog, work: Workspace, graph: VertexTables, members: Table, params: AffinityParams) -> Table:
-    """Take away vertices with fewer than k users behind them and their living neighbours, until none falls.
+    """Remove vertices that have fewer than k users together with their remaining neighbours, until none is removed.
 
-    A vertex with k users of its own never falls. Any other is looked at again only when a vertex of one of its groups
-    fell.
+    A vertex with k users of its own is never removed. Any other is examined again only if a vertex of one of its groups
+    was removed.
 
     Returns:
         The vertices that are left.

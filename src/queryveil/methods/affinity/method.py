@@ -1,8 +1,9 @@
 """AFF: k-theta-affinity.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015. Exact, on the whole log: the graph of affine queries is never stored, but walked through the
-heavy subsets that affine queries share (`kernels/heavy.py`).
+and Management 51, 2015. Two queries are *affine* if the cosine of their vectors is at least theta. The result is exact
+on the whole log: the graph of affine queries is never stored, but traversed through the heavy subsets that affine
+queries share (`kernels/heavy.py`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from pydantic import Field, model_validator
 from queryveil.claims import AffineUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
@@ -29,70 +30,78 @@ from queryveil.methods.queries import release_queries
 from queryveil.release import Release
 
 MOST_SHOWN = 10
-"""How many affine queries or concepts `explain` names."""
+"""How many similar queries or concepts `explain` names."""
 
 
 class Affinity(LinkedMethod):
-    """Release a query when k users stand behind it and the released queries affine to it (Carpineto and Romano 2015).
+    """Release a query if k users issued it or a released query that is similar to it (Carpineto and Romano 2015).
 
-    Queries are compared by the concepts they hold, runs of one to three words that many users type, and by their other
-    words, which weigh little. A rare refinement of a popular query is thus protected by the popular one and by other
-    refinements. A query without a concept is released when k users issued it. Clicks are released when k users made
-    them; times and extra columns are dropped.
+    Queries are compared by their concepts, which are runs of one to three words that many users type, and by their
+    other words, which have little weight. So a rare refinement of a popular query is protected by the popular one and
+    by other refinements. A query without a concept is released if k users issued it. Clicks are released if k users
+    made them; times and extra columns are dropped.
     """
 
     name: ClassVar[str] = "affinity"
+    plain: ClassVar[str] = (
+        "It holds queries that at least {k} people stand behind: they typed the query itself, or released "
+        "queries much like it. A query that one person alone typed may be among them."
+    )
+    slow: ClassVar[bool] = True
+    summary: ClassVar[str] = "release queries that k users issued in the same or similar words"
     limits: ClassVar[tuple[str, ...]] = LIMITS["affinity"]
     derived: ClassVar[frozenset[str]] = frozenset({"concept_min_users", "min_term_users"})
 
-    k: int = Field(5, ge=2, description="least distinct users behind a released query and those affine to it")
-    theta: float = Field(0.9, gt=0, le=1, description="least cosine of the vectors of two affine queries")
+    k: int = Field(
+        5, ge=2, description="least distinct users of a released query and of the released queries similar to it"
+    )
+    theta: float = Field(0.9, gt=0, le=1, description="least cosine of the vectors of two similar queries")
     vectors: Literal["words", "concepts"] = Field(
         "words",
-        description="what queries are compared by: `words`, their concepts and all other words but stop words, rare "
-        "ones with a low weight; or `concepts` alone, which is weaker, because queries that differ in rare words then "
-        "count as equal",
+        description="how queries are compared: by `words`, that is, their concepts and all other words except stop "
+        "words, rare words with a low weight; or by `concepts` only, which is weaker, because queries that differ in "
+        "rare words then count as equal",
     )
     concept_min_users: int | None = Field(
         None,
         ge=2,
-        description="least distinct users of a concept, whatever k; by default 0.01 % of all users, at least 5",
+        description="least distinct users of a concept, independent of k; by default 0.01 % of all users, at least 5",
     )
     min_term_users: int | None = Field(
         None,
         ge=1,
-        description="a query with a concept is released only if each of its words has so many distinct users; by "
-        "default k (2 in the paper)",
+        description="least distinct users of each word of a released query with a concept; by default k (2 in the "
+        "paper)",
     )
     min_query_users: int = Field(
-        1, ge=1, description="a query is released only if so many users issued it, against who saw it typed"
+        1, ge=1, description="least users who issued a released query itself; protects against people who saw it typed"
     )
     max_new_users: int | None = Field(
         None,
         ge=0,
-        description="of the users behind a query, so many at most may be new accounts, whose whole history is one or "
-        "two distinct queries; against accounts made up to protect it (clicks count all users)",
+        description="most new accounts that count as users of a query, that is, accounts with one or two distinct "
+        "queries in all; protects against a Sybil attack (clicks count all users)",
     )
 
     @model_validator(mode="after")
-    def _theta_tells_queries_apart(self) -> Self:
+    def _theta_separates_queries(self) -> Self:
         if self.theta * self.theta < 1e-9:
-            raise ValueError(f"'theta' is {self.theta}, so low that everything is affine to everything; raise it.")
+            raise ValueError(f"{option('theta')} is {self.theta}, so low that all queries count as similar; raise it.")
         return self
 
     @property
     def term_users(self) -> int:
-        """The users that each word of a released query with a concept has at least."""
+        """The least users of each word of a released query with a concept."""
         return self.k if self.min_term_users is None else self.min_term_users
 
     def concept_users(self, log: QueryLog) -> int:
-        """The users that a concept of the log has at least."""
+        """The least users of a concept of the log."""
         return default_concept_min_users(log) if self.concept_min_users is None else self.concept_min_users
 
     def mine(self, log: QueryLog, term_users: int) -> Concepts:
         """What the vectors of a log are made of.
 
-        A query with a word of fewer than `term_users` users stands in no graph, so such words are not looked for.
+        A query with a word of fewer than `term_users` users is in no graph, so such words are not searched for.
         """
         least = self.concept_users(log)
         words = term_users if self.vectors == "words" else None
@@ -120,8 +129,8 @@ class Affinity(LinkedMethod):
             )
             notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
             if n_concepts == 0:
-                notes.append("No concept survives, so every query falls back to equality.")
-            notes.append(f"{alone:,} released queries were issued by fewer than {self.k} users themselves.")
+                notes.append("There is no concept, so every query falls back to equality.")
+            notes.append(f"{alone:,} released queries were themselves issued by fewer than {self.k} users.")
             return release_queries(self, log, kept, claim, k=self.k, seed=seed, notes=notes, certified=certified)
 
     def _choose(self, log: QueryLog, work: Workspace) -> tuple[Table, int, dict[str, pa.Table]]:
@@ -139,8 +148,8 @@ class Affinity(LinkedMethod):
     def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
 
-        All other parameters are those of this method; `min_term_users` too, which is this method's own k where it is
-        not given. The degree is 0 for a query that is released for no k, because a word of it is too rare or too few
+        All other parameters are those of this method, including `min_term_users`, which is this method's own k by
+        default. The degree is 0 for a query that is released for no k, because one of its words is too rare or too few
         users issued it.
         """
         if max_degree < 1:
@@ -153,7 +162,7 @@ class Affinity(LinkedMethod):
         return degree
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
-        """What the rules find for the query, and what stands behind it; other queries only if they are released."""
+        """What each rule found for the query, and its similar queries that are released."""
         candidates = Candidates(self, log)
         users = int(log.users_per_query[query_id])
         reasons = [Reason("degree under equality", None, f"{users}, the users who issued it")]
@@ -167,7 +176,7 @@ class Affinity(LinkedMethod):
         if not candidates.held[query_id]:
             counted = int(candidates.issued[query_id])
             rule = f"no concept, so at least {self.k} users issued the query"
-            found = f"{users} did" + ("" if counted == users else f", of whom {counted} count")
+            found = f"{users} did" + ("" if counted == users else f", {counted} of them count")
             return [*reasons, Reason(rule, counted >= self.k, found)]
         reasons += candidates.concepts_of(query_id)
         if candidates.chosen[query_id]:
@@ -182,7 +191,7 @@ class Released(NamedTuple):
     k: int
     queries: NDArray[np.bool_]
     vouched: tuple[NDArray[np.int32], NDArray[np.int32]]
-    """As `AffinityGraph.vouched` has it."""
+    """As in `AffinityGraph.vouched`."""
 
 
 NOBODY = np.empty(0, np.int32), np.empty((0, 0), np.int32)
@@ -194,14 +203,14 @@ class Candidates:
     Args:
         method: The method.
         log: The log.
-        ks: The values of k to serve; by default any, with the `min_term_users` of the method. If they are given and the
-            method has none, it is each k itself.
+        ks: The values of k to support; by default any, with the `min_term_users` of the method. If they are given and
+            the method has no `min_term_users`, it is each k itself.
 
     Attributes:
         concepts: What vectors are made of.
         held: How many concepts each query holds; 0 if none of them is a key concept.
-        most_new: How many new accounts count behind a query, None for all.
-        chosen: Which queries stand in the graph: they hold a concept, and no rule about them alone keeps them back.
+        most_new: How many new accounts count as users of a query, None for all.
+        chosen: Which queries are in the graph: they hold a concept, and pass all rules about single queries.
     """
 
     def __init__(self, method: Affinity, log: LocalLog, ks: Sequence[int] = ()) -> None:
@@ -226,7 +235,7 @@ class Candidates:
         return vertices_of(self._log, self.concepts, self._start, self._concept, self.chosen, level)
 
     def _within(self, k: int) -> NDArray[np.bool_]:
-        """The vertices in the graph of one k: where `min_term_users` is k, those without a rarer word."""
+        """The vertices in the graph of one k: if `min_term_users` is k, those without a rarer word."""
         if k not in self._term_users:
             return np.ones(len(self.vertices), np.bool_)
         inside = np.zeros(len(self.vertices), np.bool_)
@@ -235,7 +244,7 @@ class Candidates:
 
     @cached_property
     def issued(self) -> NDArray[np.int64]:
-        """For each query the users who issued it, as far as they count."""
+        """For each query the users who issued it and count."""
         if self.most_new is None:
             return self._log.users_per_query
         pairs = self._log.query_users
@@ -244,7 +253,7 @@ class Candidates:
         return self._log.users_per_query - count + np.minimum(count, self.most_new)
 
     def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[Released]:
-        """Which queries are released for each theta and k, both ascending; one graph serves all."""
+        """Which queries are released for each theta and k, both ascending, with one graph for all."""
         ks, thetas = list(ks), list(thetas)
         graph = None
         if self.chosen.any():
@@ -263,9 +272,9 @@ class Candidates:
                 yield Released(theta, k, kept, NOBODY if graph is None else graph.vouched)
 
     def witnesses(self, kept: NDArray[np.bool_], needy: NDArray[np.int32], found: NDArray[np.int32]) -> pa.Table:
-        """For released queries that need others, released queries affine to them with enough users: pairs of ids.
+        """For released queries with too few users, similar released queries with enough users: pairs of ids.
 
-        One query stands for all with the same vector.
+        One query represents all with the same vector.
 
         Args:
             kept: Which queries are released.
@@ -281,7 +290,7 @@ class Candidates:
         return pa.table({"query_id": query[needy[row]], "witness": query[found[row, place]]})
 
     def concepts_of(self, query_id: int) -> list[Reason]:
-        """The concepts of a query, and its rarer words, the heaviest first, with their weights."""
+        """The concepts of a query, and its rarer words, with their weights, the largest first."""
         mine = self._concept[self._start[query_id] : self._start[query_id + 1]][::-1]
         key = self.concepts.key[mine]
         reasons = [Reason("concepts it holds", None, self._named(mine[key]))]
@@ -292,7 +301,7 @@ class Candidates:
         return ", ".join(named) + (f" and {len(some) - MOST_SHOWN} more" if len(some) > MOST_SHOWN else "")
 
     def behind(self, query_id: int) -> list[Reason]:
-        """The degree of a query under affinity, and the released queries that stand behind it."""
+        """The degree of a query under affinity, and the released queries that are similar to it."""
         method, log = self._method, self._log
         graph = AffinityGraph(self.vertices, method.theta, log.engine.threads)
         most = max(2 * method.k, 30)
@@ -304,7 +313,7 @@ class Candidates:
             degree = k if core[vertex] else degree
             if k >= method.k and not core[vertex]:
                 break
-        rule = f"at least {method.k} users behind it and the released queries affine to it"
+        rule = f"at least {method.k} users issued it or a released query similar to it"
         found = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
         reasons = [Reason(rule, degree >= method.k, found)]
         near = graph.neighbours(vertex)
@@ -314,7 +323,7 @@ class Candidates:
         if released[vertex]:
             others = np.concatenate([same[same != query_id], others])
         if len(others) == 0:
-            return [*reasons, Reason("affine queries that are released", None, "none")]
+            return [*reasons, Reason("similar queries that are released", None, "none")]
         pairs = log.query_users
         behind = np.isin(pairs["query_id"].to_numpy(), others)
         users = len(set(pairs["user_id"].to_numpy()[behind].tolist()))
@@ -322,4 +331,4 @@ class Candidates:
         names = ", ".join(f"'{log.query_text[int(q)].as_py()}' ({log.users_per_query[q]:,})" for q in shown)
         more = f" and {len(others) - MOST_SHOWN:,} more" if len(others) > MOST_SHOWN else ""
         found = f"{len(others):,}, issued by {users:,} users: {names}{more}"
-        return [*reasons, Reason("affine queries that are released", None, found)]
+        return [*reasons, Reason("similar queries that are released", None, found)]

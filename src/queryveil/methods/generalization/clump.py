@@ -11,10 +11,12 @@ from pydantic import Field, model_validator
 
 from queryveil.claims import BagUsers
 from queryveil.engines.memory import reserve
+from queryveil.errors import option, parameter
 from queryveil.kernels import lcg
 from queryveil.kernels.clump import greedy, seeds_first
 from queryveil.kernels.nearest_clusters import nearest
 from queryveil.log import QueryLog, local
+from queryveil.methods.base import check_k
 from queryveil.methods.generalization.common import (
     Bags,
     Generalization,
@@ -38,20 +40,27 @@ class Clump(Generalization):
     """
 
     name: ClassVar[str] = "clump"
+    plain: ClassVar[str] = (
+        "It holds no queries. Each group of at least {k} people has one list of general terms, which stand "
+        "for nouns that they typed."
+    )
+    summary: ClassVar[str] = "cluster users and replace their nouns by common, general terms"
 
     clustering: Literal["greedy", "nearest"] = Field(
         "greedy",
-        description="the paper's: each transaction chooses among r clusters; or each cluster chooses the nearest"
-        " transactions, which loses less",
+        description="the paper's way: each transaction chooses among r clusters; or nearest: each cluster chooses the"
+        " nearest transactions, which loses less information",
     )
     r: int = Field(
-        10, ge=1, description="clusters that a transaction chooses from; more are not always better; greedy alone"
+        10, ge=1, description="clusters that a transaction chooses from; more are not always better; for greedy only"
     )
     order: Literal["descending", "ascending", "random"] = Field(
-        "descending", description="the order in which transactions are taken, by length or by lot; greedy alone"
+        "descending", description="the order of transactions, by length or at random; for greedy only"
     )
     tight: bool = Field(
-        False, description="hand items up that exceed what all have in common at a node; the paper drops them"
+        False,
+        description="generalize the surplus items of a node, which not all transactions have, instead of dropping them"
+        " as the paper does",
     )
     duplicates: bool = Field(
         True, description="publish an item as often as it is in the bag (Clump1), or once (Clump2)"
@@ -61,7 +70,7 @@ class Clump(Generalization):
     def _order_is_used(self) -> "Clump":
         unused = next((name for name in ("r", "order") if name in self.model_fields_set), None)
         if self.clustering == "nearest" and unused is not None:
-            raise ValueError(f"The '{unused}' parameter of Clump is for the clustering greedy. Leave it out.")
+            raise ValueError(f"{parameter('Clump', unused)} is only for the clustering greedy; leave it out.")
         return self
 
     @property
@@ -70,7 +79,7 @@ class Clump(Generalization):
         return "seed" if self.clustering == "greedy" and self.order == "random" else "always"
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that count, as the manifest holds them."""
+        """The parameters that are used, as they are written in the manifest."""
         unused = ("r", "order") if self.clustering == "nearest" else ()
         return {name: value for name, value in super().parameters().items() if name not in unused}
 
@@ -79,24 +88,24 @@ class Clump(Generalization):
         here = local(log, "clump")
         base, links = self.opened(here)
         mine = Transactions.of(here, links)
-        self.check(len(mine.user), "have a noun")
+        check_k(self, len(mine), "users with a noun")
         order = self.ordered(mine, seed)
         cluster = self.clusters(mine, order, here.engine.threads)
         bags = self.bags(mine, order, cluster, tight=self.tight)
         notes = told(mine, bags)
         if not self.tight:
             other = sentence(loss_of(mine, self.bags(mine, order, cluster, tight=True)))
-            notes.append(f"The same clusters with what exceeds handed up (--tight): {other}")
+            notes.append(f"The same clusters with {option('tight', True)}: {other}")
         claims = (BagUsers(**self.claimed(base), duplicates=self.duplicates),)
         return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes)
 
     def ordered(self, transactions: Transactions, seed: int) -> Longs:
-        """The transactions in the order in which they are taken; of equals, the earlier user first."""
-        length = transactions.length
+        """The transactions in the order in which they are clustered; ties broken by the user's number."""
+        length = transactions.sizes
         if self.clustering == "nearest":
-            # Equal transactions stand next to each other, so that they find each other.
+            # Equal transactions are next to each other, so that they get into one cluster.
             node, last = transactions.node, transactions.start[1:] - 1
-            sums = np.add.reduceat(node.astype(np.int64) ** 2, transactions.start[:-1])
+            sums = transactions.sums(node.astype(np.int64) ** 2)
             return np.lexsort((sums, node[last], node[transactions.start[:-1]], -length))
         longest = np.argsort(-length, kind="stable")
         if self.order == "random":
@@ -107,7 +116,7 @@ class Clump(Generalization):
         """The cluster of every transaction, taken in the order that `ordered` gives."""
         tree, count = transactions.tree, np.ones(len(transactions.node), np.int64)
         items = (transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves)
-        # Every item is held with its path to the root: of the first of each cluster, or of all.
+        # Memory holds the path of every item to the root: for the first transaction of each cluster, or for all.
         shared = self.k if self.clustering == "greedy" else 1
         reserve(12 * int(tree.depth[transactions.node].sum(dtype=np.int64)) // shared, "The nouns of users")
         if self.clustering == "greedy":
@@ -121,4 +130,4 @@ class Clump(Generalization):
             transactions.start, transactions.node, count, tree.parent, tree.depth, tree.leaves,
             order, cluster, int(cluster.max()) + 1, tight,
         )  # fmt: skip
-        return Bags(cluster, start, node, n if self.duplicates else np.ones_like(n))
+        return Bags(start, cluster, node, n if self.duplicates else np.ones_like(n))

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.claims.limits import ITEMS
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
@@ -20,20 +21,20 @@ from queryveil.methods.base import Method, Reason
 from queryveil.methods.microaggregation.common import Searches, plural
 from queryveil.methods.microaggregation.interests import interests_of
 from queryveil.release import Release
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Transactions:
+class Transactions(Ragged):
     """The nouns of users, each once: those of transaction t are node[start[t]:start[t + 1]], ascending.
 
     Users without a noun have none.
     """
 
     user: Longs
-    start: Longs
     node: Ints
     tree: Tree
 
@@ -41,27 +42,21 @@ class Transactions:
     def of(cls, log: LocalLog, links: Links) -> "Transactions":
         """The transactions of a log."""
         interests = interests_of(Searches.of(log), links)
-        users = np.flatnonzero(np.diff(interests.start))
+        users = np.flatnonzero(interests.sizes)
         some = interests.take(users)
-        return cls(users, some.start, some.item, links.tree)
+        return cls(some.start, users, some.item, links.tree)
 
     def first(self, n: int) -> "Transactions":
         """The first ones."""
-        return Transactions(self.user[:n], self.start[: n + 1], self.node[: self.start[n]], self.tree)
-
-    @property
-    def length(self) -> Longs:
-        """How many items each has."""
-        return np.diff(self.start)
+        return Transactions(self.start[: n + 1], self.user[:n], self.node[: self.start[n]], self.tree)
 
 
 @dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(Ragged):
     """The generalized transactions: those of group g have n times node[start[g]:start[g + 1]]."""
 
     group: Ints
     """The group of every transaction."""
-    start: Longs
     node: Ints
     n: Longs
 
@@ -90,14 +85,6 @@ class Generalization(Method):
             raise QueryveilError(f"The tree of '{base.name}' has one leaf, so that nothing could be told apart in it.")
         return base, categorize(log, base, "terms")
 
-    def check(self, users: int, what: str) -> None:
-        """Refuse a k that nothing reaches."""
-        if users < self.k:
-            raise QueryveilError(
-                f"The 'k' parameter of {type(self).__name__} is {self.k}, but only {plural(users, 'user')} {what},"
-                " so nothing could be released."
-            )
-
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """The nouns of the query, which may stand behind a published item; none is published as a query."""
         base = recall_taxonomy(self.taxonomy)
@@ -115,15 +102,12 @@ def release_bags(
     claims: tuple[Any, ...], notes: list[str],
 ) -> Release:  # fmt: skip
     """Release the bag of each group under each of its users."""
-    size = np.add.reduceat(bags.n, bags.start[:-1])
-    length = size[bags.group]
-    first = np.concatenate([[0], np.cumsum(size)])
-    each = np.repeat(bags.node, bags.n)
-    place = np.repeat(first[bags.group] - np.cumsum(length) + length, length) + np.arange(length.sum())
+    each = Ragged(offsets(bags.sums(bags.n)))  # an item as often as it is in its bag
+    length = each.sizes[bags.group]
     rows = {
         "event_id": np.arange(length.sum(), dtype=np.int32),
         "user_id": np.repeat(transactions.user, length).astype(np.int32),
-        "node": each[place].astype(np.int32),
+        "node": np.repeat(bags.node, bags.n)[each.positions(bags.group)].astype(np.int32),
     }
     with log.workspace() as work:
         items = work.read(pa.table(rows), "items")
@@ -188,8 +172,8 @@ class Loss:
 def loss_of(transactions: Transactions, bags: Bags) -> Loss:
     """What is lost when transactions become the bags of their groups."""
     members = np.bincount(bags.group)
-    n = np.repeat(members, np.diff(bags.start)) * bags.n
-    return Loss.of(transactions.tree, bags.node, n, users=len(transactions.user), items=int(transactions.length.sum()))
+    n = members[bags.owners] * bags.n
+    return Loss.of(transactions.tree, bags.node, n, users=len(transactions), items=len(transactions.node))
 
 
 def told(transactions: Transactions, bags: Bags) -> list[str]:
@@ -203,6 +187,6 @@ def told(transactions: Transactions, bags: Bags) -> list[str]:
 def sentence(loss: Loss) -> str:
     """A loss in words."""
     return (
-        f"Distortion (GGD) {loss.distortion:,.1f}, {loss.per_item:.1%} of the items that users had; bags have"
+        f"Distortion (GGD) {loss.distortion:,.1f}, {percent(loss.per_item)} of the items that users had; bags have"
         f" {loss.length:.2f} items of mean level {loss.level:.2f} (the root is level 1)."
     )

@@ -11,6 +11,7 @@ from queryveil.claims import BagUsers
 from queryveil.engines.memory import reserve
 from queryveil.kernels.partitions import partition_transactions
 from queryveil.log import QueryLog, local
+from queryveil.methods.base import check_k
 from queryveil.methods.generalization.common import Bags, Generalization, Transactions, release_bags, told
 from queryveil.release import Release
 
@@ -23,13 +24,18 @@ class Partition(Generalization):
     """
 
     name: ClassVar[str] = "partition"
+    plain: ClassVar[str] = (
+        "It holds no queries. Each group of at least {k} people has one set of general terms, which stand for "
+        "the nouns that they typed."
+    )
+    summary: ClassVar[str] = "split users into groups that share one set of generalized nouns"
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Split users into groups, and release the items of each group."""
         here = local(log, "partition")
         base, links = self.opened(here)
         mine = Transactions.of(here, links)
-        self.check(len(mine.user), "have a noun")
+        check_k(self, len(mine), "users with a noun")
         bags = self.bags(mine)
         return release_bags(
             self,
@@ -49,4 +55,4 @@ class Partition(Generalization):
         group, start, node = partition_transactions(
             transactions.start, transactions.node, tree.parent, tree.depth, tree.end, tree.leaves, self.k
         )
-        return Bags(group, start, node, np.ones(len(node), np.int64))
+        return Bags(start, group, node, np.ones(len(node), np.int64))

@@ -1,4 +1,4 @@
-"""WNGEN: a concept of WordNet in the place of each query.
+"""WNGEN: a WordNet concept instead of each query.
 
 Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy: Releasing infrequent query refinements safely, Information
 Processing and Management 51 (2015), section 4.4, after Yeye He and Jeffrey F. Naughton (VLDB 2009).
@@ -9,11 +9,13 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from queryveil.arrays import Ragged
 from queryveil.claims import ConceptUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Links, Taxonomy
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.base import check_k
 from queryveil.methods.generalization.common import Generalization, Ints, release_items
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.microaggregation.common import plural
@@ -22,19 +24,24 @@ from queryveil.release import Release
 
 
 class Wngen(Generalization, LinkedMethod):
-    """Publish in the place of each query a concept that queries of at least k users have in common.
+    """Replace each query by a concept that queries of at least k users have in common.
 
-    The queries of a concept are handed down to the concepts below it that one of their nouns belongs to, as long as
-    every concept keeps k users. A query without a noun stays at the root. Clicks and times are dropped.
+    The queries of a concept move down to the concepts below it that one of their nouns belongs to, as long as every
+    concept keeps k users. A query without a noun stays at the root. Clicks and times are dropped.
     """
 
     name: ClassVar[str] = "wngen"
+    plain: ClassVar[str] = (
+        "It holds no queries. In the place of each stands a more general concept that queries of at least {k} "
+        "people have in common."
+    )
+    summary: ClassVar[str] = "replace each query by a WordNet concept that k users share"
     limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event."""
         here = local(log, "wngen")
-        self.check(here.n_users, "are in the log")
+        check_k(self, here.n_users)
         return self.release(here, *self.opened(here), seed=seed)
 
     def release(self, here: LocalLog, base: Taxonomy, links: Links, *, seed: int) -> Release:
@@ -43,14 +50,14 @@ class Wngen(Generalization, LinkedMethod):
         Args:
             here: The log.
             base: The taxonomy.
-            links: Where the terms of the log sit in it.
+            links: The categories of the terms of the log.
             seed: Random seed.
         """
         node = self.concepts(here, links)
         used = np.unique(node)
         rooted = int((node == 0).sum())
         notes = [
-            f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries, of which {rooted:,} are at the"
+            f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries; {rooted:,} of these are at the"
             " root, which says nothing."
         ]
         claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
@@ -81,8 +88,8 @@ class Wngen(Generalization, LinkedMethod):
 
 
 def nouns_of(links: Links) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct nouns of every query, ascending; the root is none."""
+    """The distinct nouns of every query, ascending; the root is not one."""
     start, node = links.nodes()
-    query = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    query = Ragged(start).owners
     pairs = np.unique(query[node > 0] << 32 | node[node > 0])
     return np.searchsorted(pairs >> 32, np.arange(len(start))), (pairs & 0xFFFFFFFF).astype(np.int32)

@@ -17,17 +17,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.limits import RECORDS
 from queryveil.engines import Workspace
-from queryveil.errors import QueryveilError
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, open_taxonomy, taxonomy_name
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Method, Reason, check_k
 from queryveil.methods.microaggregation import record_tables
 from queryveil.methods.microaggregation.record_tables import Records
 from queryveil.release import Release
@@ -42,10 +41,9 @@ Ints = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Searches:
+class Searches(Ragged):
     """Who issued what: the queries of user u are those from start[u] to start[u + 1], the most repeated first."""
 
-    start: Longs
     query: NDArray[np.int32]
     times: Longs
 
@@ -61,30 +59,23 @@ class Searches:
 
     def take(self, users: Longs) -> "Searches":
         """Those of some users."""
-        size = np.diff(self.start)[users]
-        place = ranges(self.start[users], size)
-        return Searches(offsets(size), self.query[place], self.times[place])
+        place = self.positions(users)
+        return Searches(offsets(self.sizes[users]), self.query[place], self.times[place])
 
     @property
-    def size(self) -> Longs:
+    def events(self) -> Longs:
         """How many events each user has."""
-        return np.add.reduceat(self.times, self.start[:-1])
-
-    @property
-    def user(self) -> Longs:
-        """The user of every entry."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        return self.sums(self.times)
 
 
 @dataclass(frozen=True, eq=False)
-class Profiles:
+class Profiles(Ragged):
     """How often each user searched for each category, all levels together: M_1 to M_L in the paper.
 
     Those of user u are feature[start[u]:start[u + 1]], with their count. A feature is a node of the tree, and every
     node is on one level, so the levels need not be kept apart.
     """
 
-    start: Longs
     feature: NDArray[np.int32]
     count: NDArray[np.int32]
     depth: NDArray[np.int32]
@@ -94,8 +85,8 @@ class Profiles:
     def of(cls, searches: Searches, links: Links, levels: int) -> "Profiles":
         """The profiles of the users of a log."""
         start, node = links.nodes()
-        size = np.diff(start)[searches.query]
-        mine = node[ranges(start[searches.query], size)]
+        of_query = Ragged(start)
+        size, mine = of_query.sizes[searches.query], node[of_query.positions(searches.query)]
         times = np.repeat(searches.times, size).astype(np.int32)
         tree = links.tree
         found = kernel.profiles(offsets(size)[searches.start], mine, times, tree.parent, tree.depth, levels)
@@ -103,19 +94,13 @@ class Profiles:
 
     def take(self, users: Longs) -> "Profiles":
         """The profiles of some users."""
-        size = np.diff(self.start)[users]
-        place = ranges(self.start[users], size)
-        return Profiles(offsets(size), self.feature[place], self.count[place], self.depth)
-
-    @property
-    def user(self) -> Longs:
-        """The user of every entry."""
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        place = self.positions(users)
+        return Profiles(offsets(self.sizes[users]), self.feature[place], self.count[place], self.depth)
 
     @property
     def linked(self) -> NDArray[np.bool_]:
         """Whether a user has any category at all."""
-        return np.diff(self.start) > 0
+        return self.sizes > 0
 
 
 def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, block: int | None = None) -> int:
@@ -151,7 +136,7 @@ def group_users(
     Returns:
         The group of each user, and the number of blocks.
     """
-    n = len(profiles.start) - 1
+    n = len(profiles)
     ids = np.arange(n)
     parts = parts_of(n, k, grouping)
     order = np.lexsort((ids, ~profiles.linked))
@@ -176,9 +161,7 @@ def group_users(
 
 def by_main_interests(profiles: Profiles) -> Longs:
     """Users in the order of what they have most of, level by level; of equals, who has more of everything first."""
-    n = len(profiles.start) - 1
-    total = np.bincount(profiles.user, weights=profiles.count, minlength=n)
-    keys: list[NDArray[Any]] = [np.arange(n), -total, *_main_interests(profiles)]
+    keys: list[NDArray[Any]] = [np.arange(len(profiles)), -profiles.sums(profiles.count), *_main_interests(profiles)]
     return np.lexsort(keys)
 
 
@@ -187,13 +170,13 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
 
     A user without a category there has one past all of them.
     """
-    user, level = profiles.user, profiles.depth[profiles.feature]
+    user, level = profiles.owners, profiles.depth[profiles.feature]
     found = []
     for wanted in range(int(level.max(initial=0)), 0, -1):
         here = np.flatnonzero(level == wanted)
         order = here[np.lexsort((profiles.feature[here], -profiles.count[here], user[here]))]
         first = order[np.diff(user[order], prepend=-1) > 0]
-        main = np.full(len(profiles.start) - 1, len(profiles.depth), np.int32)
+        main = np.full(len(profiles), len(profiles.depth), np.int32)
         main[user[first]] = profiles.feature[first]
         found.append(main)
     return found
@@ -234,7 +217,7 @@ class Microaggregation(Method):
             links: Where its queries sit in a tree of topics.
             seed: Random seed.
         """
-        self.check(log)
+        check_k(self, log.n_users)
         searches = Searches.of(log)
         profiles = Profiles.of(searches, links, self.levels)
         group, parts = group_users(profiles, self.k, self.linkage, self.grouping, log.engine.threads)
@@ -251,22 +234,14 @@ class Microaggregation(Method):
             searches.start, searches.times, draw, group, by_repetition=self.by_repetition
         )
         notes = [*notes, *_silence(int((quota == 0).sum()))]
-        of, query = np.repeat(group[searches.user], taken), np.repeat(searches.query, taken)
+        of, query = np.repeat(group[searches.owners], taken), np.repeat(searches.query, taken)
         with log.workspace() as work:
             records = load_records(work, group, of, query, compact=self.compact)
             return release_records(self, log, records, promises(self.k, self.compact), seed=seed, notes=notes)
 
-    def check(self, log: QueryLog) -> None:
-        """Refuse a k that no group reaches, before any work is done."""
-        if self.k > log.n_users:
-            raise QueryveilError(
-                f"The 'k' parameter of {type(self).__name__} is {self.k}, but the log has only {log.n_users} users,"
-                " so no group has enough."
-            )
-
     def release_by_tables(self, log: QueryLog, taxonomy: str, linker: str, categories: int, *, seed: int) -> Release:
         """The same release by tables, for a log that is not in the memory of this machine."""
-        self.check(log)
+        check_k(self, log.n_users)
         parts = parts_of(log.n_users, self.k, self.grouping)
         tree = open_taxonomy(taxonomy).tree
         with log.workspace() as work:
@@ -318,7 +293,7 @@ def _draws(log: LocalLog, searches: Searches, keys: tuple[bytes, bytes]) -> NDAr
     """A random number for every query of every user, which follows from their texts."""
     digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
     query = keyed(keys[1], digests(*byte_spans(log.query_text))[0])
-    return keyed(keys[0], digest)[searches.user] + query[searches.query]
+    return keyed(keys[0], digest)[searches.owners] + query[searches.query]
 
 
 def load_records(work: Workspace, group: Ints, of: Ints, query: Ints, *, compact: bool) -> Records:
@@ -336,11 +311,12 @@ def load_records(work: Workspace, group: Ints, of: Ints, query: Ints, *, compact
     there = np.flatnonzero(group >= 0)
     holder = there[np.unique(group[there], return_index=True)[1]]
     users = holder if compact else there
-    length = np.diff(record)[group[users]]
+    of_group = Ragged(record)
+    length = of_group.sizes[group[users]]
     rows = {
         "event_id": np.arange(length.sum(), dtype=np.int32),
         "user_id": np.repeat(users, length).astype(np.int32),
-        "query_id": query[order][ranges(record[group[users]], length)],
+        "query_id": query[order][of_group.positions(group[users])],
     }
     if compact:
         rows["users"] = np.repeat(np.bincount(group[there])[group[users]], length)

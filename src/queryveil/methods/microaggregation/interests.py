@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines.memory import reserve
 from queryveil.kernels import groups, quotas, semantic
 from queryveil.kernels.postings import postings
 from queryveil.knowledge import Links
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.knowledge.tree import Tree
 from queryveil.log.draws import keyed
 from queryveil.methods.microaggregation.common import Profiles, Searches, by_main_interests
+from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -69,13 +70,12 @@ LEVELS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Interests:
+class Interests(Ragged):
     """What users searched for: those of user u are item[start[u]:start[u + 1]], with their weight.
 
     Items are categories of a tree or, without one, the queries themselves.
     """
 
-    start: Longs
     item: Ints
     weight: Longs
     items: int
@@ -84,9 +84,8 @@ class Interests:
 
     def take(self, users: Longs) -> "Interests":
         """Those of some users."""
-        size = np.diff(self.start)[users]
-        place = ranges(self.start[users], size)
-        return Interests(offsets(size), self.item[place], self.weight[place], self.items, self.tree)
+        place = self.positions(users)
+        return Interests(offsets(self.sizes[users]), self.item[place], self.weight[place], self.items, self.tree)
 
     def order(self) -> Longs:
         """The users, those who have most of the same next to each other."""
@@ -102,7 +101,7 @@ class Interests:
     @property
     def total(self) -> Longs:
         """The weight of all items of each user."""
-        return np.add.reduceat(self.weight, self.start[:-1])
+        return self.sums(self.weight)
 
 
 def distances(interests: Interests) -> Distances:
@@ -232,9 +231,9 @@ def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs, spread: 
 def interests_of(searches: Searches, links: Links) -> Interests:
     """The categories of every user, with how often they searched for each; the root is none."""
     start, node = links.nodes()
-    size = np.diff(start)[searches.query]
-    mine = node[ranges(start[searches.query], size)]
-    key = np.repeat(searches.user, size) << 32 | mine
+    of_query = Ragged(start)
+    size, mine = of_query.sizes[searches.query], node[of_query.positions(searches.query)]
+    key = np.repeat(searches.owners, size) << 32 | mine
     times = np.repeat(searches.times, size)[mine > 0]
     pairs, place = np.unique(key[mine > 0], return_inverse=True)
     weight = np.bincount(place, weights=times).astype(np.int64)
@@ -244,14 +243,14 @@ def interests_of(searches: Searches, links: Links) -> Interests:
 
 def strings_of(searches: Searches, queries: int) -> Interests:
     """The queries of every user, as they are."""
-    order = np.lexsort((searches.query, searches.user))
+    order = np.lexsort((searches.query, searches.owners))
     return Interests(searches.start, searches.query[order], searches.times[order], queries, None)
 
 
 def queries_of(links: Links) -> tuple[Longs, Ints]:
     """The queries of every category: those of node c are query[start[c]:start[c + 1]]."""
     start, node = links.nodes()
-    pairs = np.unique(node.astype(np.int64) << 32 | np.repeat(np.arange(len(links)), np.diff(start)))
+    pairs = np.unique(node.astype(np.int64) << 32 | Ragged(start).owners)
     first = np.searchsorted(pairs >> 32, np.arange(len(links.tree) + 1))
     return first, (pairs & 0xFFFFFFFF).astype(np.int32)
 
@@ -262,7 +261,7 @@ def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
     The centre of a group is the item nearest to all others. Each user gives a share of items, those nearest to the
     centre first, with their repetitions; of equals, the earlier.
     """
-    user = np.repeat(np.arange(len(group)), np.diff(interests.start))
+    user = interests.owners
     pairs, place = np.unique(group[user].astype(np.int64) << 32 | interests.item, return_inverse=True)
     weight = np.bincount(place, weights=interests.weight).astype(np.int64)
     start = np.searchsorted(pairs >> 32, np.arange(int(group.max()) + 2))
@@ -318,7 +317,7 @@ def own_counts(searches: Searches, group: Ints, of: NDArray[np.integer[Any]], qu
         of: The group of every query of a record.
         query: The query.
     """
-    typed = np.unique(group[searches.user].astype(np.int64) << 32 | searches.query)
+    typed = np.unique(group[searches.owners].astype(np.int64) << 32 | searches.query)
     own = np.isin(of.astype(np.int64) << 32 | query, typed)
     return np.bincount(of, weights=own).astype(np.int64), np.bincount(of)
 
@@ -333,9 +332,9 @@ def own_share(own: Longs, size: Longs) -> str:
     share = own / size
     bands = "; ".join(
         f"{name} in {int(((share >= least) & (share < below)).sum()):,}"
-        for name, least, below in (("under 10%", 0, 0.1), ("10 to 50%", 0.1, 0.5), ("50% and more", 0.5, 2))
+        for name, least, below in (("under 10 %", 0, 0.1), ("10 to 50 %", 0.1, 0.5), ("50 % and more", 0.5, 2))
     )
     return (
-        f"{own.sum() / size.sum():.1%} of the queries in records were issued by users of the group, the others by other"
-        f" users; by record: {bands}."
+        f"{percent(own.sum() / size.sum())} of the queries in records were issued by users of the group, the others by"
+        f" other users; by record: {bands}."
     )

@@ -19,7 +19,7 @@ from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, categorize, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import Method, Reason, check_k
 from queryveil.methods.microaggregation import mdav_tables, record_tables
 from queryveil.methods.microaggregation.common import (
     Grouping,
@@ -50,7 +50,7 @@ from queryveil.text.arrays import byte_spans
 
 EXACT = MATRIX
 BLOCK = 2_000
-_LINKED = "have a query with a category"
+_LINKED = "users with a query with a category"
 _ORDERS = {
     "semantic": "their main interests",
     "strings": "their most repeated queries",
@@ -72,6 +72,13 @@ class Mdav(Method):
     """
 
     name: ClassVar[str] = "mdav"
+    extras: ClassVar[tuple[str, ...]] = ("search",)  # for the distance `features`
+    plain: ClassVar[str] = (
+        "At least {k} people whose queries mean alike share one record of queries that stand for all of them. "
+        "The queries are published as they were typed."
+    )
+    slow: ClassVar[bool] = True
+    summary: ClassVar[str] = "group users with similar queries and give each group one representative record"
     limits: ClassVar[tuple[str, ...]] = LIMITS["mdav"]
 
     k: int = Field(5, ge=2, description="least users who share a record")
@@ -110,7 +117,7 @@ class Mdav(Method):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by MDAV and release a record for each group."""
-        self._check(log.n_users, "are in the log")
+        check_k(self, log.n_users)
         if not isinstance(log, LocalLog):
             return self.release_by_tables(log, seed=seed)
         if self.distance == "semantic":
@@ -127,7 +134,7 @@ class Mdav(Method):
         """
         if (links is None) != (self.distance != "semantic"):
             raise QueryveilError("Links are for the distance semantic, and for that alone.")
-        self._check(log.n_users, "are in the log")
+        check_k(self, log.n_users)
         searches = Searches.of(log)
         users = np.arange(log.n_users)
         if self.distance == "features":
@@ -137,8 +144,8 @@ class Mdav(Method):
             of, query = prototypes(searches, group, keyed(key, digests(*byte_spans(log.query_text))[0]))
         else:
             interests = strings_of(searches, log.n_queries) if links is None else interests_of(searches, links)
-            users = np.flatnonzero(np.diff(interests.start))
-            self._check(len(users), _LINKED)
+            users = np.flatnonzero(interests.sizes)
+            check_k(self, len(users), _LINKED)
             some = interests.take(users)
             mine, parts = self._grouped(
                 users, lambda block: distances(some.take(block)), some.order, log.engine.threads
@@ -165,13 +172,6 @@ class Mdav(Method):
         if self.distance == "semantic":
             return IssuedQueries(), RecordUsers(users=self.k, compact=self.compact)
         return promises(self.k, self.compact)
-
-    def _check(self, users: int, what: str) -> None:
-        """Refuse a k that no group reaches."""
-        if users < self.k:
-            raise QueryveilError(
-                f"The 'k' parameter of Mdav is {self.k}, but only {users} users {what}, so no group has enough."
-            )
 
     def _parts(self, users: int) -> int:
         return parts_of(users, self.k, self.grouping, EXACT, BLOCK)
@@ -204,7 +204,7 @@ class Mdav(Method):
             # All but the records is let go of before these are released.
             with log.workspace() as steps:
                 counted, users = mdav_tables.count_interests(log, steps, taxonomy, self.linker)
-                self._check(users, _LINKED)
+                check_k(self, users, _LINKED)
                 parts = self._parts(users)
                 blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
                 key = self._key(log, seed, parts)

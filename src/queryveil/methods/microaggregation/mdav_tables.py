@@ -1,7 +1,7 @@
-"""MDAV by tables, for logs that outgrow a machine: the same groups and records as in its memory.
+"""MDAV with tables, for logs that are too large for one machine: the same groups and records as in memory.
 
-Interests are counted by SQL and users cut into blocks. Groups and the items of their records are made block by block,
-wherever that is. Then every category of a record is joined with the query that was drawn for it.
+SQL counts interests and cuts users into blocks. Groups and the items of their records are made block by block, on any
+worker. Then every category of a record is joined with the query that was drawn for it.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def make_records(
 
 
 def _draw_queries(work: Workspace, standing: Table, links: Table) -> str:
-    """SQL of block, member, user_id and query_id: a query drawn for each category that stands in a record."""
+    """SQL of block, member, user_id and query_id: a query drawn for each category in a record."""
     pool = work.number(
         f"SELECT node, query_id FROM {links} GROUP BY node, query_id", ("node", "query_id"), "place", name="pool"
     )
@@ -126,7 +126,7 @@ class _Block:
         rows = np.lexsort((column["item"], column["user_id"]))
         users, first = np.unique(column["user_id"][rows], return_index=True)
         tree = opened(self.taxonomy).tree if self.taxonomy is not None else None
-        # Ids of queries may be any numbers; here they are places in a list.
+        # Ids of queries can be any numbers; here they are positions in a list.
         names, place = np.unique(column["item"][rows], return_inverse=True)
         if tree is not None:
             names, place = np.arange(len(tree)), column["item"][rows]
@@ -149,7 +149,7 @@ class _Block:
 
 
 def share_of_own(work: Workspace, made: Table) -> str:
-    """What share of records came from their own users, in a sentence."""
+    """The share of records that came from their own users, in a sentence."""
     mine = (
         f"SELECT m.block AS block, m.member AS member, s.query_id AS query_id FROM {made} m JOIN query_users s"
         " ON s.user_id = m.user_id WHERE m.query_id IS NULL GROUP BY m.block, m.member, s.query_id"

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.kernels import edits
 from queryveil.kernels.semantic import ONE
 from queryveil.knowledge.hosts import domains_of, hosts_of
-from queryveil.knowledge.index import offsets, ranges
 from queryveil.log import LocalLog
 from queryveil.methods.microaggregation.common import Profiles, Searches, by_main_interests
 from queryveil.methods.microaggregation.interests import Distances
@@ -35,12 +35,11 @@ _FINE = 1 << 10
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class Features(Ragged):
     """What the users of a log are compared by; times, lengths and shares are whole numbers."""
 
     time: Longs | None
     """The mean time of a user's events in the span of the log; `_MISSING` if none has a time. None if no event has."""
-    start: Longs
     domain: Ints
     clicks: Longs
     """How often user u clicked on domain[start[u]:start[u + 1]]."""
@@ -61,18 +60,18 @@ class Features:
         clicked, names = _domains(log)
         start = np.searchsorted(clicked["user_id"].to_numpy(), np.arange(log.n_users + 1))
         long = pc.utf8_length(log.query_text).to_numpy(zero_copy_only=False).astype(np.int64)
-        characters = np.add.reduceat(long[searches.query] * searches.times, searches.start[:-1])
+        characters = searches.sums(long[searches.query] * searches.times)
         place = searches.start[:-1, None] + np.arange(TYPICAL)
         there = place < searches.start[1:, None]
         typical = np.where(there, searches.query[np.where(there, place, 0)], _MISSING).astype(np.int64)
         query_terms = log.engine.fetch("SELECT query_id, word_id FROM query_terms ORDER BY query_id, position")
         return cls(
-            _times(log),
             start,
+            _times(log),
             clicked["domain"].to_numpy(),
             clicked["n"].to_numpy(),
             names,
-            characters * _FINE // searches.size,
+            characters * _FINE // searches.events,
             typical,
             log.query_text,
             (
@@ -119,27 +118,18 @@ class Features:
 
     def _clicks(self, users: Longs) -> Callable[[int], Longs]:
         """Half of what the shares of domains differ by."""
-        size = np.diff(self.start)[users]
-        start, place = offsets(size), ranges(self.start[users], size)
+        some, place = Ragged(offsets(self.sizes[users])), self.positions(users)
         names, domain = np.unique(self.domain[place], return_inverse=True)
-        of = np.repeat(np.arange(len(users)), size)
-        total = np.bincount(of, weights=self.clicks[place], minlength=len(users)).astype(np.int64)
-        share = self.clicks[place] * ONE // total[of]
-        every = _summed(share, start)
+        share = self.clicks[place] * ONE // some.sums(self.clicks[place])[some.owners]
+        every, start = some.sums(share), some.start
 
         def row(v: int) -> Longs:
             mine = np.zeros(len(names), np.int64)
             mine[domain[start[v] : start[v + 1]]] = share[start[v] : start[v + 1]]
-            both = _summed(np.minimum(mine[domain], share), start)
+            both = some.sums(np.minimum(mine[domain], share))
             return np.asarray(np.maximum(every, every[v]) - both)
 
         return row
-
-
-def _summed(values: Longs, start: Longs) -> Longs:
-    """The sum of every stretch, which may be empty."""
-    total = np.concatenate([[0], np.cumsum(values)])
-    return np.asarray(total[start[1:]] - total[start[:-1]])
 
 
 def _lengths(length: Longs) -> Callable[[int], Longs]:
@@ -186,12 +176,12 @@ def _edits(places: Longs, strings: list[str]) -> Callable[[int], Longs]:
 
 def _as_letters(start: Longs, word: Ints, queries: Longs) -> list[str]:
     """Queries as strings whose letters stand for terms, so that their edit distance is that over terms."""
-    size = np.diff(start)[queries]
-    _, letter = np.unique(word[ranges(start[queries], size)], return_inverse=True)
+    of_query = Ragged(start)
+    _, letter = np.unique(word[of_query.positions(queries)], return_inverse=True)
     # Half of a pair of surrogates is no letter.
     code = np.where(letter < 0xD800, letter, letter + 0x800).astype("<u4")
     text = code.tobytes().decode("utf-32-le")
-    cut = offsets(size).tolist()
+    cut = offsets(of_query.sizes[queries]).tolist()
     return [text[a:b] for a, b in pairwise(cut)]
 
 
@@ -239,11 +229,11 @@ def prototypes(searches: Searches, group: Ints, draw: NDArray[np.uint64]) -> tup
         group: The group of each user.
         draw: A random number for every query of the log.
     """
-    pairs, place = np.unique(group[searches.user].astype(np.int64) << 32 | searches.query, return_inverse=True)
+    pairs, place = np.unique(group[searches.owners].astype(np.int64) << 32 | searches.query, return_inverse=True)
     times = np.bincount(place, weights=searches.times).astype(np.int64)
     of, query = (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
     users = np.bincount(group)
-    size = np.bincount(group, weights=searches.size).astype(np.int64)
+    size = np.bincount(group, weights=searches.events).astype(np.int64)
     whole, rest = np.divmod(times, users[of])
     left = (2 * size + users) // (2 * users) - np.bincount(of, weights=whole).astype(np.int64)
     order = np.lexsort((query, draw[query], -rest, of))

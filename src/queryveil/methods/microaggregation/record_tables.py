@@ -1,7 +1,7 @@
-"""Microaggregation by tables, for logs that outgrow a machine: the same groups and records as in its memory.
+"""Microaggregation with tables, for logs that are too large for one machine: the same result as in memory.
 
-Profiles are counted by SQL. Users are numbered in the order of their main interests and cut into blocks; the compiled
-loops run on one block each, wherever that is.
+SQL counts profiles. Users are numbered in the order of their main interests and cut into blocks; the compiled loops run
+on one block each, on any worker.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Table, Workspace
 from queryveil.kernels import groups, quotas
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import categorize_texts, open_taxonomy
 from queryveil.knowledge.hosts import hosts_of, topical
-from queryveil.knowledge.index import offsets
 from queryveil.log import QueryLog
 from queryveil.log.draws import keyed
 from queryveil.text.arrays import byte_spans
@@ -101,7 +101,7 @@ class _Link:
 
 
 def _find_sites(log: QueryLog, work: Workspace) -> Table:
-    """The table of query_id and host: the most clicked host; of equals the best rank, then the first name."""
+    """The table of query_id and host: the most clicked host, ties broken by the best rank, then the first name."""
     with log.workspace() as steps:
         hosts = steps.map("SELECT url_id, url FROM urls", _hosts, _HOSTS, "hosts")
         clicked = steps.table(
@@ -185,7 +185,7 @@ def cut_blocks(
 
 @dataclass(frozen=True)
 class _Cut:
-    """Equal parts, the first ones larger by one where it does not come out even."""
+    """Equal parts, the first ones larger by one if the number cannot be divided evenly."""
 
     users: int
     parts: int
@@ -210,20 +210,20 @@ def make_records(
     linkage: int,
     by_repetition: bool,
 ) -> Table:
-    """The table of block, member, user_id, query_id and n: groups, and what their users give to records.
+    """The table of block, member, user_id, query_id and n: groups, and what their users contribute to records.
 
-    Its rows: for each user, member = their group, n = their quota, no query; for each query that they give, n = how
-    often.
+    Its rows: for each user, member = their group, n = their quota, no query; for each query that they contribute, n =
+    how often.
 
     Args:
         log: The log.
         work: Where the table goes.
         profiles: The profiles of users.
         blocks: The block of each user.
-        keys: What the draws of users and of queries are keyed by.
+        keys: The keys of the random draws of users and of queries.
         k: Least users of a group.
-        linkage: How a group draws the next user.
-        by_repetition: Whether users give the queries that they repeat most, or any.
+        linkage: How a group chooses the next user.
+        by_repetition: Whether users contribute the queries that they repeat most, or random ones.
     """
     with log.workspace() as steps:
         of_user = steps.map("SELECT user_id AS id, digest FROM users", _Draw(keys[0]), _DRAWS, "user draws")
@@ -264,16 +264,16 @@ def contributions(
     *,
     by_repetition: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What each user gives to the record of their group: how many queries, and how often each of their own.
+    """What each user contributes to the record of their group: how many queries, and how often each of their own.
 
     Args:
         start: The queries of user u are those from start[u] to start[u + 1], the most repeated first.
         times: How often the user issued each.
         draw: A random number for each.
         group: The group of each user.
-        by_repetition: Whether users give the queries that they repeat most, or any.
+        by_repetition: Whether users contribute the queries that they repeat most, or random ones.
     """
-    size = np.add.reduceat(times, start[:-1])
+    size = Ragged(start).sums(times)
     member = np.argsort(group, kind="stable").astype(np.int32)
     quota = quotas.quotas(size, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
     if not by_repetition:
@@ -284,7 +284,7 @@ def contributions(
 
 @dataclass(frozen=True)
 class _Records:
-    """The groups of a block, and what each user gives to the record of theirs."""
+    """The groups of a block, and what each user contributes to the record of theirs."""
 
     k: int
     linkage: int
@@ -334,23 +334,23 @@ class _Records:
 
 
 class Records(NamedTuple):
-    """The tables that a release of records is made of."""
+    """The tables that a release of records is made from."""
 
     rows: Table
-    """event_id, user_id, query_id and, where a record is written once, users."""
+    """event_id, user_id, query_id and, if a record is written once, users."""
     members: Table
-    """user_id, and the holder in whose place the record of their group stands if it is written once."""
+    """user_id, and the user under whom the record of their group is written, if it is written once."""
 
 
 class Found(NamedTuple):
-    """What came out."""
+    """The result."""
 
     groups: int
     least: int
     """Users of the smallest group."""
     most: int
     silent: int
-    """Users who gave no query."""
+    """Users who contributed no query."""
 
 
 def load_records(log: QueryLog, work: Workspace, made: Table, *, compact: bool) -> tuple[Records, Found]:
@@ -359,7 +359,7 @@ def load_records(log: QueryLog, work: Workspace, made: Table, *, compact: bool) 
     Args:
         log: The log.
         work: Where the tables go.
-        made: Groups and what their users give, as `make_records` has them.
+        made: Groups and what their users contribute, as `make_records` returns them.
         compact: Whether a record is written once, with the number of its users.
     """
     with log.workspace() as steps:
@@ -407,8 +407,8 @@ def count_unlinked(work: Workspace, profiles: Table) -> int:
 
 
 def _copies(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A row for each time that a query stands in a record: 0, 1, 2, ..."""
+    """A row for each time that a query is in a record: 0, 1, 2, ..."""
     n = batch["n"].to_numpy()
     columns = [np.repeat(batch[name].to_numpy(), n) for name in ("user_id", "query_id", "users")]
-    copy = np.arange(n.sum()) - np.repeat(offsets(n)[:-1], n)
+    copy = Ragged(offsets(n)).within
     return pa.RecordBatch.from_arrays([pa.array(c, pa.int64()) for c in (*columns, copy)], schema=_COPIES)

@@ -7,53 +7,66 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option, parameter
 from queryveil.kernels.groups import RECORD
 from queryveil.knowledge import Remote, Resolver, Sites, categorize, hosts_needed, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods.base import check_k
 from queryveil.methods.microaggregation.common import Microaggregation
 from queryveil.release import Release
 
 
 class Search(Microaggregation):
-    """Give users one record whose queries lead to sites of the same categories (Erola and Castellà-Roca 2012).
+    """Give users whose queries lead to sites of the same categories one shared record (Erola and Castellà-Roca 2012).
 
-    Every query becomes the site that answers it, and its category in a directory. The two users who share most
-    categories begin a group, which grows by the user who shares most with the queries of all its members together. Each
-    user gives his share of queries to the record, drawn by lot. Clicks, times and extra columns are dropped.
+    Every query becomes the site that answers it, and the category of that site in a web directory. The two users who
+    share most categories begin a group, which grows by the user who shares most with the queries of all its members
+    together. Each user contributes their share of queries to the record, chosen at random. Clicks, times and extra
+    columns are dropped.
     """
 
     name: ClassVar[str] = "search"
+    extras: ClassVar[tuple[str, ...]] = ("search",)
+    plain: ClassVar[str] = (
+        "At least {k} people whose queries lead to similar web sites share one record, which mixes queries of "
+        "all of them. The queries are published as they were typed."
+    )
+    slow: ClassVar[bool] = True
+    summary: ClassVar[str] = "group users whose queries lead to similar sites into one shared record"
     linkage: ClassVar[int] = RECORD
     by_repetition: ClassVar[bool] = False
 
-    taxonomy: str | None = Field(None, description="the directory that sites are looked up in")
+    taxonomy: str | None = Field(None, description="the web directory where sites are looked up")
     resolver: Literal["clicks", "sites"] | None = Field(
-        None, description="where the site of a query comes from: a search in the directory, or by default the clicks"
+        None, description="how to find the site of a query: by the clicks (the default), or by a search among the sites"
     )
     send_queries_to: str | None = Field(
-        None, description="instead, send every query to this search engine, which answers as SearXNG does"
+        None, description="instead, send every query to this search engine, which has the interface of SearXNG"
     )
-    cache: str | None = Field(None, description="the file that keeps its answers")
+    cache: str | None = Field(None, description="the file for its answers")
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by the sites of their queries and release the record of each group."""
         if self.taxonomy is None:
             raise QueryveilError(
-                "The 'taxonomy' parameter of Search must name a directory; make one with: queryveil directory build."
+                f"{parameter('Search', 'taxonomy')} must name a web directory; make one with: queryveil web-directory"
+                " build."
             )
         if (self.send_queries_to is None) != (self.cache is None):
             raise QueryveilError(
-                "'send_queries_to' and 'cache', the file where answers are kept, go together; name both or none."
+                f"{option('send_queries_to')} needs {option('cache')}, the file for answers, and the other way round;"
+                " give both or none."
             )
         if self.send_queries_to is not None and self.resolver is not None:
-            raise QueryveilError("Give either 'resolver' or 'send_queries_to', not both.")
-        self.check(log)
+            raise QueryveilError(f"Give either {option('resolver')} or {option('send_queries_to')}, not both.")
+        check_k(self, log.n_users)
         base = open_taxonomy(self.taxonomy)
         hosts_needed(base)
         if not isinstance(log, LocalLog) and self.resolver in (None, "clicks") and self.send_queries_to is None:
             if not log.has_clicks:
-                raise QueryveilError("The log has no clicks to tell the sites of queries by; choose another resolver.")
+                raise QueryveilError(
+                    f"The log has no clicks to find the sites of queries by; choose another {option('resolver')}."
+                )
             return self.release_by_tables(log, self.taxonomy, "domains", 1, seed=seed)
         here = local(log, "Another resolver than clicks")
         resolver: Resolver | None = Sites(base) if self.resolver == "sites" else None
@@ -63,7 +76,7 @@ class Search(Microaggregation):
         return self.release(here, links, seed=seed)
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters as the manifest holds them: of a search engine only that there was one."""
+        """The parameters as they are written in the manifest, without the address of the search engine."""
         given = super().parameters() | {"cache": None}
         if self.send_queries_to is not None:
             given["send_queries_to"] = "a search engine"

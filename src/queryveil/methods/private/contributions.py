@@ -1,6 +1,6 @@
-"""What each user gives to a differentially private release: at most d things, each once.
+"""What each user contributes to a differentially private release: at most d things, each once.
 
-Which ones follows from the user's own log alone, so that one user more changes nothing of what others give.
+Which things follows from the user's own log, so one more user does not change what others contribute.
 """
 
 import secrets
@@ -24,13 +24,13 @@ PAIRS = "SELECT user_id, query_id, count(*) AS times, min(event_id) AS began FRO
 def bound(things: str, keys: Sequence[str], d: int, keep: Keep) -> str:
     """SQL of user_id, the keys and n: at most d things of each user, and how many these are.
 
-    Ties go to the thing that was first, then to the one whose keys, which are ordered by digests of texts, are smaller.
+    Ties go to the thing that was first, then to the one with the smaller keys, which are ordered by digests of texts.
 
     Args:
-        things: SQL of user_id, the keys, and times and began, or draw where some are kept at random.
-        keys: The columns that make a thing.
-        d: At most so many a user.
-        keep: Which of them: those that the user repeated most, the first ones, or some at random.
+        things: SQL of user_id, the keys, and times and began, or draw if random ones are kept.
+        keys: The columns that identify a thing.
+        d: Most things per user.
+        keep: Which of them: those that the user repeated most, the first ones, or random ones.
     """
     order = {"first": "began", "frequent": "times DESC, began", "random": "draw"}[keep]
     named = ", ".join(f"t.{key} AS {key}" for key in keys)
@@ -44,7 +44,7 @@ def bound(things: str, keys: Sequence[str], d: int, keep: Keep) -> str:
 def random_keys(log: QueryLog, work: Workspace, things: str, keys: Sequence[str]) -> str:
     """SQL of user_id, the keys and draw: a random number for each thing of each user.
 
-    The numbers must not depend on other users, as draws keyed by the log would: they are drawn anew in each run.
+    The numbers must not depend on other users, as draws keyed by the log would, so each run draws its own.
     """
     key = secrets.token_bytes(16)
     schema = pa.schema([*((name, log.id_type) for name in ("user_id", *keys)), ("draw", pa.int64())])
@@ -62,15 +62,15 @@ def random_keys(log: QueryLog, work: Workspace, things: str, keys: Sequence[str]
 
 
 def counted(bounded: str, keys: Sequence[str], least: int) -> str:
-    """SQL of the keys and n, their users, where there are enough."""
+    """SQL of the keys and n, their users, if there are enough."""
     names = ", ".join(keys)
     return f"SELECT {names}, count(*) AS n FROM ({bounded}) AS given GROUP BY {names} HAVING count(*) >= {least}"
 
 
 def weighed(work: Workspace, bounded: str, keys: Sequence[str], d: int, least: int) -> str:
-    """SQL of the keys and n, the sum of what users give who spread `WHOLE` over their things.
+    """SQL of the keys and n, the sum of the weights, if each user spreads `WHOLE` over their things.
 
-    A user of n things gives each WHOLE / sqrt(n), rounded down, so that all of it has a length of at most WHOLE.
+    A user with n things gives each the weight WHOLE / sqrt(n), rounded down, so their vector has length at most WHOLE.
     """
     n = np.arange(1, d + 1)
     weight = np.floor(WHOLE / np.sqrt(n)).astype(np.int64)
@@ -96,5 +96,5 @@ def publish(
 ) -> Table:
     """The table of the keys whose noisy sums reach a threshold, and n, these sums."""
     noisy = Noisy(pa.schema([(key, log.id_type) for key in keys]), kind, scale, threshold)
-    # The table is written once, so that everything behind it sees one draw of the noise, even if Spark does it again.
+    # The table is written once, so that all later steps see the same noise, even if Spark repeats a task.
     return work.map(sums, noisy, noisy.schema, name)

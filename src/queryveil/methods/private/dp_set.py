@@ -24,39 +24,45 @@ from queryveil.methods.private.noise import WHOLE, gaussian_threshold, opendp, r
 from queryveil.release import Release
 
 GROWTH = 20
-"""How much more of the budget each round has than the one before."""
+"""How many times the budget of the previous round each round has."""
 FIRST = 0.1
 """The first threshold, in standard deviations of the noise: lower sums would hardly ever be released."""
 NGRAMS, COUNTS = 0.3, 0.2
-"""The shares of the budget of rho that n-grams and noisy counts have."""
+"""The shares of the budget rho for n-grams and noisy counts."""
 
 
 class DpSet(Method):
     """Release a differentially private set of queries: private set union in rounds (DP-SIPS 2023).
 
-    In each round a user spreads one unit of weight over at most d of his queries that are not released yet, evenly in
-    the Euclidean sense. Sums of weights get Gaussian noise, and those that reach a threshold are released. What popular
-    queries do not need any more, rarer ones get in the next round.
+    In each round a user spreads one unit of weight over at most d of their queries that are not released yet, evenly in
+    the Euclidean sense. Sums of weights get Gaussian noise, and those that reach a threshold are released. In the next
+    round, rarer queries get the weight that popular ones no longer need.
     """
 
     name: ClassVar[str] = "dp-set"
+    extras: ClassVar[tuple[str, ...]] = ("dp",)
+    plain: ClassVar[str] = (
+        "It holds a set of queries that was drawn with random noise, so that whether one person is in the log "
+        "or not changes little of what can be seen."
+    )
+    summary: ClassVar[str] = "release a differentially private set of queries"
     limits: ClassVar[tuple[str, ...]] = LIMITS["dp-set"]
 
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
-    delta: float = Field(1e-6, gt=0, lt=1, description="with which probability it may fail")
+    delta: float = Field(1e-6, gt=0, lt=1, description="probability that the promise fails")
     max_queries_per_user: int = Field(
-        20, ge=1, le=10_000, description="at most so many distinct queries per user and round"
+        20, ge=1, le=10_000, description="most distinct queries that count per user and round (d)"
     )
     keep: Keep = Field(
         "frequent",
-        description="which d queries of a user: those they repeated most, their first ones, or some at random",
+        description="which queries of a user count: those they repeated most, their first ones, or random ones",
     )
     rounds: int = Field(2, ge=1, le=10, description="how many rounds share the budget")
     ngrams: int = Field(
         0,
         ge=0,
         le=3,
-        description="release a private set of runs of so many words first, and only queries built of them",
+        description="first release a private set of n-grams of this many words, and then only queries made of them",
     )
     counts: bool = Field(False, description="release noisy counts of users too, for a part of the budget")
 
@@ -90,7 +96,7 @@ class DpSet(Method):
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
-        """Never: noise is drawn anew."""
+        """Never, because noise is random."""
         return "never"
 
     @property
@@ -118,11 +124,11 @@ class DpSet(Method):
                 claims=(IssuedQueries(), self.claim),
                 limits=self.limits,
                 seed=seed,
-                notes=[self._accounting(), _told(released), UNSEEDED],
+                notes=[self._accounting(), _progress(released), UNSEEDED],
             )
 
     def _things(self, log: QueryLog, work: Workspace) -> str:
-        """SQL of what users may give: user_id, query_id, and times and began, or draw."""
+        """SQL of what users may contribute: user_id, query_id, and times and began, or draw."""
         things = work.table(PAIRS, "things")
         if self.ngrams:
             built = self._built(log, work, things, self.steps[0])
@@ -133,7 +139,7 @@ class DpSet(Method):
         return f"SELECT user_id, query_id, times, began FROM {things}"
 
     def _built(self, log: QueryLog, work: Workspace, things: Table, step: NoisyStep) -> Table:
-        """Release runs of words; the things without queries that have a run of so many words that is not released."""
+        """Release n-grams; the things without those queries that have an n-gram that is not released."""
         n = range(1, self.ngrams + 1)
         keys = [f"word_{i}" for i in n]
         joins = " ".join(
@@ -174,7 +180,7 @@ class DpSet(Method):
         return public, released
 
     def _round(self, log: QueryLog, work: Workspace, things: str, public: Table, step: NoisyStep) -> Table:
-        """Release what reaches the threshold with the weight of users who do not need it elsewhere."""
+        """Release what reaches the threshold with the weight that users do not need for released queries."""
         left = self._joined(things, f"LEFT JOIN {public} p ON p.query_id = t.query_id WHERE p.query_id IS NULL")
         with log.workspace() as steps:
             new = self._publish(log, steps, left, ["query_id"], step, "new queries")
@@ -205,7 +211,7 @@ class DpSet(Method):
         return publish(log, work, sums, ["query_id"], step.noise, step.scale, None, "public counts")
 
     def _joined(self, things: str, joined: str) -> str:
-        """SQL of some of the things that users may give."""
+        """SQL of some of the things that users may contribute."""
         order = "t.draw AS draw" if self.keep == "random" else "t.times AS times, t.began AS began"
         return f"SELECT t.user_id AS user_id, t.query_id AS query_id, {order} FROM ({things}) AS t {joined}"
 
@@ -218,14 +224,14 @@ class DpSet(Method):
         )
         counts = f"; counts: sigma {self.steps[-1].scale:.3g}" if self.counts else ""
         return (
-            f"Accounting: in each step one user gives a vector of length 1, and all Gaussian noise together is"
-            f" {rho:.3g}-zCDP, which is (epsilon {self.epsilon:g}, delta {self.delta / 2:g}); that something of his"
-            f" alone reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight:"
+            f"Accounting: in each step one user contributes a vector of length 1, and all Gaussian noise together is"
+            f" {rho:.3g}-zCDP, which is (epsilon {self.epsilon:g}, delta {self.delta / 2:g}); that a query of one user"
+            f" only reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight:"
             f" {parts}{counts}."
         )
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What only the maker of a release should know, because it reveals something exact about the log."""
+        """What only the publisher should know, because it reveals something exact about the log."""
         return meaningless(self.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -236,7 +242,7 @@ class DpSet(Method):
                 f"in round {i} the weight reaches {(step.threshold or 0) / WHOLE:.3g} with noise of sigma"
                 f" {step.scale / WHOLE:.3g}",
                 None,
-                f"its weight is at most that of {users} users, 1 each; the noise is not known any more",
+                f"its weight is at most that of {users} users, 1 each; the noise was not kept",
             )
             for i, step in enumerate((step for step in self.steps if step.of == "queries"), 1)
         ]
@@ -246,6 +252,6 @@ def _gauss(d: int, scale: float, first: int, threshold: int | None) -> dict[str,
     return {"noise": "gaussian", "d": d, "scale": scale, "pre_threshold": first, "threshold": threshold}
 
 
-def _told(released: list[int]) -> str:
+def _progress(released: list[int]) -> str:
     """How the release grew; it follows from what was released in each round, so it may be published."""
     return "Distinct queries after each round: " + ", ".join(f"{n:,}" for n in released) + "."

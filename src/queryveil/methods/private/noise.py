@@ -2,16 +2,16 @@
 
 A sum is released in three steps: sums below a first threshold are dropped, the others get noise, and noisy sums below
 a second threshold are dropped. One user adds to at most d sums. Let M be this on a log, and M' on the log with one user
-more; call a sum *crossed* that reaches the first threshold only with them. Then, for any set of releases:
+more; a sum is *crossed* if it reaches the first threshold only with them. Then, for any set of releases:
 
-- Without the crossed sums M' is M on sums that differ by what they give, so it is as private as its noise.
-- A crossed sum has at most first - 1 + what they give. The second threshold is such that some crossed sum is released
-  with probability at most delta_t. The noise of crossed sums is apart from the rest, so that M' releases what it would
-  without them with probability at least 1 - delta_t times what it were.
+- Without the crossed sums M' is M on sums that differ by what this user contributes, so it is as private as its noise.
+- A crossed sum is at most first - 1 plus what the user contributes. The second threshold is chosen such that a crossed
+  sum is released with probability at most delta_t. The noise of crossed sums is independent of the rest, so the
+  probability of any set without them is at least 1 - delta_t times what it would be.
 
 Both ways this adds delta_t to the delta of the noise, and nothing to epsilon. For one step this is Korolova et al. 2009
 (Laplace) and Gopi et al. 2020 (Gaussian); with a first threshold above 1, Goetz et al. 2012. It holds as well when
-several such steps follow each other, each knowing what the former released: epsilon, rho and delta add up.
+several such steps follow each other, each knowing what the steps before it released: epsilon, rho and delta add up.
 """
 
 import math
@@ -27,11 +27,11 @@ from queryveil.errors import require
 Longs = NDArray[np.int64]
 
 WHOLE = 1 << 20
-"""The length of what a user gives where it is spread: sums of whole numbers do not depend on their order."""
+"""The length of a user's contribution, as a whole number: sums of whole numbers do not depend on their order."""
 
 
 def opendp() -> Any:
-    """OpenDP, ready to be used.
+    """OpenDP, ready to use.
 
     Raises:
         QueryveilError: If it is not installed.
@@ -60,8 +60,8 @@ def gaussian(values: Longs, scale: float) -> Longs:
 class Noisy:
     """A function for `Engine.map`: noise on the column `n`, and only the rows that reach a threshold.
 
-    Without a threshold all rows stay, and what is below 1 becomes 1: they are known to be there.
-    It may run in another process, which then draws from the entropy of its own machine.
+    Without a threshold all rows stay, and a sum below 1 becomes 1, because the rows are known to exist. It may run in
+    another process, which then uses the entropy of its own machine.
     """
 
     def __init__(self, keys: pa.Schema, kind: str, scale: float, threshold: int | None) -> None:
@@ -90,7 +90,7 @@ def laplace_threshold(d: int, scale: float, delta: float, first: int) -> int:
 
 
 def laplace_delta(d: int, scale: float, threshold: int, first: int) -> float:
-    """What a threshold costs: the probability that one of d counts of `first` gets so much noise."""
+    """What a threshold costs: the probability that noise lifts one of d counts of `first` to it."""
     p = math.exp(-1 / scale)
     return -math.expm1(d * math.log1p(-(p ** (threshold - first)) / (1 + p)))
 
@@ -98,7 +98,7 @@ def laplace_delta(d: int, scale: float, threshold: int, first: int) -> float:
 def gaussian_threshold(d: int, scale: float, delta: float, first: int) -> int:
     """The least threshold for which one user, who spreads `WHOLE` over at most d sums, costs at most delta.
 
-    The more sums they lift, the less each of them: the worst number is looked for.
+    The more sums a user adds to, the less they add to each, so the worst number is searched for.
     """
     from scipy.special import ndtri
 
@@ -109,7 +109,7 @@ def gaussian_threshold(d: int, scale: float, delta: float, first: int) -> int:
 
 @lru_cache
 def rho_of(epsilon: float, delta: float) -> float:
-    """The rho of zero-concentrated privacy that is (epsilon, delta)-private, as OpenDP converts one to the other."""
+    """The rho of zero-concentrated privacy that is (epsilon, delta)-private, by OpenDP's conversion."""
     dp = opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T=float)
 

@@ -13,7 +13,7 @@ from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
 from queryveil.claims.limits import LIMITS
 from queryveil.claims.private import NoisyStep
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option, parameter
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.private.common import UNSEEDED, meaningless, refuse_rare_terms
@@ -25,7 +25,7 @@ EPSILON, DELTA = 1.0, 1e-6
 
 
 class Budget(NamedTuple):
-    """Noise, the second threshold, and what both are worth."""
+    """Noise, the second threshold, and the privacy that both give."""
 
     scale: float
     threshold: int
@@ -42,12 +42,18 @@ class Zealous(Method):
     """
 
     name: ClassVar[str] = "zealous"
+    extras: ClassVar[tuple[str, ...]] = ("dp",)
+    plain: ClassVar[str] = (
+        "It holds frequent queries with counts that were blurred by random noise, so that whether one person "
+        "is in the log or not changes little of what can be seen."
+    )
+    summary: ClassVar[str] = "release frequent queries with differentially private counts"
     limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]
 
-    max_queries_per_user: int = Field(20, ge=1, le=10_000, description="at most so many distinct queries per user")
+    max_queries_per_user: int = Field(20, ge=1, le=10_000, description="most distinct queries that count per user (d)")
     keep: Keep = Field(
         "frequent",
-        description="which d queries of a user: those they repeated most, their first ones, or some at random",
+        description="which queries of a user count: those they repeated most, their first ones, or random ones",
     )
     epsilon: float | None = Field(
         None, gt=0, allow_inf_nan=False, description=f"the promise; {EPSILON:g} unless threshold and scale are given"
@@ -56,11 +62,11 @@ class Zealous(Method):
         None,
         gt=0,
         lt=1,
-        description=f"with which probability it may fail; {DELTA:g} unless threshold and scale are given",
+        description=f"probability that the promise fails; {DELTA:g} unless threshold and scale are given",
     )
     threshold: int | None = Field(None, ge=2, description="least noisy count that is released (K)")
     scale: float | None = Field(None, gt=0, allow_inf_nan=False, description="scale of the Laplace noise (b)")
-    min_users: int = Field(2, ge=1, description="least users who count for a query before there is noise (tau)")
+    min_users: int = Field(2, ge=1, description="least users who count for a query before noise is added (tau)")
     clicks: bool = Field(False, description="release noisy counts of clicked addresses too, for half of the budget")
 
     @model_validator(mode="before")
@@ -70,12 +76,12 @@ class Zealous(Method):
         noise = [name for name in ("threshold", "scale") if given.get(name) is not None]
         if promise and noise:
             raise ValueError(
-                f"Zealous takes either epsilon and delta or threshold and scale, because each pair follows from the"
-                f" other; it was given '{promise[0]}' and '{noise[0]}'."
+                "Zealous takes either epsilon and delta or threshold and scale, because each pair follows from the"
+                f" other; leave {option(promise[0])} or {option(noise[0])} out."
             )
         if len(noise) == 1:
             other = "scale" if noise == ["threshold"] else "threshold"
-            raise ValueError(f"Zealous was given '{noise[0]}' without '{other}'; give both, or epsilon and delta.")
+            raise ValueError(f"Zealous needs {option(other)} with {option(noise[0])}; give both, or epsilon and delta.")
         if not noise:
             named = {name: value for name, value in given.items() if value is not None}
             return {"epsilon": EPSILON, "delta": DELTA, **named}
@@ -85,14 +91,14 @@ class Zealous(Method):
     def _thresholds_apart(self) -> "Zealous":
         if self.threshold is not None and self.threshold <= self.min_users:
             raise ValueError(
-                f"The 'threshold' parameter of Zealous must be above 'min_users', which is {self.min_users}."
+                f"{parameter('Zealous', 'threshold')} must be above {option('min_users')}, which is {self.min_users}."
                 f" Got {self.threshold} instead."
             )
         return self
 
     @property
     def budget(self) -> Budget:
-        """The noise, the threshold, and what they are worth."""
+        """The noise, the threshold, and the privacy that they give."""
         parts = 2 if self.clicks else 1
         if self.scale is not None and self.threshold is not None:
             delta = laplace_delta(self._d, self.scale, self.threshold, self.min_users)
@@ -106,7 +112,7 @@ class Zealous(Method):
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
-        """Never: noise is drawn anew."""
+        """Never, because noise is random."""
         return "never"
 
     @property
@@ -119,7 +125,7 @@ class Zealous(Method):
         opendp()
         refuse_rare_terms(log)
         if self.clicks and not log.has_clicks:
-            raise QueryveilError("The 'clicks' parameter of Zealous is on, but the log has no clicks; leave it off.")
+            raise QueryveilError(f"{parameter('Zealous', 'clicks')} is on, but the log has no clicks; leave it off.")
         made = self.budget
         shared = [QueryUsers(users=self.min_users)] if self.min_users > 1 else []
         with log.workspace() as work:
@@ -180,12 +186,12 @@ class Zealous(Method):
         return (
             f"Accounting: one user changes at most {self._d} counts by 1 each, and discrete Laplace noise of scale"
             f" {made.scale:g} makes that cost epsilon {self._d / made.scale:g}. Counts below {self.min_users} get no"
-            f" noise; that one of his {self._d} counts crosses this line and then reaches the threshold"
+            f" noise; that one of a user's {self._d} counts crosses this line and then reaches the threshold"
             f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
 
     def warnings(self, log: QueryLog) -> list[str]:
-        """What only the maker of a release should know, because it reveals something exact about the log."""
+        """What only the publisher should know, because it reveals something exact about the log."""
         return meaningless(self.budget.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -200,6 +206,6 @@ class Zealous(Method):
             Reason(
                 f"with noise of scale {made.scale:g} the count reaches {made.threshold}",
                 None,
-                f"the count is at most {users}; the noise was drawn once and is not known any more",
+                f"the count is at most {users}; the noise was not kept",
             ),
         ]

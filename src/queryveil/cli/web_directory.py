@@ -1,4 +1,4 @@
-"""queryveil directory: taxonomies from the dumps of web directories."""
+"""queryveil web-directory: taxonomies from the dumps of web directories."""
 
 from typing import Annotated
 
@@ -24,14 +24,14 @@ def build(
         typer.Option(
             "--leave-out",
             metavar="NAME",
-            help="A top category to leave out: World, Regional, Kids; repeat it.",
+            help="A top category to leave out, such as World, Regional or Kids; repeat for several.",
             show_default="nothing",
         ),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier directory.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier web directory.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make a directory of the web from a dump, once; it is opened in no time after that.
+    """Make a taxonomy from the dump of a web directory. This is done once; opening it later is quick.
 
     Files may be compressed. Entries that cannot be read are left out and counted.
     """
@@ -49,6 +49,6 @@ def build(
     ]
     shown = options.printable(output)
     options.tables(
-        options.table(f"The directory {shown}", ("", ""), rows),
-        f"Link a log to it with:  queryveil link LOG --taxonomy {shown}",
+        options.table(f"The web directory {shown}", ("", ""), rows),
+        f"To categorize a log with it:  queryveil categorize LOG --taxonomy {shown}",
     )
