@@ -152,7 +152,7 @@ def test_what_was_not_measured_is_not_met(known, id):
 
 def test_it_says_what_to_run():
     found = criterion(without("history_linkage", why="needs the user map"), "linkage")
-    assert "--user-map FILE" in found.why
+    assert "user_map=FILE" in found.why
     found = criterion(without("sybil", why="the method cannot be run again: No space."), "planted_accounts")
     assert found.why == "The attack was not tried: the method cannot be run again: No space."
 
@@ -185,7 +185,7 @@ def test_a_weaker_attacker_alone_does_not_show_that_a_limit_is_kept():
     known = replace(known, numbers=(*known.numbers, Number("history_linkage", "", None, why="needs the user map")))
     found = criterion(known, "linkage")
     assert (found.met, found.found) == (None, 0.02)
-    assert "--user-map FILE" in found.why
+    assert "user_map=FILE" in found.why
     known = having("history_linkage", 0.5, 0.6, known=known, setting="older half")
     assert criterion(known, "linkage").met is False
     assert criterion(having("history_linkage", 0.01, 0.02, setting="items, random half"), "linkage").met is True
@@ -341,7 +341,7 @@ def test_a_loaded_release_of_linked_events_cannot_be_judged_without_its_user_map
     found = judge_release(Policy(), qv.Release.load(tmp_path / "release"), log)
     assert found.meets is None
     assert {one.id for one in found.open} == {"linkage", "promises"}
-    assert "--user-map FILE" in found.summary
+    assert "user_map=FILE" in found.summary
     assert judge_release(Policy(), release, log).meets is True
 
 

@@ -32,7 +32,7 @@ def test_a_certificate_is_written_privately_and_read_again(log, tmp_path):
 def test_a_certificate_is_written_over_nothing_and_into_no_release(log, tmp_path):
     release = qv.Equality(k=5).anonymize(log)
     release.save(tmp_path / "r")
-    with pytest.raises(qv.QueryveilError, match="is a release, which holds nothing but"):
+    with pytest.raises(qv.QueryveilError, match="is a release, so nothing may be added"):
         release.save_certificate(tmp_path / "r" / "a.certificate")
     release.save_certificate(tmp_path / "a.certificate")
     with pytest.raises(qv.QueryveilError, match="exists already"):

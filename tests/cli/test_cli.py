@@ -28,9 +28,9 @@ VERBS = (
     "evaluate",
     "compare",
     "explain",
-    "link",
+    "categorize",
     "taxonomy",
-    "directory",
+    "web-directory",
 )
 
 
@@ -115,7 +115,7 @@ def test_neighbours_are_listed_and_drawn_without_what_steers_a_terminal(run, cas
     code, out, err = run(*words, "--draw", tmp_path / "around.svg")
     assert (code, err) == (0, "")
     assert "\x1b" not in out
-    assert "This is the whole component" in out
+    assert "This is the complete component" in out
     assert "the cell phone case" in (tmp_path / "around.svg").read_text()
     code, out, _ = run(*words, "--max-vertices", 1, "--json")
     assert (code, json.loads(out)["whole"], len(json.loads(out)["queries"])) == (0, False, 1)
@@ -160,7 +160,7 @@ def test_without_a_seed_two_releases_do_not_line_up(run, log, tmp_path):
 def test_a_shipped_recipe_by_name(run, log, tmp_path):
     code, _, err = run("anonymize", log, "--recipe", "dma-30-5", "-o", tmp_path / "r")
     assert code == 2
-    assert "'min_query_users' parameter of Rules is 30, but the log has only 3 users" in err
+    assert "The option --min-query-users is 30, but the log has only 3 users" in err
 
 
 def test_every_parameter_of_a_method_is_an_option(run):
@@ -207,7 +207,7 @@ def test_an_option_switches_off_what_a_recipe_sets(run, log, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("equality", "--no-k"), "--no-k cannot be: equality needs its k."),
+        (("equality", "--no-k"), "--no-k is not possible, because equality needs k; leave it out."),
         (
             ("rules", "--max-terms", "3", "--no-max-terms"),
             "--max-terms and --no-max-terms contradict each other; leave one of them out.",
@@ -275,7 +275,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--method", "equality", "-k", "1"], "The 'k' parameter of Equality must be an integer of at least 2. Got 1"),
+        (["--method", "equality", "-k", "1"], "The option -k must be an integer of at least 2. Got 1"),
         (["--method", "equality", "-k", "4"], "the log has only 3 users"),
         (
             ["--method", "magic"],
@@ -288,15 +288,15 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
             ["--method", "equality", "-k", "3", "--link", "user", "--user-map", "/no/such/place"],
             "for the user map does not exist",
         ),
-        (["--method", "equality", "--columns", "user=a,user=b"], "names something twice"),
-        (["--recipe", "none.toml"], "There is no readable recipe file 'none.toml'"),
+        (["--method", "equality", "--columns", "user=a,user=b"], "has a name twice"),
+        (["--recipe", "none.toml"], "There is no recipe 'none.toml'"),
         (["--recipe", "dma-30-5", "--method", "equality"], "the recipe is for rules"),
         (["--method", "equality", "--output-format", "xml"], "There is no release format 'xml'"),
         (["--method", "equality", "--columns", "user"], "--columns takes NAME=COLUMN pairs"),
         (["--method", "equality", "--format", "doc"], "There is no format 'doc'"),
         (["--method", "rules"], "Rules needs at least one rule"),
-        (["--method", "affinity", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2. Got 1"),
-        (["--method", "affinity", "--theta", "1.5"], "The 'theta' parameter of Affinity must be a number in (0, 1]."),
+        (["--method", "affinity", "-k", "1"], "The option -k must be an integer of at least 2. Got 1"),
+        (["--method", "affinity", "--theta", "1.5"], "The option --theta must be a number in (0, 1]."),
         (["--method", "affinity", "--concept-min-users", "1"], "must be an integer of at least 2. Got 1"),
         (["--method", "affinity", "--max-new-users", "-1"], "must be an integer of at least 0"),
         (["--method", "equality", "-k", "3", "--link", "user", "--user-map", __file__], "exists already"),
@@ -316,9 +316,9 @@ def test_bad_input_is_one_sentence_with_exit_code_two_and_leaves_nothing(run, lo
     ("words", "sentence"),
     [
         (["sweep", "-k", "5,x"], "-k takes whole numbers with commas between them. Got '5,x' instead."),
-        (["sweep", "-k", "1"], "The 'k' parameter of Affinity must be an integer of at least 2"),
+        (["sweep", "-k", "1"], "The option -k must be an integer of at least 2"),
         (["sweep", "-k", "2,9"], "but the log has only 3 users"),
-        (["sweep", "--theta", "0"], "The 'theta' parameter of Affinity must be a number in (0, 1]"),
+        (["sweep", "--theta", "0"], "The option --theta must be a number in (0, 1]"),
         (["sweep", "--chart", "a.pdf"], "a.pdf must end with .svg or .png or .html"),
         (["neighbours", "-q", "tea", "--draw", "a.pdf"], "a.pdf must end with .svg"),
         (["neighbours", "-q", "no such thing"], "Nobody issued this query"),
@@ -337,7 +337,7 @@ def test_the_user_map_stays_out_of_the_release_and_goes_when_the_release_fails(r
     words = ["anonymize", log, "--method", "equality", "-k", 2, "--link", "user", "-o", tmp_path / "r"]
     code, _, err = run(*words, "--user-map", tmp_path / "r" / "map.csv")
     assert code == 2
-    assert "must not lie in it" in err
+    assert "must stay secret" in err
     code, _, _ = run(*words[:-1], tmp_path / "e", "-k", 3, "--user-map", tmp_path / "m.csv")
     assert code == 0
     assert (tmp_path / "m.csv").exists()
@@ -351,7 +351,7 @@ def test_a_certificate_stays_out_of_the_release_and_helps_to_verify_it(run, log,
     words = ["anonymize", log, "--method", "affinity", "-k", 2, "-o", tmp_path / "r"]
     code, _, err = run(*words, "--certificate", tmp_path / "r" / "a.certificate")
     assert code == 2
-    assert "must not lie in it" in err
+    assert "must stay secret" in err
     code, _, err = run(*words, "--certificate", tmp_path / "a.txt")
     assert code == 2
     assert "must end with .certificate" in err
@@ -390,8 +390,8 @@ def test_linked_events_are_warned_of_with_a_number(run, log, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--link", "session", "--session-gap", "0"], "The 'session_gap' parameter of Equality must be an integer in"),
-        (["--link", "people"], "The 'link' parameter of Equality must be one of none, session, user. Got 'people'"),
+        (["--link", "session", "--session-gap", "0"], "The option --session-gap must be an integer in"),
+        (["--link", "people"], "The option --link must be one of none, session, user. Got 'people'"),
         (["--output-format", "aol"], "has no user ids; use parquet or csv, or link the events of a user with --link"),
     ],
 )
@@ -579,7 +579,7 @@ def test_scrubbing_before_a_method_and_its_check(run, log, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--scrub", "hide"], "The 'how' parameter of scrub must be one of remove, mask. Got 'hide' instead."),
+        (["--scrub", "hide"], "The option --scrub must be one of remove, mask. Got 'hide' instead."),
         (["--scrub", "mask", "--scrub-kinds", "mail"], "Got 'mail' instead."),
         (["--scrub-kinds", "email"], "--scrub-kinds and --scrub-rare-users need --scrub remove or --scrub mask."),
         (["--scrub", "mask", "--scrub-rare-users", 1], "must be an integer of at least 2. Got 1 instead."),

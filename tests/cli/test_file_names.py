@@ -70,9 +70,9 @@ def test_a_name_that_is_no_text_is_shown_all_the_same(run, log, tmp_path):
         "report LONG --original LOG -o OUT.html",
         "synth --users 100 -o LONG.tsv",
         "synth --users 100 -o OUT.tsv --truth LONG",
-        "link LOG --taxonomy LONG",
-        "directory build LONG -o OUT",
-        "directory build LOG -o LONG",
+        "categorize LOG --taxonomy LONG",
+        "web-directory build LONG -o OUT",
+        "web-directory build LOG -o LONG",
         "reproduce erola2011 LOG -o LONG",
     ],
 )

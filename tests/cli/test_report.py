@@ -76,7 +76,7 @@ def made(tmp_path_factory):
     [
         ("none", False, "default", 0, "The release meets the policy."),
         ("session", True, "default", 0, "The release meets the policy."),
-        ("session", False, "default", 1, "Rerun with the user map: --user-map FILE"),
+        ("session", False, "default", 1, "Run again with the user map: --user-map FILE"),
         ("user", True, "default", 1, "The release does not meet the policy."),
         ("user", True, None, 0, "The release does not meet the policy."),
         ("none", False, "strict.toml", 1, "The release does not meet the policy."),

@@ -10,7 +10,7 @@ def signed(run, log, tmp_path):
     """A folder with a release, a key, and a statement that was made with the log."""
     assert run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "release")[0] == 0
     code, out, _ = run("keygen", tmp_path / "key")
-    assert (code, "keep it to yourself" in out) == (0, True)
+    assert (code, "keep it secret" in out) == (0, True)
     code, out, err = run("sign", tmp_path / "release", "--key", tmp_path / "key", "--original", log)
     assert (code, err) == (0, "")
     assert "it states what was checked" in out

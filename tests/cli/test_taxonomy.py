@@ -29,13 +29,13 @@ def clicked(tmp_path):
 
 
 def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
-    code, out, err = run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    code, out, err = run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     assert (code, err) == (0, "")
     assert "categories" in out
-    code, out, _ = run("link", clicked, "--taxonomy", tmp_path / "odp.qvd")
+    code, out, _ = run("categorize", clicked, "--taxonomy", tmp_path / "odp.qvd")
     assert code == 0
     assert "Arts > Music" in out
-    code, out, _ = run("link", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains", "--json")
+    code, out, _ = run("categorize", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains", "--json")
     found = json.loads(out)
     assert found["examples"] == [
         {
@@ -56,17 +56,17 @@ def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
 
 
 def test_a_directory_as_json(run, dumps, tmp_path):
-    code, out, _ = run("directory", "build", *dumps, "-o", tmp_path / "d", "--leave-out", "World", "--json")
+    code, out, _ = run("web-directory", "build", *dumps, "-o", tmp_path / "d", "--leave-out", "World", "--json")
     assert code == 0
     assert json.loads(out)["sites"] == 5
-    code, _, err = run("directory", "build", *dumps, "-o", tmp_path / "d")
+    code, _, err = run("web-directory", "build", *dumps, "-o", tmp_path / "d")
     assert code == 2
     assert "exists already" in err
-    assert run("directory", "build", *dumps, "-o", tmp_path / "d", "--overwrite")[0] == 0
+    assert run("web-directory", "build", *dumps, "-o", tmp_path / "d", "--overwrite")[0] == 0
 
 
 def test_wordnet_is_there_from_the_start(run, clicked):
-    code, out, _ = run("link", clicked, "--linker", "phrases", "--examples", 1)
+    code, out, _ = run("categorize", clicked, "--linker", "phrases", "--examples", 1)
     assert code == 0
     assert "What wordnet covers of 2 distinct queries, by phrases" in out
     assert "song lyrics" in out
@@ -89,13 +89,13 @@ def test_show_the_path_and_the_neighbours(run):
 
 
 def test_links_by_meaning_say_how_sure_they_are(run, clicked):
-    code, out, _ = run("link", clicked, "--linker", "embedding", "--examples", 1)
+    code, out, _ = run("categorize", clicked, "--linker", "embedding", "--examples", 1)
     assert code == 0
     assert re.search(r"\(0\.\d\d\)", out)
 
 
 def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
-    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     domains = ("link", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains")
     with engine(lambda query, asked: results("http://fcb.example.org/")) as (url, asked):
         run(*domains)
@@ -113,13 +113,13 @@ def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
     [
         (["--linker", "magic"], "There is no linker 'magic'"),
         (["--taxonomy", "nowhere"], "There is no taxonomy 'nowhere'"),
-        (["--linker", "domains"], "'wordnet' knows no sites"),
+        (["--linker", "domains"], "'wordnet' has no sites"),
         (["--resolver", "sites"], "are for --linker domains"),
         (["--cache", "c"], "--cache is for --send-queries-to"),
     ],
 )
 def test_wrong_usage_is_told_before_the_log_is_read(run, words, sentence):
-    code, out, err = run("link", "no such log", *words)
+    code, out, err = run("categorize", "no such log", *words)
     assert (code, out) == (2, "")
     assert sentence in err
     assert "Traceback" not in err
@@ -135,8 +135,8 @@ def test_wrong_usage_is_told_before_the_log_is_read(run, words, sentence):
     ],
 )
 def test_so_is_a_wrong_resolver(run, dumps, tmp_path, words, sentence):
-    run("directory", "build", *dumps, "-o", tmp_path / "d")
-    code, out, err = run("link", "no such log", "--taxonomy", tmp_path / "d", "--linker", "domains", *words)
+    run("web-directory", "build", *dumps, "-o", tmp_path / "d")
+    code, out, err = run("categorize", "no such log", "--taxonomy", tmp_path / "d", "--linker", "domains", *words)
     assert (code, out) == (2, "")
     assert sentence in err
 
@@ -146,7 +146,7 @@ def test_groups_of_users_from_the_command_line(run, dumps, tmp_path):
     log.write_text(
         "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
     )
-    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     for method, more in (("odp", ["--categories", 5]), ("search", ["--compact"])):
         release = tmp_path / method
         code, out, err = run(
@@ -165,7 +165,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     log.write_text(
         "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
     )
-    run("directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     words = ("reproduce", "erola2011", log, "--taxonomy", tmp_path / "odp.qvd")
     code, out, err = run(*words, "-o", tmp_path / "figures")
     assert (code, err) == (0, "")

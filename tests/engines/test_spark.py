@@ -220,9 +220,9 @@ def refused(engine, tmp_path, match, *files, **options):
 
 
 def test_what_cannot_be_read_is_one_sentence(engine, tmp_path):
-    refused(engine, tmp_path, "goes over several lines", ("a.csv", 'user,query\nu,"SECRET\nquery"\n'))
+    refused(engine, tmp_path, "spans several lines", ("a.csv", 'user,query\nu,"SECRET\nquery"\n'))
     refused(
-        engine, tmp_path, "names other columns", ("a.tsv", "user\tquery\nu\tq\n"), ("b.tsv", "query\tuser\nSECRET\tu\n")
+        engine, tmp_path, "has other columns", ("a.tsv", "user\tquery\nu\tq\n"), ("b.tsv", "query\tuser\nSECRET\tu\n")
     )
     late = json_lines() * 60 + json.dumps({"user": "u", "query": "SECRET", "novel": "x"}) + "\n"
     refused(engine, tmp_path, "has a column that the first lines of the log lack", ("a.jsonl", late))
@@ -356,7 +356,7 @@ def test_at_an_address_what_came_meanwhile_stays(spark, tmp_path, monkeypatch, c
     assert place.read("manifest.json") == b"longer"
     for replaces in (None, decided):
         stage = staged(place, b"late")
-        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else in the meantime and is left unchanged"):
             place.take(stage, replaces)
         stage.remove()
     looked, state = [], HadoopFolder.state
@@ -376,7 +376,7 @@ def test_at_an_address_what_came_meanwhile_stays(spark, tmp_path, monkeypatch, c
         else:
             monkeypatch.setattr(HadoopFolder, "state", then_it_changes)
         stage = staged(place, b"late")
-        with pytest.raises(qv.QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+        with pytest.raises(qv.QueryveilError, match="changed by somebody else in the meantime and is left unchanged"):
             place.take(stage, replaces)
         stage.remove()
         assert place.files() == (["manifest.json", "photo"] if replaces else [])
@@ -391,7 +391,7 @@ def test_an_address_is_refused_without_spark(tmp_path):
         lambda: qv.Release.load("hdfs://somewhere/release"),
         lambda: qv.verify("hdfs://somewhere/release", log),
     ):
-        with pytest.raises(qv.QueryveilError, match=r"not on this machine; reach it with Spark"):
+        with pytest.raises(qv.QueryveilError, match=r"not on this machine; reach it with a log that Spark has read"):
             call()
 
 

@@ -125,7 +125,7 @@ def test_a_folder_that_came_meanwhile_stays(tmp_path, content):
     place.path.mkdir()
     for name in content:
         (place.path / name).write_text(name)
-    with pytest.raises(QueryveilError, match="made by somebody else meanwhile and stays as it is"):
+    with pytest.raises(QueryveilError, match="made by somebody else in the meantime and is left unchanged"):
         take(place, "ours", None)
     assert place.files() == content
     assert list(tmp_path.iterdir()) == [place.path]
@@ -137,7 +137,7 @@ def test_of_two_runs_that_would_replace_the_same_the_second_fails(tmp_path):
     take(place, "old", None)
     decided = place.state()
     take(place, "first", decided)
-    with pytest.raises(QueryveilError, match="changed by somebody else meanwhile and stays as it is"):
+    with pytest.raises(QueryveilError, match="changed by somebody else in the meantime and is left unchanged"):
         take(place, "second", decided)
     assert texts(place.path) == {"first"}
     assert list(tmp_path.iterdir()) == [place.path]

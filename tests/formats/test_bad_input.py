@@ -31,8 +31,8 @@ def test_an_empty_file(write, content):
 
 
 def test_only_a_header(write):
-    assert "no row behind the header" in refused(write("log", HEADER))
-    assert "no row behind the header" in refused(write("log.csv", "user,query\n"))
+    assert "no row after the header" in refused(write("log", HEADER))
+    assert "no row after the header" in refused(write("log.csv", "user,query\n"))
 
 
 def test_only_empty_queries(write):
@@ -45,12 +45,12 @@ def test_no_such_file(tmp_path):
 
 
 def test_an_address_without_spark():
-    assert "read it with --engine spark" in refused("s3://bucket/log.tsv")
+    assert "read it with a Spark session as 'engine'" in refused("s3://bucket/log.tsv")
 
 
 def test_a_format_that_cannot_be_told(write):
-    assert "name it with --format" in refused(write("log", "what\nis\nthis\n"))
-    assert "name it with --format" in refused(write("bytes", "a,b\rc,d\0\n"))
+    assert "name it with 'format'" in refused(write("log", "what\nis\nthis\n"))
+    assert "name it with 'format'" in refused(write("bytes", "a,b\rc,d\0\n"))
 
 
 def test_files_of_two_formats(write):
@@ -264,20 +264,20 @@ def test_columns_that_are_not_there(write):
     assert "There is no column 'when'" in refused(
         path, columns={"user": "who", "query": "what", "time": "when"}, format="csv"
     )
-    assert "names two columns alike" in refused(write("two.csv", "user,query,query\na,b,c\n"))
+    assert "has two columns with the same name" in refused(write("two.csv", "user,query,query\na,b,c\n"))
     assert "are fixed" in refused(write("aol", HEADER + GOOD), columns={"user": "x"})
 
 
 @pytest.mark.parametrize("name", ['a"b', "", "\x1b"])
 def test_a_name_that_no_table_can_have(write, name):
     path = write("log.csv", "user,query,device\na,b,c\n")
-    assert "--columns gives a column a name with a quote" in refused(path, columns={name: "device"})
+    assert "'columns' gives a column a name with a quote" in refused(path, columns={name: "device"})
 
 
 def test_names_that_differ_in_case_alone(write):
     path = write("log.csv", "user,query,x,y\na,b,c,d\n")
-    assert "the same name but for case" in refused(path, columns={"A": "x", "a": "y"})
-    assert "the same name but for case" in refused(path, columns={"Query": "x"})
+    assert "the same name except for case" in refused(path, columns={"A": "x", "a": "y"})
+    assert "the same name except for case" in refused(path, columns={"Query": "x"})
 
 
 def test_utf_16_is_told_whatever_the_format(write):

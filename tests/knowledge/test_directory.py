@@ -233,16 +233,16 @@ def test_a_table_of_paths(tmp_path):
         ({"s": rdf.content(SITES), "c": rdf.content(SITES)}, "first holds content, the second content; name struct"),
         ({"s": rdf.structure(PATHS), "c": rdf.structure(PATHS)}, "name content.rdf.u8 instead"),
         ({"s": rdf.structure(PATHS)}, "s is one of a pair; name content.rdf.u8 as well"),
-        ({"s": rdf.structure(PATHS), "c": "Top/A\thttp://a.com\n"}, "are no pair"),
+        ({"s": rdf.structure(PATHS), "c": "Top/A\thttp://a.com\n"}, "are not a pair"),
         ({"s": "<xml></xml>", "c": rdf.content(SITES)}, "is XML, but not RDF"),
-        ({"s": "hello\nworld\n"}, "is no dump of a directory"),
+        ({"s": "hello\nworld\n"}, "is not a dump of a web directory"),
         ({"s": ""}, "s is empty"),
         ({"s": rdf.structure([]), "c": rdf.content(SITES)}, "has no category"),
-        ({"s": rdf.structure(PATHS), "c": rdf.content([])}, "has no site that could be filed"),
+        ({"s": rdf.structure(PATHS), "c": rdf.content([])}, "has no usable site"),
         ({"s": "Top/A\thttp://a.com\n", "c": "Top/A\thttp://a.com\n"}, "is one too many"),
-        ({"s": "Top/A\t17\nTop/B\t3\n"}, "no category that is not left out"),
-        ({}, "A dump is one file or two; 0 were named"),
-        ({"s": "x", "c": "y", "x": "z"}, "A dump is one file or two; 3 were named"),
+        ({"s": "Top/A\t17\nTop/B\t3\n"}, "no category, except those that are left out"),
+        ({}, "A dump is one file or two; got 0"),
+        ({"s": "x", "c": "y", "x": "z"}, "A dump is one file or two; got 3"),
     ],
 )  # fmt: skip
 def test_a_dump_that_is_wrong(tmp_path, files, sentence):
@@ -328,12 +328,12 @@ def test_a_directory_that_is_damaged(built, tmp_path):
         open_taxonomy(tmp_path / "odp.qvd")
     shutil.rmtree(tmp_path / "odp.qvd")
     (tmp_path / "odp.qvd").mkdir()
-    with pytest.raises(QueryveilError, match="is no directory of queryveil's"):
+    with pytest.raises(QueryveilError, match="is not a web directory"):
         open_taxonomy(tmp_path / "odp.qvd")
 
 
 def test_an_unknown_knowledge_base():
-    with pytest.raises(QueryveilError, match="There is no taxonomy 'wikidata'; there is wordnet"):
+    with pytest.raises(QueryveilError, match="There is no taxonomy 'wikidata'; use wordnet"):
         open_taxonomy("wikidata")
 
 

@@ -145,7 +145,7 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
     ("arguments", "sentence"),
     [
         ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains, embedding"),
-        ({"linker": "domains"}, "'wordnet' knows no sites, so domains cannot be linked"),
+        ({"linker": "domains"}, "'wordnet' has no sites, so domains cannot be categorized"),
         ({"categories": 0}, "The number of categories must be from 1 to 10. Got 0"),
     ],
 )

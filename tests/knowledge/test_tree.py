@@ -103,8 +103,8 @@ def test_a_tree_does_not_change(food):
     [
         ([("a", None), ("b", None)], "A tree has one root, but it has 2: 'a' and 'b'"),
         ([("a", "b"), ("b", "a")], "none of its nodes is without a parent"),
-        ([("r", None), ("a", "b"), ("b", "c"), ("c", "a")], "in a circle: 'a' < 'b' < 'c' < 'a'; give one"),
-        ([("r", None), ("a", "a")], "in a circle: 'a' < 'a'"),
+        ([("r", None), ("a", "b"), ("b", "c"), ("c", "a")], "a cycle: 'a' < 'b' < 'c' < 'a'; give one"),
+        ([("r", None), ("a", "a")], "a cycle: 'a' < 'a'"),
         ([("r", None), ("a", "x")], "The node 'a' has the parent 'x', which is not a node"),
         ([("r", None), ("a", "r"), ("a", "r")], "the node 'a' 2 times"),
         ([], "has no rows"),

@@ -295,7 +295,7 @@ def test_frames_of_other_packages_are_taken():
 def test_what_is_no_log_is_refused_in_one_sentence():
     with pytest.raises(qv.QueryveilError, match="takes a path"):
         qv.read_log(42)
-    with pytest.raises(qv.QueryveilError, match="no encoding called 'klingon'"):
+    with pytest.raises(qv.QueryveilError, match="no encoding 'klingon'"):
         qv.read_log("x", encoding="klingon")
     with pytest.raises(qv.QueryveilError, match="line by line"):
         qv.read_log("x", encoding="utf-16")

@@ -30,7 +30,7 @@ def test_errors_name_the_parameter_and_what_was_given():
         qv.QueryveilError, match=r"The 'link' parameter of Equality must be one of none, session, user. Got 'all'"
     ):
         qv.Equality(link="all")
-    with pytest.raises(qv.QueryveilError, match=r"Equality has no parameter 'theta'; it has k, link, "):
+    with pytest.raises(qv.QueryveilError, match=r"Equality has no parameter 'theta'; there are k, link, "):
         qv.Equality(theta=0.9)
     with pytest.raises(qv.QueryveilError, match="'metadata' parameter of Rules must be a list"):
         qv.Rules(max_terms=2, metadata=5)

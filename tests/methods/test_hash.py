@@ -104,7 +104,7 @@ def test_a_key_is_drawn_for_each_release_and_never_written(tmp_path, monkeypatch
     written = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
     assert drawn[0] not in written
     assert drawn[0].hex().encode() not in written
-    assert "drawn for this release and is forgotten" in one.notes[0]
+    assert "is random and was not kept" in one.notes[0]
 
 
 def test_the_key_file_is_told_to_nobody(key_file, tmp_path):
@@ -136,7 +136,7 @@ def test_the_report_says_loudly_what_it_is(key_file, tmp_path):
     report = (tmp_path / "r/report.md").read_text()
     assert "THIS RELEASE IS NOT ANONYMOUS" in report
     assert "**not anonymous**" in report
-    assert "By how many users" not in report
+    assert "by number of users" not in report
 
 
 def test_the_dictionary_needs_the_key(key_file):

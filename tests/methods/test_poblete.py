@@ -205,7 +205,7 @@ def test_a_release_made_here_is_verified_on_both_engines(read, tmp_path):
 def test_a_log_without_addresses_is_refused_for_that_reason(more):
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"], **more}))
     assert log.has_clicks == bool(more)
-    with pytest.raises(QueryveilError, match="no click of the log has one: it has no URL column"):
+    with pytest.raises(QueryveilError, match="no click of the log has one; name the column"):
         qv.Poblete().anonymize(log)
 
 

@@ -319,7 +319,7 @@ def test_what_is_no_release_is_told(tmp_path):
         qv.Release.load(tmp_path / "r")
     manifest.write_text(good)
     loaded = qv.Release.load(tmp_path / "r")
-    with pytest.raises(qv.QueryveilError, match="copy the directory"):
+    with pytest.raises(qv.QueryveilError, match="copy the folder"):
         loaded.save(tmp_path / "s")
 
 

@@ -36,7 +36,7 @@ def test_it_tells_what_was_found(reported):
     for finding in found.findings.findings:
         assert finding.number in text
     for one in found.evaluation.measured:
-        assert one.measure in text
+        assert one.label in text
     for skipped in found.findings.skipped:
         assert skipped.why in text
     assert f'"input_fingerprint": "{release.manifest.input_fingerprint}"' in text
@@ -123,7 +123,7 @@ def test_it_opens_with_the_verdict(reported):
         (judged(line(True, 0.02), meets=True), ["The release meets the policy.", "Low risk:"]),
         (
             judged(line(None, None, "Rerun with the user map."), meets=None),
-            ["It cannot be said whether", "Risk not measured.", "Cannot be said:", "Rerun with the user map."],
+            ["It is not known whether", "Risk not measured.", "Cannot be said:", "Rerun with the user map."],
         ),
     ],
 )

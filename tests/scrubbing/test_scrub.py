@@ -438,7 +438,7 @@ def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, t
     release = qv.Equality(k=2).anonymize(found, seed=1)
     release.save(tmp_path / "r")
     assert qv.verify(tmp_path / "r", log).holds
-    assert "Extra columns were not looked at." in (tmp_path / "r" / "report.md").read_text()
+    assert "Extra columns were not searched." in (tmp_path / "r" / "report.md").read_text()
     urls = {row["url"] for batch in release.batches() for row in batch.to_pylist()}
     assert urls - {None} == {"http://example.com", "http://tea.example.com/"}
 

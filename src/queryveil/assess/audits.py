@@ -1,10 +1,10 @@
-"""An empirical audit of differential privacy: does a method leak more of one user than it claims?
+"""An empirical audit of differential privacy: does a method leak more about one user than it claims?
 
-Two neighbouring logs, one of which has a user more, are anonymized many times. An event that is likelier with him than
-without, beyond what epsilon and delta allow, refutes the claim. How much likelier it is at least, is told by the exact
-bounds of Clopper and Pearson (Biometrika 26, 1934); the way from there to epsilon is that of Zeyu Ding et al.,
-Detecting Violations of Differential Privacy, CCS 2018, and Matthew Jagielski et al., Auditing Differentially Private
-Machine Learning, NeurIPS 2020.
+Two neighbouring logs are anonymized many times; one of them has one more user. If an event is more likely with this
+user than without, beyond what epsilon and delta allow, the claim is refuted. The exact bounds of Clopper and Pearson
+(Biometrika 26, 1934) say how much more likely it is at least. The step from there to epsilon is that of Zeyu Ding et
+al., Detecting Violations of Differential Privacy, CCS 2018, and Matthew Jagielski et al., Auditing Differentially
+Private Machine Learning, NeurIPS 2020.
 """
 
 import math
@@ -23,7 +23,7 @@ from queryveil.methods import DpSet, Zealous
 Longs = NDArray[np.int64]
 
 _REPEATED = 3
-"""So often the user who is added issues each of his queries: he may count for each of them once."""
+"""How often the added user issues each of their queries; they may count for each of them only once."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Trial:
 
     Attributes:
         users: How many users issue the same queries as the one who is added.
-        event: What was looked for, in words.
-        with_user: In how many of the runs it occurred on the log with him.
-        without: In how many it occurred on the log without him.
+        event: What was searched for, in words.
+        with_user: In how many of the runs it occurred on the log with this user.
+        without: In how many it occurred on the log without this user.
         runs: How many runs were made on each log for it.
         epsilon: The lower bound that follows.
     """
@@ -55,7 +55,7 @@ class Audit:
         epsilon: With the given confidence the method is not private for any smaller epsilon, at its delta.
         claimed: The epsilon that it claims.
         delta: Its delta.
-        confidence: How sure the lower bound is.
+        confidence: The confidence of the lower bound.
         trials: The pairs of logs that were tried.
     """
 
@@ -74,27 +74,27 @@ class Audit:
 def audit(
     method: Zealous | DpSet, *, runs: int = 1_000, confidence: float = 0.99, users: Sequence[int] | None = None
 ) -> Audit:
-    """Look for a violation of what a method claims.
+    """Search for a violation of what a method claims.
 
-    All runs on a log are one: it holds so many copies of the log, with users, words and addresses of their own, that
-    do not touch each other, because every step of the methods is by user or by query. So the audit sees everything,
-    from reading a log to the released table. In each copy some users issue the same d queries, as many others issue d
-    others, and the one who is added issues them all, again and again: more than a user may count for. An event is
-    chosen on one half of the runs, and counted on the other.
+    All runs on a log are done at once, on one log with that many copies of it. The copies have users, words and
+    addresses of their own, and do not affect each other, because every step of the methods is by user or by query. So
+    the audit covers everything from reading a log to the released table. In each copy some users issue the same d
+    queries, as many others issue d other queries, and the added user issues all of them repeatedly, more than a user
+    may count for. The event is chosen on one half of the runs and counted on the other.
 
     Args:
         method: The method, with its parameters. A small d makes the sharpest audit, and the fastest.
         runs: How many runs on each log. Each is a log of about 2 d times as many rows as the threshold is in users.
-        confidence: How sure the lower bound must be.
-        users: How many users issue the same queries, one number a pair of logs; by default such that noise decides,
-            such that one user more brings the queries across the first threshold and, where counts have noise of their
-            own, such that all queries are released.
+        confidence: The confidence of the lower bound.
+        users: How many users issue the same queries, one number for each pair of logs. By default there are three: one
+            where noise decides, one where one more user lifts the queries over the first threshold and, if counts have
+            noise of their own, one where all queries are released.
 
     Returns:
         The lower bound on epsilon, and whether it exceeds the claim.
 
     Raises:
-        QueryveilError: If nothing could be learned so, or the method is not differentially private.
+        QueryveilError: If nothing can be learned in this way, or the method is not differentially private.
     """
     if not isinstance(method, Zealous | DpSet):
         raise QueryveilError("An audit takes Zealous or DpSet with its parameters; no other method has an epsilon.")
@@ -112,10 +112,10 @@ def audit(
 
 
 def _levels(method: Zealous | DpSet) -> tuple[int, ...]:
-    """Where to look: where one user more brings queries across a threshold, somewhat below, and high above.
+    """Where to search: where one more user lifts queries over a threshold, somewhat below, and high above.
 
-    High above is for counts with noise of their own. Of several rounds the last one decides, because it has the lowest
-    threshold.
+    High above is for counts with noise of their own. With several rounds the last one decides, because it has the
+    lowest threshold.
     """
     steps = {step.of: step for step in method.claim.steps}
     levels = []
@@ -143,7 +143,7 @@ def _trial(method: Zealous | DpSet, users: int, runs: int, delta: float, doubt: 
 
 
 def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[str, Longs]:
-    """In each run: how many rows are released, and what their counts add up to; of his first queries, and of all.
+    """In each run: how many rows are released, and the sum of their counts; of the user's first queries, and of all.
 
     Args:
         method: The method.
@@ -153,17 +153,19 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
     """
     wide = 2 * method.max_queries_per_user
     copy, which = np.divmod(np.arange(runs * wide), wide)
-    # So many words that a query is one n-gram.
+    # As many words as an n-gram has, so that a query is one n-gram.
     words = range(max(1, method.ngrams if isinstance(method, DpSet) else 1))
     names = [f"{j}x{i}" for i, j in zip(copy.tolist(), which.tolist(), strict=True)]
     queries = pa.array([" ".join(f"{'abc'[word]}{name}" for word in words) for name in names])
     place = np.concatenate([np.tile(np.arange(len(names)), users), np.tile(np.arange(len(names)), more * _REPEATED)])
-    crowd = users * len(names)
+    group_events = users * len(names)
     mate = np.repeat(np.arange(users), len(names))
-    # The two crowds are apart, and so is whoever issues what both of them do.
-    owner = (2 * mate + which[place[:crowd]] // method.max_queries_per_user) * runs + copy[place[:crowd]]
-    owner = np.append(owner, 2 * users * runs + copy[place[crowd:]])
-    when = which[place] + wide * np.append(np.zeros(crowd, np.int64), np.arange(len(place) - crowd) // len(names))
+    # The two groups of users are separate, and so is the user who issues the queries of both.
+    owner = (2 * mate + which[place[:group_events]] // method.max_queries_per_user) * runs + copy[place[:group_events]]
+    owner = np.append(owner, 2 * users * runs + copy[place[group_events:]])
+    when = which[place] + wide * np.append(
+        np.zeros(group_events, np.int64), np.arange(len(place) - group_events) // len(names)
+    )
     texts = queries.take(pa.array(place))
     # Somebody else searches too, so that the log is never empty.
     log = read_log(
@@ -179,7 +181,7 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
     scores = {
         f"{what} {of}": np.zeros(runs, np.int64)
         for what in ("the rows released", "the sum of counts")
-        for of in ("of his first queries", "of all queries", "of clicks")
+        for of in ("of the user's first queries", "of all queries", "of clicks")
     }
     for batch in method.anonymize(log).batches():
         at = pc.fill_null(pc.index_in(batch["query"], queries), -1).to_numpy()
@@ -187,7 +189,7 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
         clicked = batch["url"].is_valid().to_numpy(False) if "url" in batch.schema.names else np.zeros_like(known)
         count = batch["count"].to_numpy() if "count" in batch.schema.names else np.zeros(len(at), np.int64)
         parts = {
-            "of his first queries": known & ~clicked & (which[at] < method.max_queries_per_user),
+            "of the user's first queries": known & ~clicked & (which[at] < method.max_queries_per_user),
             "of all queries": known & ~clicked,
             "of clicks": known & clicked,
         }
@@ -199,12 +201,12 @@ def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[s
 
 
 def _edges(scores: Longs) -> list[int]:
-    """Where events may be cut: at most forty places, none of them below all scores."""
+    """The thresholds of events: at most forty, none of them below all scores."""
     return [int(edge) for edge in np.unique(np.quantile(scores, np.linspace(0, 1, 41), method="nearest"))]
 
 
 def _occurred(found: list[dict[str, Longs]], runs: slice, name: str, least: int) -> tuple[int, int]:
-    """How often a score is at least so high, with the user and without."""
+    """How often a score reaches a threshold, with the user and without."""
     with_user, without = (int((scores[name][runs] >= least).sum()) for scores in found)
     return with_user, without
 

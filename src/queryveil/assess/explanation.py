@@ -1,4 +1,4 @@
-"""Why a query is in a release, or not."""
+"""Why a query is in a release or not."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +16,12 @@ from queryveil.text import normal_form
 
 @dataclass(frozen=True)
 class Explanation:
-    """What became of a query, and the rules that decided."""
+    """What happened to a query, and the rules that decided."""
 
     query: str
     """In normal form."""
     rows: int
-    """How many rows of the release hold it."""
+    """How many rows of the release have it."""
     reasons: tuple[Reason, ...]
 
     @property
@@ -31,7 +31,7 @@ class Explanation:
 
 
 def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explanation:
-    """Say why a query is in a release, or not.
+    """Explain why a query is in a release or not.
 
     Raises:
         QueryveilError: If the release was made from another log, or the log is not on this machine.
@@ -45,7 +45,7 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
         raise QueryveilError(f"This queryveil does not know the method '{manifest.method}' of the release.")
     text = normal_form(pa.array([query]))[0].as_py()
     if text in ("", "-"):
-        raise QueryveilError("An empty query, or a lone dash, is not a query; give the words to look for.")
+        raise QueryveilError("An empty query, or a single dash, is not a query; give the words to search for.")
     if manifest.scrub is not None:
         issued = log.find(text) is not None
         log = local(repeat_scrub(log, manifest.scrub), "explain")

@@ -1,9 +1,9 @@
-"""The affine queries around one query, and how they protect each other: the paper's procedure for a single query.
+"""The queries that are similar to one, and how they protect each other: the paper's procedure for a single query.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015, section 3.4: grow a graph around the query, neighbours of neighbours, until it is whole or
+and Management 51, 2015, section 3.4: grow a graph around the query, neighbours of neighbours, until it is complete or
 large enough, and take its cores. Omitted queries could only raise a degree, so the degrees found are lower bounds, and
-exact if the graph is whole.
+exact if the graph is complete.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.assess.drawings import draw_graph
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.files.folders import check_file, write_whole
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.affinity.graph import AffinityGraph, Vertices, affine_pairs
@@ -25,7 +25,7 @@ MOST_DEGREE = 1000
 """Higher degrees count as this one."""
 
 MOST_DRAWN = 200
-"""More vertices than this are a ball of wool; those found first are drawn."""
+"""More vertices than this are unreadable; those found first are drawn."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class Neighbour:
     degree: int
     """Its anonymity degree within the graph; 1,000 stands for any higher one."""
     steps: int
-    """How far it is from the query that was asked for."""
+    """Its distance from the query that was asked for."""
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """The graph of affine queries around one, which comes first; the others by steps, then by users."""
+    """The graph of similar queries around one, which comes first; the others by steps, then by users."""
 
     theta: float
     whole: bool
     """Whether the graph is a whole component of the log's graph, so that degrees are exact; else lower bounds."""
     queries: tuple[Neighbour, ...]
     edges: tuple[tuple[int, int], ...]
-    """Places in `queries` of affine ones, the smaller first."""
+    """Positions in `queries` of similar ones, the smaller first."""
 
     @property
     def degree(self) -> int:
@@ -70,11 +70,11 @@ class Neighbourhood:
     def save_drawing(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Draw the graph as the paper's figure 4: the darker a vertex, the higher its degree.
 
-        The drawing names queries as they were typed. It is for people who may see the log, and no release; only its
-        owner may read the file.
+        The drawing names queries as they were typed. It is for people who may see the log, and not a release; only its
+        owner can read the file.
 
         Args:
-            path: Where to; ends with .svg.
+            path: The file, which ends with .svg.
             overwrite: Whether a file at this place may be replaced.
         """
         place = check_file(path, (".svg",), overwrite)
@@ -82,7 +82,7 @@ class Neighbourhood:
         exact = "degrees are exact" if self.whole else f"cut at {len(self.queries):,} queries, degrees are lower bounds"
         more = f"; the first {MOST_DRAWN} of {len(self.queries):,} are drawn" if len(self.queries) > MOST_DRAWN else ""
         svg = draw_graph(
-            title=f"Affine queries, θ = {self.theta:g}: {exact}{more}",
+            title=f"Similar queries, θ = {self.theta:g}: {exact}{more}",
             names=[f"{n.query} ({n.users:,} user{'s' * (n.users != 1)})" for n in shown],
             degrees=[n.degree for n in shown],
             edges=[edge for edge in self.edges if edge[1] < MOST_DRAWN],
@@ -93,21 +93,22 @@ class Neighbourhood:
 def neighbourhood(
     log: QueryLog, query: str, *, theta: float = 0.9, max_vertices: int = 2000, **parameters: Any
 ) -> Neighbourhood:
-    """Grow the graph of affine queries around one, and find the degree of each.
+    """Grow the graph of similar queries around one, and find the degree of each.
 
     Args:
         log: The log.
-        query: The query, in any spelling of case and blanks.
-        theta: Least cosine of affine queries.
-        max_vertices: How many queries the graph may have, the paper's V_max.
-        **parameters: Further parameters of `Affinity`; its k plays no part but for the default of `min_term_users`.
+        query: The query; case and spaces do not matter.
+        theta: Least cosine of similar queries.
+        max_vertices: Most queries in the graph, the paper's V_max.
+        **parameters: Further parameters of `Affinity`; its k is used only for the default of `min_term_users`.
 
     Raises:
-        QueryveilError: If nobody issued the query, or it stands in no graph.
+        QueryveilError: If nobody issued the query, or it is in no graph.
     """
     log = local(log, "neighbourhood")
     if max_vertices < 1:
-        raise QueryveilError(f"The 'max_vertices' parameter must be an integer of at least 1. Got {max_vertices!r}.")
+        named = parameter("neighbourhood", "max_vertices")
+        raise QueryveilError(f"{named} must be an integer of at least 1. Got {max_vertices!r} instead.")
     method = Affinity(theta=theta, **parameters)
     query_id = log.find(query)
     if query_id is None:
@@ -190,7 +191,7 @@ def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
 
 
 def _edges(graph: AffinityGraph, vertex: NDArray[np.int32]) -> tuple[tuple[int, int], ...]:
-    """The places of queries that are affine, given the vertex of each; queries of one vertex are affine too."""
+    """The positions of similar queries, given the vertex of each; queries of one vertex are similar too."""
     places: dict[int, list[int]] = {}
     for place, v in enumerate(vertex.tolist()):
         places.setdefault(v, []).append(place)

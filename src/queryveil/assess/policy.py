@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -27,7 +26,7 @@ from queryveil.claims import (
     RecordUsers,
     RowUsers,
 )
-from queryveil.errors import Progress, QueryveilError
+from queryveil.errors import Progress, QueryveilError, did_you_mean, option
 from queryveil.log import QueryLog
 from queryveil.release import Release, loaded
 from queryveil.release.manifest import Kind
@@ -36,7 +35,7 @@ from queryveil.verification.verifier import Verification
 
 DEFAULT = "default"
 FEW = 5
-"""The k of a release that promises none."""
+"""The k for a release that promises none."""
 HIGH = 1 / 3
 """A risk above this is high: one in three is the largest chance that custodians of health data accept (groups of 3;
 Khaled El Emam, Guide to the De-Identification of Personal Health Information, 2013, on precedents for cell sizes)."""
@@ -71,10 +70,10 @@ def load_policy(path: str | Path | None = None) -> Policy:
     """Read a policy.
 
     Args:
-        path: A TOML file, which holds what differs from the shipped default; None or `default` for that itself.
+        path: A TOML file with what differs from the built-in default; None or `default` for the default itself.
 
     Raises:
-        QueryveilError: If the file cannot be read, or says what no policy says.
+        QueryveilError: If the file cannot be read, or has an unknown key or a wrong value.
     """
     if path is None or str(path) == DEFAULT:
         return Policy.model_validate(tomllib.loads(shipped()))
@@ -84,8 +83,7 @@ def load_policy(path: str | Path | None = None) -> Policy:
         raise QueryveilError(f"The policy {path} is not UTF-8; convert it first.") from None
     except OSError:
         raise QueryveilError(
-            f"There is no readable policy file '{path}'; give a TOML file, or '{DEFAULT}' for the one that comes with"
-            " queryveil."
+            f"There is no readable policy file '{path}'; give a TOML file, or '{DEFAULT}' for the built-in policy."
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise QueryveilError(
@@ -98,7 +96,7 @@ def load_policy(path: str | Path | None = None) -> Policy:
 
 
 def shipped() -> str:
-    """The text of the policy that comes with queryveil, with the source of every number."""
+    """The text of the built-in policy, with the source of every number."""
     return (files("queryveil.assess") / "policies" / f"{DEFAULT}.toml").read_text("utf-8")
 
 
@@ -107,9 +105,7 @@ def _fault(path: str | Path, given: dict[str, Any], error: ValidationError) -> s
     known = Policy.model_fields
     strange = next((name for name in given if name not in known), None)
     if strange is not None:
-        near = get_close_matches(strange, known, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"the keys are {', '.join(known)}."
-        return f"The policy {path} has an unknown key '{strange}'; {hint}"
+        return f"The policy {path} has an unknown key '{strange}'; {did_you_mean(strange, known)}."
     name = str(error.errors()[0]["loc"][0])
     return f"The '{name}' of the policy {path} must be {known[name].description}. Got {given[name]!r} instead."
 
@@ -139,14 +135,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a release, as far as a policy asks for it.
+    """What a policy needs to know about a release.
 
     Attributes:
         kind: What is released; see `queryveil.release.manifest.Kind`.
         shared: Whether several people share a record.
         k: How many people it promises behind each query or record; None if it promises no such number.
         epsilon: That of its differential privacy, if it promises any.
-        few: Released distinct queries that fewer than k people issued, or 5 where there is no k.
+        few: Released distinct queries that fewer than k people issued, or fewer than 5 if there is no k.
         covered: Whether a promise about queries covers them.
         refuted: Statements that the verifier refutes; None if it did not run.
         numbers: What attacks found.
@@ -165,13 +161,13 @@ class Evidence:
 
 
 def gather(release: Release, log: QueryLog, findings: Findings, verification: Verification | None = None) -> Evidence:
-    """Put together what a policy asks for.
+    """Collect what a policy needs to know.
 
     Args:
         release: The release.
         log: Its log.
         findings: What attacks found in it.
-        verification: What the verifier found; without it, it cannot be said whether the promises hold.
+        verification: What the verifier found; without it, whether the promises hold is unknown.
     """
     claims = release.manifest.claims
     kind = release.manifest.kind
@@ -196,7 +192,7 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
 def promised_k(claims: Sequence[Claim]) -> int | None:
     """How many people a release promises behind each query or record; None if it promises no such number.
 
-    A promise about words, or about metadata, says nothing of how many people issued a query, so it does not count.
+    A promise about words, or about metadata, does not say how many people issued a query, so it does not count.
     """
     people = QueryUsers | AffineUsers | RecordUsers | BagUsers | ConceptUsers
     found = [claim.users for claim in claims if isinstance(claim, people)]
@@ -229,7 +225,7 @@ def issued_by_few(release: Release, log: QueryLog, k: int) -> int:
 
 @contextmanager
 def _as_anonymized(release: Release, log: QueryLog) -> Iterator[QueryLog]:
-    """The log as the method saw it."""
+    """The log that the method was run on."""
     stated = release.manifest.scrub
     if stated is None or log.stats.scrub is not None:
         yield log
@@ -253,8 +249,8 @@ class Criterion:
         found: What was found; None if it was not measured, or does not apply.
         high: The upper end of the 95 % interval of what was found, where it is an estimate.
         unit: What kind of number it is.
-        met: Whether it is met; None if that cannot be said.
-        why: Why it is so, or what to run to find out.
+        met: Whether it is met; None if that is unknown.
+        why: The reason, or what to run to find out.
     """
 
     id: str
@@ -274,16 +270,16 @@ class Criterion:
 
     @property
     def limit_text(self) -> str:
-        """The limit for a reader."""
-        return f"at {'least' if self.least else 'most'} {_told(self.limit, self.unit)}"
+        """The limit, in words."""
+        return f"at {'least' if self.least else 'most'} {_worded(self.limit, self.unit)}"
 
     @property
     def found_text(self) -> str:
-        """What was found, for a reader."""
+        """What was found, in words."""
         if self.found is None:
             return "not measured" if self.met is None else "does not apply"
-        upper = "" if self.high is None or self.found == self.high else f" (up to {_told(self.high, self.unit)})"
-        return _told(self.found, self.unit) + upper
+        upper = "" if self.high is None or self.found == self.high else f" (up to {_worded(self.high, self.unit)})"
+        return _worded(self.found, self.unit) + upper
 
 
 @dataclass(frozen=True)
@@ -291,7 +287,7 @@ class Judgement:
     """Whether a release meets a policy.
 
     Attributes:
-        meets: True if every criterion is met, False if one is not, None if that cannot be said. Only True will do.
+        meets: True if every criterion is met, False if one is not, None if that is unknown. Only True is a pass.
         criteria: The lines of the policy.
     """
 
@@ -302,12 +298,12 @@ class Judgement:
     def verdict(self) -> str:
         """The outcome in a few words."""
         if self.meets is None:
-            return "It cannot be said whether the release meets the policy."
+            return "It is not known whether the release meets the policy."
         return "The release meets the policy." if self.meets else "The release does not meet the policy."
 
     @property
     def summary(self) -> str:
-        """The outcome for a reader: the verdict, the headline risk, and a line for each criterion that is not met."""
+        """The outcome in words: the verdict, the headline risk, and a line for each criterion that is not met."""
         worst = self.headline
         risk = "Risk: not measured." if worst is None else f"{str(self.grade).capitalize()} risk: {worst.sentence}."
         lines = (f"{'not met' if one.met is False else 'open'}: {one.sentence}. {one.why}" for one in self.unmet)
@@ -315,7 +311,7 @@ class Judgement:
 
     @property
     def unmet(self) -> tuple[Criterion, ...]:
-        """The criteria that are not met, and then those of which nothing can be said."""
+        """The criteria that are not met, and then those for which that is unknown."""
         return (*self.missed, *self.open)
 
     @property
@@ -325,15 +321,15 @@ class Judgement:
 
     @property
     def open(self) -> tuple[Criterion, ...]:
-        """The criteria of which nothing can be said."""
+        """The criteria for which it is unknown whether they are met."""
         return tuple(one for one in self.criteria if one.met is None)
 
     @property
     def headline(self) -> Criterion | None:
-        """What a reader should look at first.
+        """What a reader should see first.
 
-        A share that misses its limit, the largest of linkage, attribution and tokens that are read; else another
-        criterion that is missed; else the largest share.
+        A share that misses its limit, the largest of linkage, attribution and recovered tokens; else another criterion
+        that is missed; else the largest share.
         """
         found = [one for one in self.criteria if one.unit == "share" and one.found is not None]
         missed = [one for one in found if one.met is False]
@@ -346,7 +342,7 @@ class Judgement:
         """How large the headline risk is; None if nothing was measured.
 
         Low if the upper end of its interval is within the policy, high if the upper end is above 1/3, else elevated. A
-        criterion that is no share and is missed is a high risk.
+        missed criterion that is not a share is a high risk.
         """
         worst = self.headline
         if worst is None:
@@ -371,8 +367,8 @@ class Judgement:
 def judge(policy: Policy, known: Evidence) -> Judgement:
     """Whether a release meets a policy.
 
-    A share is an estimate: it is within the limit if the upper end of its interval is, and beyond the limit if the
-    estimate is; between the two nothing can be said. What was not measured is not met.
+    A share is an estimate: it is within the limit if the upper end of its interval is, and above the limit if the
+    estimate is; between the two the result is unknown. What was not measured is not met.
 
     Args:
         policy: The policy.
@@ -414,14 +410,14 @@ def judge_release(
         policy: The policy.
         release: The release, just made or with its user map.
         log: Its log.
-        taxonomy: Where the web directory is that the release was made with.
+        taxonomy: The folder of the web directory that the release was made with.
         verification: What the verifier found, for a release that is published already. One that was just made counts as
             checked, because `Release.save` refuses it otherwise.
         seed: The random seed.
         progress: Called with the name of each attack as it begins.
     """
     found = attack(release, log, seed=seed, taxonomy=taxonomy, progress=progress, only=ATTACKS)
-    # What was just made is checked when it is saved, and not saved if a check fails.
+    # A new release is checked when it is saved, and not saved if a check fails.
     checked = Verification(()) if verification is None and release.folder is None else verification
     return judge(policy, gather(release, log, found, checked))
 
@@ -430,7 +426,7 @@ def _promises(known: Evidence) -> Criterion:
     label = "promises that the verifier refutes"
     met, why = (None, "Run 'queryveil verify'.") if known.refuted is None else (known.refuted == 0, "")
     if known.refuted:
-        why = "The release is not what it says of itself."
+        why = "The release does not keep its promises."
     return Criterion("promises", label, 0, False, known.refuted, None, "promises", met, why)
 
 
@@ -446,7 +442,7 @@ def _people(policy: Policy, known: Evidence) -> Criterion:
     k = known.k or 1
     why = ""
     if k < policy.min_k:
-        why = "Too few people stand behind a query or record." if known.k else "It promises nothing about people."
+        why = "A query or record has too few people behind it." if known.k else "It promises nothing about people."
     label = "people promised behind each query or record"
     return Criterion("k", label, policy.min_k, True, k, None, "people", k >= policy.min_k, why)
 
@@ -463,13 +459,13 @@ def _estimated(known: Evidence, attack: str, id: str, label: str, limit: float) 
     setting = f"Worst setting: {worst.setting}." if worst.setting else ""
     why = {
         True: "",
-        None: "The estimate is within the limit but its interval is not: a log of more people would tell.",
+        None: "The estimate is within the limit but its interval is not: a log of more people would decide.",
         False: _WHY[attack],
     }[met]
     if met is not False and not any(one.setting.endswith(_NEEDED[attack]) for one in found):
-        met, why = None, _missing(missing)  # a weaker attacker alone shows nothing
-    told = " ".join(part for part in (why, setting) if part)
-    return Criterion(id, label, limit, False, worst.value, worst.high, "share", met, told)
+        met, why = None, _missing(missing)  # a weaker attacker shows nothing
+    reason = " ".join(part for part in (why, setting) if part)
+    return Criterion(id, label, limit, False, worst.value, worst.high, "share", met, reason)
 
 
 _NEEDED = {LINKAGE: "random half", ATTRIBUTION: "half of all members", TOKENS: ""}
@@ -477,13 +473,13 @@ _NEEDED = {LINKAGE: "random half", ATTRIBUTION: "half of all members", TOKENS: "
 
 _WHY = {
     LINKAGE: "Too much is attributed to the right person: link fewer events, or ask for a larger k.",
-    ATTRIBUTION: "An attacker who knows part of a member's history takes the record apart.",
-    TOKENS: "How often a token occurs, and beside which others, says which word it is.",
+    ATTRIBUTION: "An attacker who knows part of a member's history can split the record.",
+    TOKENS: "How often a token occurs, and next to which others, says which word it is.",
 }
 
 
 def _beyond(one: Number, limit: float) -> int:
-    """0 if a number is within a limit, 2 if it is beyond, 1 if that cannot be said."""
+    """0 if a number is within a limit, 2 if it is above it, 1 if that is unknown."""
     value = one.value or 0.0
     if value > limit:
         return 2
@@ -502,7 +498,7 @@ def _attribution(policy: Policy, known: Evidence) -> Criterion:
 
 
 def _tokens(policy: Policy, known: Evidence) -> Criterion:
-    label = "hashed words that are read again"
+    label = "hashed words that are recovered"
     if known.kind != "tokens":
         return _outside("tokens", label, policy.max_token_recovery, "share", "No word is hashed.")
     return _estimated(known, TOKENS, "tokens", label, policy.max_token_recovery)
@@ -510,7 +506,7 @@ def _tokens(policy: Policy, known: Evidence) -> Criterion:
 
 _NO_QUERIES = {
     "items": "Items of a taxonomy are released instead of queries.",
-    "tokens": "Tokens are released instead of words; what they expose is how many of them are read again.",
+    "tokens": "Tokens are released instead of words; the criterion is how many of them are recovered.",
 }
 
 
@@ -538,8 +534,8 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
     met = None if found is None else found >= limit
     if met is False:
         why = (
-            "So few accounts of one attacker bring a query of their choice into the release: ask for more people behind"
-            " each query itself (min_query_users), or allow fewer accounts in a policy of your own."
+            "This few accounts of one attacker bring a query of their choice into the release: ask for more people"
+            " behind each query itself (min_query_users), or allow fewer accounts in your own policy."
         )
     return Criterion("planted_accounts", label, limit, True, found, None, "accounts", met, why)
 
@@ -552,7 +548,8 @@ def _personal(policy: Policy, known: Evidence) -> Criterion:
     found, why = _exact(known, PERSONAL)
     met = None if found is None else found <= limit
     if met is False:
-        why = "Scrub the log first: --scrub remove."
+        scrub = option("scrub", "remove", python="scrub(log, 'remove')")
+        why = f"Scrub the log first: {scrub}."
     return Criterion("residual_pii", label, limit, False, found, None, "rate", met, why)
 
 
@@ -566,7 +563,8 @@ def _exact(known: Evidence, attack: str) -> tuple[float | None, str]:
 def _missing(why: str) -> str:
     """Why something was not measured, and what to run for it."""
     if "user map" in why:
-        return "Rerun with the user map: --user-map FILE, as 'queryveil anonymize --user-map' wrote it."
+        given = option("user_map", "FILE", python="Release.load(path, log=log, user_map=FILE)")
+        return f"Run again with the user map: {given}."
     return f"The attack was not tried: {why.removesuffix('.')}." if why else "Run 'queryveil attack'."
 
 
@@ -575,8 +573,8 @@ def _outside(id: str, label: str, limit: float, unit: Unit, why: str, *, least: 
     return Criterion(id, label, limit, least, None, None, unit, True, why)
 
 
-def _told(value: float, unit: Unit) -> str:
-    """A number for a reader."""
+def _worded(value: float, unit: Unit) -> str:
+    """A number in words."""
     if unit in ("share", "rate", "accounts"):
         return shown(value, unit)
     return f"{value:g}" if unit == "epsilon" else f"{value:,.0f}"

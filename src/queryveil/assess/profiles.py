@@ -1,4 +1,4 @@
-"""What a publisher wants to know of a log first."""
+"""A log in numbers, before anything is released."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -135,7 +135,7 @@ def _queries_per_user(log: QueryLog) -> dict[str, float]:
     behind = np.cumsum(users)
 
     def quantile(share: float) -> float:
-        # Between the two users around the place, as NumPy does it.
+        # Between the two users around the position, as in NumPy.
         place = share * (int(behind[-1]) - 1)
         low, high = (int(events[np.searchsorted(behind, math.floor(place) + i, "right")]) for i in (0, place % 1 > 0))
         return low + (high - low) * (place % 1)

@@ -1,8 +1,8 @@
-"""A statement about a release, signed by who publishes it: an in-toto statement in a DSSE envelope, by Ed25519.
+"""A statement about a release, signed by its publisher: an in-toto statement in a DSSE envelope, by Ed25519.
 
 It names the SHA-256 of every file of the release, and says what the signer checked and was given: verdicts, findings
-of attacks, a policy, lists. The formats are those of https://in-toto.io/Statement/v1 and of DSSE 1.0, in one spelling
-only: a statement that would not be written byte for byte the same is refused.
+of attacks, a policy, lists. The formats are https://in-toto.io/Statement/v1 and DSSE 1.0, in one spelling only: a
+statement that `sign` would not write byte for byte the same is refused.
 """
 
 import base64
@@ -59,7 +59,7 @@ class NotSignedError(QueryveilError):
 
 
 class _Part(BaseModel):
-    """A part of a statement: every key is there, and no other."""
+    """A part of a statement: it has every key, and no other."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, ser_json_inf_nan="constants"
@@ -117,7 +117,7 @@ class Attacks(_Part):
         "given to the signer; the numbers are exact, so a differentially private release withholds them",
     ]
     sha256: Sha256 | None
-    """Of the file, for who is given it; None where numbers are withheld."""
+    """Of the file, for people who get it; None if numbers are withheld."""
     findings: tuple[StatedFinding, ...]
     skipped: tuple[StatedSkip, ...]
 
@@ -148,7 +148,7 @@ class StatedList(_Part):
 
 
 class Predicate(_Part):
-    """What the signer says of a release."""
+    """What the signer says about a release."""
 
     software: str
     """What made the statement."""
@@ -162,7 +162,7 @@ class Predicate(_Part):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is stated, for a reader, who should know that it was not checked again."""
+        """What is stated, in sentences that say that it was not checked again."""
         held = sum(verdict.holds for verdict in self.checks.verdicts)
         counted = f": {held} of {len(self.checks.verdicts)} hold" if self.checks.verdicts else ""
         found = [finding for attacks in self.attacks for finding in attacks.findings]
@@ -210,7 +210,7 @@ class _Envelope(_Part):
 
 @dataclass(frozen=True)
 class SignedVerification:
-    """What a look at a signed release found: one verdict for each thing that was checked."""
+    """The result of checking a signed release: one verdict for each thing that was checked."""
 
     verdicts: tuple[Verdict, ...]
     statement: Statement | None
@@ -222,18 +222,18 @@ class SignedVerification:
         return all(verdict.holds for verdict in self.verdicts)
 
     def repeated(self, found: Verification) -> tuple[Verdict, ...]:
-        """Whether checks that were run here went as the statement says; nothing if it states none."""
+        """Whether the checks that were run here agree with the statement; nothing if it states none."""
         stated = () if self.statement is None else self.statement.predicate.checks.verdicts
         here = {verdict.claim: verdict.holds for verdict in found.verdicts}
-        # What was not run here, such as a comparison that needs the certificate, says nothing against the statement.
+        # A check that was not run here, such as one that needs the certificate, does not contradict the statement.
         other = next((one.claim for one in stated if here.get(one.claim, one.holds) is not one.holds), None)
-        claim = "Every check that the statement names and that was run here went as it says."
-        verdict = Verdict(claim, other is None, other and f"it went otherwise here: {other}")
+        claim = "Every check that was run here agrees with the statement."
+        verdict = Verdict(claim, other is None, other and f"it had another result here: {other}")
         return (verdict,) if stated else ()
 
 
 def new_key(path: str | Path) -> Path:
-    """Make a key to sign with: a private key that its owner alone may read, and a public key to hand on.
+    """Make a key to sign with: a private key that only its owner can read, and a public key to give to others.
 
     Args:
         path: The file of the private key; the public key goes to the same name with `.pub`.
@@ -275,20 +275,21 @@ def sign(
     output: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Sign a release: write a statement with the SHA-256 of its files and what is known of it.
+    """Sign a release: write a statement with the SHA-256 of its files and what is known about it.
 
     The same key and the same input give the same bytes.
 
     Args:
         release: The folder of the release.
         key: The file of the private key, as `new_key` writes it.
-        log: The original log, or what reads it once all else is in order. The release is checked against it, and not
-            signed if a check fails. Without it the statement says that nothing was checked.
+        log: The original log, or a function that reads it, called after all other checks. The release is checked
+            against it, and not signed if a check fails. Without it the statement says that nothing was checked.
         certificate: What `load_certificate` read; with it the release is checked byte for byte.
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
         lists: The files of the allow-list and the block-list of `rules`, whose SHA-256 is stated.
-        output: The statement, ending with `.json`; by default beside the release, with `.statement.json` to its name.
+        output: The statement, ending with `.json`; by default next to the release, with `.statement.json` after its
+            name.
         overwrite: Whether an earlier statement may be replaced.
 
     Returns:
@@ -300,7 +301,7 @@ def sign(
     """
     place = check_file(statement_beside(release) if output is None else output, [".json"], overwrite)
     if policy is not None and (log is None or not attacks):
-        raise QueryveilError("A policy is judged by checks and attacks; give the original log and findings of attacks.")
+        raise QueryveilError("A policy needs checks and attacks; give the original log and findings of attacks.")
     private = _private_key(key)
     made = Release.load(release)
     digests = _unchanged(made, _folder(release))
@@ -337,15 +338,15 @@ def verify_signature(
 ) -> SignedVerification:
     """Check that a release is, file for file, the one that the owner of a key signed; without the log or a network.
 
-    What the statement says beyond that was not checked again; `queryveil.verify` does, with the log.
+    This does not check what else the statement says; `queryveil.verify` does, with the log.
 
     Args:
         release: The folder of the release.
         public_key: The file of the signer's public key, from a source that you trust.
-        statement: The statement; by default the file beside the release that `sign` writes.
+        statement: The statement; by default the file next to the release that `sign` writes.
 
     Raises:
-        QueryveilError: If there is no release, key or statement to be read.
+        QueryveilError: If the release, key or statement cannot be read.
     """
     key, folder = _public_key(public_key), _folder(release)
     content = _read(statement_beside(release) if statement is None else Path(statement), "statement")
@@ -360,14 +361,14 @@ def verify_signature(
 
 
 def statement_beside(release: str | Path) -> Path:
-    """Where the statement of a release lies unless another place is named."""
+    """The default place of the statement of a release."""
     folder = _folder(release)
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     return folder.with_name(f"{folder.name}{SUFFIX}")
 
 
 class _RefusedError(Exception):
-    """Something about a statement or the files that is not as it must be."""
+    """Something that is wrong with a statement or the files."""
 
 
 def _sealed(statement: Statement, key: "Ed25519PrivateKey") -> bytes:
@@ -378,10 +379,10 @@ def _sealed(statement: Statement, key: "Ed25519PrivateKey") -> bytes:
 
 
 def _opened(content: bytes, key: "Ed25519PublicKey") -> Statement:
-    """The statement in an envelope, which must be signed by a key and spelt as `sign` spells it."""
+    """The statement in an envelope, which must be signed by a key and written as `sign` writes it."""
     from cryptography.exceptions import InvalidSignature
 
-    shape = "it is not spelt as 'queryveil sign' writes it"
+    shape = "it is not written as 'queryveil sign' writes it"
     with _refusing(shape):
         envelope = _Envelope.model_validate_json(content)
         (signature,) = envelope.signatures
@@ -401,7 +402,7 @@ def _opened(content: bytes, key: "Ed25519PublicKey") -> Statement:
         key.verify(sealed, _to_sign(envelope.payload_type, payload))
     except InvalidSignature:
         raise _RefusedError("the signature does not fit what it says") from None
-    with _refusing("what is signed is no statement that this version reads"):
+    with _refusing("what is signed is not a statement that this version can read"):
         statement = Statement.model_validate_json(payload)
         names = [subject.name for subject in statement.subject]
         if _encoded(statement) != payload or names != sorted(set(names)):
@@ -411,7 +412,7 @@ def _opened(content: bytes, key: "Ed25519PublicKey") -> Statement:
 
 @contextmanager
 def _refusing(why: str) -> Iterator[None]:
-    """Whatever a bad file leads to is one refusal."""
+    """Turn any error that a bad file causes into one."""
     try:
         yield
     except (ValidationError, binascii.Error, ValueError, RecursionError):
@@ -432,14 +433,14 @@ def _same_files(stated: Statement, folder: Path) -> Verdict:
 
 
 def _same_manifest(stated: Statement, folder: Path) -> Verdict:
-    """The manifest is signed as well, but who reads only the statement must not be told something else."""
+    """The manifest is signed as well, but a reader of the statement alone must not be misled."""
     claim = "The statement names the method and the parameters of the release."
     same = _described(folder) == (stated.predicate.method, stated.predicate.parameters)
     return Verdict(claim, same, None if same else f"{MANIFEST} names others")
 
 
 def _described(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The method and the parameters in the words of the manifest, which may be those of an earlier version."""
+    """The method and the parameters as in the manifest, which may have the names of an earlier version."""
     try:
         manifest = json.loads(_read(folder / MANIFEST, "manifest"))
         return manifest["method"], manifest["parameters"]
@@ -465,7 +466,7 @@ def _findings(path: str | Path, manifest: str) -> tuple[Findings, str]:
         findings = TypeAdapter(Findings).validate_python(given)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise QueryveilError(
-            f"{path} holds no findings of attacks; give what 'queryveil attack --json' prints."
+            f"{path} has no findings of attacks; give the output of 'queryveil attack --json'."
         ) from None
     if attacked != manifest:
         raise QueryveilError(
@@ -554,14 +555,12 @@ def _unchanged(release: Release, folder: Path) -> dict[str, str]:
 def _folder(release: str | Path) -> Path:
     folder = local_folder(release).path
     if not folder.is_dir():
-        raise QueryveilError(
-            f"There is no release in {folder}; give the directory that 'queryveil anonymize -o' wrote."
-        )
+        raise QueryveilError(f"There is no release in {folder}; give the folder that 'queryveil anonymize -o' wrote.")
     return folder
 
 
 def _file_names(folder: Path) -> list[str]:
-    """The files in a folder and below; links, pipes, devices and empty folders are in no release."""
+    """The files in a folder and below; a release has no links, pipes, devices or empty folders."""
     found = []
     for where, folders, names in os.walk(folder, onerror=_unreadable):
         here = Path(where)
@@ -574,7 +573,7 @@ def _file_names(folder: Path) -> list[str]:
             except OSError as error:
                 _unreadable(error)
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-                raise _RefusedError(f"{inside} is not a plain file")
+                raise _RefusedError(f"{inside} is not a regular file")
             if stat.S_ISREG(mode):
                 found.append(inside)
     return found
@@ -586,11 +585,11 @@ def _unreadable(error: OSError) -> NoReturn:
 
 def _sha256(folder: Path, name: str) -> str:
     try:
-        # A pipe that took the place of the file in the meantime must not stop this for ever.
+        # If a pipe replaced the file in the meantime, this must not wait for ever.
         handle = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise _RefusedError(f"{name} is not a plain file")
+                raise _RefusedError(f"{name} is not a regular file")
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _RefusedError(f"{name} cannot be read ({error.strerror})") from None
@@ -602,12 +601,14 @@ def _read(path: Path, what: str) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise QueryveilError(f"The {what} {path} is not a plain file; name another.")
+                raise QueryveilError(f"The {what} {path} is not a regular file; name another.")
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise QueryveilError(f"The {what} {path} cannot be read: {error.strerror}; name another.") from None
     if len(content) > _MOST_BYTES:
-        raise QueryveilError(f"The {what} {path} is larger than {_MOST_BYTES >> 20} MiB, so it is none; name another.")
+        raise QueryveilError(
+            f"The {what} {path} is larger than {_MOST_BYTES >> 20} MiB, so it is something else; name another."
+        )
     return content
 
 
@@ -619,17 +620,15 @@ def _private_key(path: str | Path) -> "Ed25519PrivateKey":
 
     content = _read(Path(path), "private key")
     if Path(path).stat().st_mode & 0o077:
-        raise QueryveilError(f"Others than its owner may use the private key {path}; run 'chmod 600' on it first.")
+        raise QueryveilError(f"Other users can read the private key {path}; run 'chmod 600' on it first.")
     try:
         key = load_pem_private_key(content, None)
     except TypeError:
-        raise QueryveilError(
-            f"The private key {path} has a passphrase; write it to a file without one first."
-        ) from None
+        raise QueryveilError(f"The private key {path} has a passphrase; save it without one first.") from None
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise QueryveilError(f"{path} is no Ed25519 private key in PEM; make one with 'queryveil keygen'.")
+        raise QueryveilError(f"{path} is not an Ed25519 private key in PEM; make one with 'queryveil keygen'.")
     return key
 
 
@@ -644,7 +643,7 @@ def _public_key(path: str | Path) -> "Ed25519PublicKey":
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        raise QueryveilError(f"{path} is no Ed25519 public key in PEM; give the .pub file of the signer.")
+        raise QueryveilError(f"{path} is not an Ed25519 public key in PEM; give the .pub file of the signer.")
     return key
 
 
@@ -665,7 +664,7 @@ def _to_sign(kind: str, payload: bytes) -> bytes:
 
 
 def _encoded(part: _Part) -> bytes:
-    """The one spelling of a statement or an envelope."""
+    """The only way to write a statement or an envelope."""
     values = part.model_dump(mode="json", by_alias=True)
     return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -676,7 +675,7 @@ def _base64(content: bytes) -> str:
 
 def _outside_release(path: Path) -> None:
     if (path.parent / MANIFEST).exists():
-        raise QueryveilError(f"{path.parent} is a release, which holds nothing but what was checked; name another.")
+        raise QueryveilError(f"{path.parent} is a release, so nothing may be added to it; name another folder.")
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:

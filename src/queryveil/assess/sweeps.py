@@ -69,7 +69,7 @@ class Sweep(Tabular):
         """Draw the released shares of distinct queries and of events against k, on a logarithmic axis.
 
         Args:
-            path: Where to: .svg, .png, or .html, which needs no network.
+            path: The file: .svg, .png, or .html, which needs no network.
             overwrite: Whether a file at this place may be replaced.
         """
         check_chart(path, overwrite=overwrite)  # before the chart is drawn
@@ -112,13 +112,13 @@ def sweep(
 ) -> Sweep:
     """Count what equality and affinity release for every k and theta, in one run.
 
-    Concepts, vectors and the graph are made once, and serve every k and theta; where `min_term_users` is not given, it
-    is k itself, as in `anonymize`. Each number is what `anonymize` with the same parameters releases.
+    Concepts, vectors and the graph are made once for every k and theta. By default `min_term_users` is k itself, as in
+    `anonymize`. Each number is what `anonymize` with the same parameters releases.
 
     Args:
         log: The log.
-        ks: Least distinct users, several values; by default 2, 5, 10, 20 and 50, as far as the log has so many users.
-        thetas: Least cosines, several values.
+        ks: Values of k, the least distinct users; by default 2, 5, 10, 20 and 50, up to the users of the log.
+        thetas: Values of theta, the least cosine.
         **parameters: Further parameters of `Affinity`.
     """
     log = local(log, "sweep")
@@ -127,7 +127,7 @@ def sweep(
     if not ks or not thetas:
         raise QueryveilError("A sweep needs at least one k and one theta.")
     if {"k", "theta"} & set(parameters):
-        raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', in place of 'k' and 'theta'.")
+        raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', instead of 'k' and 'theta'.")
     for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
         Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))

@@ -1,25 +1,25 @@
-"""What each method does not promise, in plain words: it stands in every manifest and report.
+"""What each method does not promise, in plain words: it is part of every manifest and report.
 
-It is stated here, apart from the methods, so that the verifier can see that nothing of it was struck out.
+It is stated here, separate from the methods, so that the verifier can see that nothing was removed.
 """
 
 RECORDS = (
-    "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
-    " part of the log.",
+    "k-anonymity of users is not differential privacy: it says nothing about what an attacker who knows part of the log"
+    " can learn.",
     "Every query of a record was typed by one of its users, and is published as it is, also if it names somebody.",
-    "A record mixes the queries of its users; who splits it by topic may find what belonged to one of them.",
+    "A record mixes the queries of its users; an attacker who splits it by topic may find the queries of one of them.",
     "Accounts controlled by one person count as several users.",
 )
-"""Of records that users share."""
+"""For records that users share."""
 
 ITEMS = (
-    "k-anonymity is not differential privacy: it says nothing about what an attacker can learn who knows part of"
-    " the log.",
+    "k-anonymity is not differential privacy: it says nothing about what an attacker who knows part of the log can"
+    " learn.",
     "Words that are not in the tree, the order of words, clicks and times are lost.",
-    "A noun is taken for its first sense, so that an item may stand for what nobody meant.",
+    "Each noun counts in its first sense, so an item may stand for something that nobody meant.",
     "Accounts controlled by one person count as several users.",
 )
-"""Of items of a tree in the place of words."""
+"""For items of a tree instead of words."""
 
 _PRIVATE = (
     "Each further release from the same log, by this or any other method, spends more of the users' privacy: epsilons"
@@ -38,8 +38,8 @@ _LINKED = (
 
 LIMITS: dict[str, tuple[str, ...]] = {
     "equality": (
-        "k-anonymity of queries is not differential privacy: it says nothing about what an attacker can learn who knows"
-        " part of the log.",
+        "k-anonymity of queries is not differential privacy: it says nothing about what an attacker who knows part of"
+        " the log can learn.",
         _LINKED,
         "Accounts controlled by one person count as several users.",
     ),
@@ -64,12 +64,12 @@ LIMITS: dict[str, tuple[str, ...]] = {
     "odp": RECORDS,
     "search": RECORDS,
     "mdav": (
-        "k-anonymity of users is not differential privacy: it says nothing about what an attacker can learn who knows"
-        " part of the log.",
+        "k-anonymity of users is not differential privacy: it says nothing about what an attacker who knows part of the"
+        " log can learn.",
         "Every query of a record was typed by somebody, and is published as it is, also if it names somebody.",
         "With the distance semantic, the queries of a record may be those of users outside of the group, so counts of"
-        " queries are not true counts. With the others, a record mixes the queries of its users; who splits it by topic"
-        " may find what belonged to one of them.",
+        " queries are not true counts. With the others, a record mixes the queries of its users; an attacker who splits"
+        " it by topic may find the queries of one of them.",
         "Accounts controlled by one person count as several users.",
     ),
     "clump": ITEMS,
@@ -83,17 +83,19 @@ LIMITS: dict[str, tuple[str, ...]] = {
     "poblete": (
         "It protects web sites, not users: a query that one person typed is released if that person clicked enough, and"
         " users are counted nowhere.",
-        "What a query leads to is told by the clicks of the log alone. Who asks a search engine for the released"
-        " queries may find that two of them have an answer in common.",
+        "Only the clicks of the log say what a query leads to. A search engine may give two of the released queries an"
+        " answer in common.",
         "A site that a query describes without naming it is not noticed, nor are misspelt names.",
         _LINKED,
     ),
     "hash": (
-        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere, so that how often it occurs and"
-        " beside what tells which word it is to whoever has a log like this one.",
-        "Whoever knows some queries of a person finds his other queries, and learns the tokens of all their words.",
-        "Whoever gets the key, or can have words hashed with it, reads everything. Without the key nobody can check"
-        " that a token stands for one word; the check compares how often tokens and words occur, and beside what.",
+        "THIS RELEASE IS NOT ANONYMOUS. A token stands for the same word everywhere. An attacker with a similar log can"
+        " see which word it is from how often and next to which others it occurs.",
+        "An attacker who knows some queries of a person finds their other queries, and learns the tokens of all their"
+        " words.",
+        "An attacker with the key, or who can get words hashed with it, reads everything. Without the key nobody can"
+        " check that a token stands for one word; the check compares how often, and next to which others, tokens and"
+        " words occur.",
         "Rare queries stay: a token of one user is that of a word which one user typed.",
     ),
 }

@@ -42,7 +42,7 @@ OLD: dict[str, dict[str, str]] = {
     "": {"link": "categorize", "knowledge": "taxonomy", "directory": "web-directory"},
     "anonymize": {**_KNOWLEDGE, "-d": "--max-queries-per-user", "--d": "--max-queries-per-user"},
     "attack": {**_KNOWLEDGE, "-m": "--n-known"},
-    "compare": {**_KNOWLEDGE, "--directory": "--web-directory", "--processes": "--threads"},
+    "compare": {**_KNOWLEDGE, "--directory": "--web-directory", "--processes": "--jobs"},
     **dict.fromkeys(("categorize", "evaluate", "explain", "report", "reproduce", "sign", "verify"), _KNOWLEDGE),
 }
 """The names of version 0.1 and what they are called now: of verbs, and of the options of each verb."""
@@ -68,11 +68,11 @@ def build(words: list[str]) -> typer.Typer:
     app.command("verify")(options.reads_log(verify.verify, spark=True))
     app.command("sign")(options.reads_log(sign.sign))
     app.command("keygen")(keygen.keygen)
-    app.command("attack")(options.reads_log(attack.attack))
+    app.command("attack", epilog=attack.epilog(words))(options.reads_log(attack.attack))
     app.command("compare")(options.reads_log(compare.compare))
     app.command("explain")(options.reads_log(explain.explain))
     app.command("reproduce")(options.reads_log(reproduce.reproduce))
-    app.command("evaluate")(options.reads_log(evaluate.evaluate))
+    app.command("evaluate", epilog=evaluate.epilog(words))(options.reads_log(evaluate.evaluate))
     app.command("report")(options.reads_log(report.report))
     app.command("categorize")(options.reads_log(categorize.categorize))
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")

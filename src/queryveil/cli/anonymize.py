@@ -6,7 +6,6 @@ The options of a method come from its own declaration, so they depend on the met
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,16 +52,8 @@ def epilog(words: list[str]) -> str | None:
         return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
     listed = {name: method.summary for name, method in METHODS.items()}
     return (
-        f"Methods:\n{_listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
+        f"Methods:\n{options.listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
         "For the parameters of a method: queryveil anonymize --method NAME --help"
-    )
-
-
-def _listed(summaries: dict[str, str]) -> str:
-    """Names with what they stand for, one a line, for a terminal of 80 columns."""
-    width = max(map(len, summaries)) + 2
-    return "\n".join(
-        fill(f"{name:{width}}{summary}", 76, subsequent_indent=" " * width) for name, summary in summaries.items()
     )
 
 
@@ -244,7 +235,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
     options.tables(
         *([options.table("What was scrubbed", ("", *SCRUB_HEAD), scrubbed)] if scrubbed else []),
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
-        *([options.table("By how many users issued a query", head, found)] if found else []),
+        *([options.table("Queries by number of users", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in release.notes),
         *(f"Holds: {claim.statement}" for claim in manifest.claims),
         f"Written to {options.printable(target)}; its report.md says what is promised and what is not.",

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
 
 
+def epilog(words: list[str]) -> str | None:
+    """The end of the help: all attacks."""
+    if "attack" not in words:
+        return None
+    from queryveil.assess.attacks import ATTACKS
+
+    return f"Attacks:\n{options.listed({one.id: one.label for one in ATTACKS.values()})}"
+
+
 def attack(
     reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],

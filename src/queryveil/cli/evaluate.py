@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from queryveil.assess.evaluation import Measured
 
 
+def epilog(words: list[str]) -> str | None:
+    """The end of the help: all measures."""
+    if "evaluate" not in words:
+        return None
+    from queryveil.assess.measures import MEASURES
+
+    return f"Measures:\n{options.listed({one.id: one.label for one in MEASURES.values()})}"
+
+
 def evaluate(
     reader: options.Reader,
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],

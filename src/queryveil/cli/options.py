@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -434,3 +435,11 @@ def printable(text: str) -> str:
     from queryveil.text.show import printable as shown
 
     return shown(text)
+
+
+def listed(summaries: dict[str, str]) -> str:
+    """Names with what they stand for, one a line, for a terminal of 80 columns."""
+    width = max(map(len, summaries)) + 2
+    return "\n".join(
+        fill(f"{name:{width}}{summary}", 76, subsequent_indent=" " * width) for name, summary in summaries.items()
+    )

@@ -1,4 +1,4 @@
-"""Frequency bands: queries by how many users issued them. The long tail is the point, so it is always shown."""
+"""Frequency bands: queries by how many users issued them. The long tail matters most, so it is always shown."""
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
@@ -9,8 +9,8 @@ _EDGES = (1, 2, 5, 10, 30, 100)
 class Band(BaseModel):
     """Queries that `least` to `most` users issued, and how much of them is kept.
 
-    Under 0 users stand the masked queries of a scrubbed log, each of which stands for several queries: what is released
-    of them is not what somebody issued.
+    The band of 0 users has the masked queries of a scrubbed log. Each stands for several queries, so nobody issued what
+    is released of them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,8 +40,8 @@ def bands(frequencies: pa.Table) -> tuple[Band, ...]:
     """Band by band, how many queries and events there are, and how many are kept; masked queries last, if any.
 
     Args:
-        frequencies: For each number of `users`, how many `queries` so many users issued, their `events`, and how many
-            `kept_queries` and `kept_events` there are of them.
+        frequencies: For each number of `users`, how many `queries` that many users issued, their `events`, and how many
+            of these are `kept_queries` and `kept_events`.
     """
     users = frequencies["users"].to_numpy()
     result = []

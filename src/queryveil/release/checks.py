@@ -12,17 +12,17 @@ from queryveil.claims.certificates import Certificate
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Size
-from queryveil.release.manifest import NOT_TOLD, Counts
+from queryveil.release.manifest import UNPUBLISHED, Counts
 
 if TYPE_CHECKING:
     from queryveil.release.release import Release
 
 
 def made_from(release: "Release", log: QueryLog) -> bool:
-    """Whether a release may have been made from a log, as far as it can be known.
+    """Whether a release may have been made from a log.
 
-    A release that was just made knows its log, and the seed brings its fingerprint to light. One that was loaded says
-    only how much there was in its log, and a differentially private one not even that.
+    A release that was just made knows its log, and its seed reveals the fingerprint. One that was loaded says only how
+    much there was in its log, and a differentially private one not even that.
     """
     manifest = release.manifest
     if release.log is not None:
@@ -32,7 +32,7 @@ def made_from(release: "Release", log: QueryLog) -> bool:
     stated: Counts | Size | None = manifest.input_counts
     if manifest.scrub is not None and log.stats.scrub is None:
         stated = manifest.scrub.log
-    if stated is None or stated == NOT_TOLD:
+    if stated is None or stated == UNPUBLISHED:
         return True
     stats = log.stats
     return (stated.events, stated.users, stated.queries, stated.clicks) == (
@@ -58,13 +58,13 @@ def loaded_release(release: "str | Path | Release") -> "Release":
 
 @contextmanager
 def loaded(release: "Release", log: QueryLog) -> Iterator[Table]:
-    """The released table, beside the log's own tables."""
+    """The released table, next to the log's own tables."""
     with log.workspace() as work:
         yield work.load(release.schema, release.batches, "released")
 
 
 def check_claims(release: "Release", log: QueryLog, certificate: Certificate | None = None) -> tuple[Verdict, ...]:
-    """Check every claim of a release against the original log; a certificate makes it quicker, and is not believed."""
+    """Check every claim of a release against the original log; a certificate makes it quicker, and is not trusted."""
     with loaded(release, log) as released:
         return check_loaded(release, log, released, certificate)
 
@@ -72,7 +72,7 @@ def check_claims(release: "Release", log: QueryLog, certificate: Certificate | N
 def check_loaded(
     release: "Release", log: QueryLog, released: Table, certificate: Certificate | None = None
 ) -> tuple[Verdict, ...]:
-    """As `check_claims`, where the released table is there already."""
+    """As `check_claims`, with the released table at hand."""
     with log.workspace() as work:
         evidence = Evidence(log, work, tuple(release.schema.names), released, certificate)
         return tuple(claim.verdict(evidence) for claim in release.manifest.claims)
@@ -83,6 +83,6 @@ def checked(release: "Release", log: QueryLog, certificate: Certificate | None) 
     verdicts = check_claims(release, log, certificate)
     wrong = next((verdict for verdict in verdicts if not verdict.holds), None)
     if wrong is not None:
-        # The counter-example is not published, so it must not be told either.
+        # The counter-example is not published, so the message must not show it either.
         raise QueryveilError(f"The release was not written, because a check refutes what it promises: {wrong.claim}")
     return verdicts

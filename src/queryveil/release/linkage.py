@@ -36,17 +36,17 @@ from queryveil.release.scoring import (
 )
 
 USERS, EVENTS = 2_000, 500_000
-"""Most people whose records are looked at, and most events of these people."""
+"""Most people whose records are examined, and most events of these people."""
 CANDIDATES, THEIR_EVENTS = 50_000, 3_000_000
-"""Most people among whom their owner is looked for, and most events of these people."""
+"""Most people among whom their owner is searched for, and most events of these people."""
 HEAVY = 20_000
-"""People with more events than this are passed over."""
+"""People with more events than this are skipped."""
 _PURPOSE = "background knowledge"
 _NO_WORDS = np.empty(0, np.int32)
 
 
 class Linkage(BaseModel):
-    """How far background knowledge leads in a release, measured on a sample of its people."""
+    """What background knowledge reveals in a release, measured on a sample of its people."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     link: Literal["user", "session"]
@@ -68,7 +68,7 @@ class Linkage(BaseModel):
     high: float
     """Its high end."""
     baseline: float
-    """The share that a guess among the candidates would attribute."""
+    """The baseline: the share that a guess among the candidates would attribute."""
 
 
 def measure_linkage(
@@ -80,20 +80,20 @@ def measure_linkage(
     seed: int,
     issued: str | None = None,
 ) -> Linkage | None:
-    """How far half of what people searched for leads in a release of queries under pseudonyms.
+    """What an attacker with half of people's queries learns from a release of queries under pseudonyms.
 
     Costs a few scans of the events, the released rows and the words of the log; everything else is bounded by the
     sample. The same on every engine.
 
     Args:
         log: The log.
-        rows: SQL of released rows: "user" (the released id), query_id, and event, which tells rows of one
-            event with several clicks from several events.
+        rows: SQL of released rows: "user" (the released id), query_id, and event, which is the same in all rows of
+            an event with several clicks.
         truth: The table of user_id and "user".
         column: What a released id stands for.
         seed: Random seed.
-        issued: SQL of event_id, user_id and query_id, where items or tokens with ids of their own are released in the
-            place of queries. The attacker then knows the items of their half, and there are no words to compare.
+        issued: SQL of event_id, user_id and query_id, if items or tokens with ids of their own are released instead of
+            queries. The attacker then knows the items of their half, and there are no words to compare.
 
     Returns:
         What was measured; None if fewer than two people are released, or none of their released texts is unknown.
@@ -171,9 +171,9 @@ def _of_sample(
 
 
 def _sample(log: QueryLog, truth: Table, key: bytes) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
-    """Some released people, ascending, and whether their records are looked at: those of the lowest draws.
+    """Some released people, ascending, and whether their records are examined: those of the lowest draws.
 
-    There are fewer where their events would be too many.
+    There are fewer if their events would be too many.
     """
     with log.workspace() as work:
         draws = work.map(
@@ -187,7 +187,7 @@ def _sample(log: QueryLog, truth: Table, key: bytes) -> tuple[NDArray[np.integer
             f"SELECT b.draw AS draw, b.user_id AS user_id, count(*) AS n FROM {lowest} b"
             " JOIN events e ON e.user_id = b.user_id GROUP BY b.draw, b.user_id ORDER BY draw, user_id"
         )
-    # Somebody with very many events, such as a robot, would take the place of all others.
+    # Somebody with very many events, such as a robot, would displace all others.
     counted = counted.filter(pa.array(counted["n"].to_numpy() <= HEAVY))
     so_far = np.cumsum(counted["n"].to_numpy())
     user = counted["user_id"].to_numpy()[so_far <= THEIR_EVENTS]

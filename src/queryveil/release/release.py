@@ -22,7 +22,7 @@ from queryveil.log.sessions import USERS, Linking
 from queryveil.release.bands import Band, bands
 from queryveil.release.checks import checked
 from queryveil.release.linkage import Linkage, measure_linkage
-from queryveil.release.manifest import NOT_TOLD, Counts, Kind, Manifest, counts_of
+from queryveil.release.manifest import UNPUBLISHED, Counts, Kind, Manifest, counts_of
 from queryveil.release.rows import count_pseudonyms, id_column, schema_of, shuffled_rows
 from queryveil.release.store import check_target, open_folder, open_table, publish
 from queryveil.release.summary import linkage_sentence
@@ -31,7 +31,7 @@ from queryveil.text.tabular import ROWS, Tabular, html_facts, html_list, html_ta
 
 
 class ReleaseMetadata(TypedDict):
-    """What a method says of a release that it makes."""
+    """What a method says about a release that it makes."""
 
     method: str
     """Its name."""
@@ -41,7 +41,7 @@ class ReleaseMetadata(TypedDict):
     limits: Sequence[str]
     """What it does not promise, in plain words."""
     seed: int
-    """Decides all that is random but the noise of differential privacy."""
+    """Random seed for everything except the noise of differential privacy."""
     notes: NotRequired[Sequence[str]]
     """Sentences about what the method did."""
     certified: NotRequired[Mapping[str, pa.Table]]
@@ -50,17 +50,17 @@ class ReleaseMetadata(TypedDict):
 
 @dataclass(frozen=True)
 class Release(Tabular):
-    """A released table and its manifest, in memory or in a directory.
+    """A released table and its manifest, in memory or in a folder.
 
     Attributes:
         manifest: What the release is and promises.
         schema: The columns of the released table.
-        batches: Gives the released table, batch after batch.
+        batches: Reads the released table, batch after batch.
         log: The original log, if the release was just made from it.
-        folder: Its directory, if it was loaded.
-        pseudonyms: The table of user_id and the released ids of each user (one, or one for each session); the secret of
-            the release. None if events are not linked.
-        certificate: What makes every check of the release linear, if it was just made; private, as the log is.
+        folder: Its folder, if it was loaded.
+        pseudonyms: The table of user_id and the released ids of each user (one, or one for each session); secret. None
+            if events are not linked.
+        certificate: Data for quick checks of the release, if it was just made; as confidential as the log.
     """
 
     manifest: Manifest
@@ -70,16 +70,16 @@ class Release(Tabular):
     folder: Folder | None = None
     pseudonyms: Table | None = field(default=None, repr=False)
     measured: Callable[[], Linkage | None] | None = field(default=None, repr=False)
-    """Measures how far background knowledge leads, where events are linked."""
+    """Measures what background knowledge reveals, if events are linked."""
     certificate: Certificate | None = field(default=None, repr=False)
     workspace: Workspace | None = field(default=None, repr=False)
-    """Holds its tables, as long as there is a release that uses them."""
+    """Keeps its tables while a release uses them."""
     notes: tuple[str, ...] = ()
     """What the method did on this log; not published, because a reader could not check it."""
 
     @property
     def seed(self) -> int | None:
-        """The random seed, if its certificate is known: a secret, because it lets guesses about the log be checked."""
+        """The random seed, if its certificate is known; secret, because it allows checking guesses about the log."""
         return None if self.certificate is None else self.certificate.seed
 
     def __repr__(self) -> str:
@@ -133,10 +133,10 @@ class Release(Tabular):
             log: The original log.
             events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
             clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks.
-            linking: What ties released events together.
+            linking: How released events are linked.
             carried: Further columns of `events` that are released.
             holders: SQL of user_id and holder, the user under whose pseudonym they are released; by default their own.
-            metadata: What the method says of it.
+            metadata: What the method says about it.
         """
         work = log.workspace()
         made = shuffled_rows(log, work, events, clicks, _draws(log, metadata), linking, carried)
@@ -192,18 +192,18 @@ class Release(Tabular):
         members: bool = False,
         **metadata: Unpack[ReleaseMetadata],
     ) -> "Release":
-        """A release of nodes of a tree in the place of queries, in random order, under pseudonyms if they are linked.
+        """A release of nodes of a tree instead of queries, in random order, under pseudonyms if they are linked.
 
         Args:
             log: The original log.
             items: SQL that gives event_id, user_id and node.
-            names: What every node is called.
-            linking: What ties released items together; sessions need the event_id of events of the log.
+            names: The name of every node.
+            linking: How released items are linked; sessions need the event_id of events of the log.
             members: Whether its certificate says who has which pseudonym.
-            metadata: What the method says of it.
+            metadata: What the method says about it.
         """
         work = log.workspace()
-        # A node takes the place of the query all the way; only its text comes from elsewhere.
+        # A node is treated like a query everywhere; only its text comes from elsewhere.
         rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"  # noqa: S608  # parts are this package's own
         made = shuffled_rows(log, work, rows, None, _draws(log, metadata), linking, ())
         schema = pa.schema([(name, writers.type_of(name)) for name in (*id_column(linking), "item", "node")])
@@ -260,15 +260,15 @@ class Release(Tabular):
     ) -> "Release":
         """A release of queries, and maybe of noisy counts, that is differentially private.
 
-        The manifest says nothing exact about the log: no fingerprint, no counts, no frequency bands. What
-        counts as events is the sum of the published counts of queries, or the number of queries where none are.
+        The manifest says nothing exact about the log: no fingerprint, no counts, no frequency bands. The number of
+        events is the sum of the published counts of queries or, if there are none, the number of queries.
 
         Args:
             log: The original log.
             rows: SQL that gives query_id, and with the columns `url` and `count` also url_id (NULL in the row of the
                 query itself) and count.
             columns: The columns of the released table, of `query`, `url` and `count`.
-            metadata: What the method says of it.
+            metadata: What the method says about it.
         """
         work = log.workspace()
         then = ("url_id",) if "url" in columns else ()
@@ -300,14 +300,14 @@ class Release(Tabular):
         linking: Linking = USERS,
         **metadata: Unpack[ReleaseMetadata],
     ) -> "Release":
-        """A release of other texts in the place of queries, in random order, without clicks.
+        """A release of other texts instead of queries, in random order, without clicks.
 
         Args:
             log: The original log.
-            texts: The table of query_id, query, low and high: what is published in the place of a query, and a digest
-                of that. Events of other queries are left out.
-            linking: What ties released events together.
-            metadata: What the method says of it.
+            texts: The table of query_id, query, low and high: what is published instead of a query, and its digest.
+                Events of other queries are left out.
+            linking: How released events are linked.
+            metadata: What the method says about it.
         """
         work = log.workspace()
         # Ids of queries are in the order of their digests, which would say something about them; what is published may.
@@ -378,7 +378,7 @@ class Release(Tabular):
 
     @cached_property
     def linkage(self) -> Linkage | None:
-        """How far background knowledge leads where users or sessions are linked; None if that was not measured."""
+        """What background knowledge reveals if users or sessions are linked; None if that was not measured."""
         return self.manifest.linkage if self.measured is None else self.measured()
 
     def save(
@@ -389,17 +389,17 @@ class Release(Tabular):
         overwrite: bool = False,
         allow_empty: bool = False,
     ) -> tuple[Verdict, ...]:
-        """Check every claim, then write the release as a new directory.
+        """Check every claim, then write the release as a new folder.
 
-        Where users or sessions are linked, it is measured first how many of them an attacker with half of their history
-        finds again, and a `QueryveilWarning` says so.
+        If users or sessions are linked, this first measures how many of them an attacker with half of their history
+        re-identifies, and a `QueryveilWarning` says so.
 
         Args:
-            path: The directory to make; its parent must exist. For a log on a cluster, an address that the driver and
-                all workers reach. A place that `check_target` allowed before the work began is given as that.
+            path: The folder to make; its parent must exist. For a log on a cluster, an address that the driver and all
+                workers can reach. Or a place that `check_target` allowed before the work began.
             format: `parquet`, `aol` (TSV) or `csv`.
-            overwrite: Whether an earlier release at this place may be replaced; not looked at with a checked place.
-            allow_empty: Whether a release without a single query is worth writing.
+            overwrite: Whether an earlier release may be replaced; ignored for a place from `check_target`.
+            allow_empty: Whether to write a release without a query.
 
         Returns:
             The verdicts of the checks, all of which hold.
@@ -409,7 +409,7 @@ class Release(Tabular):
         """
         if self.log is None:
             raise QueryveilError(
-                "This release was loaded from a directory; copy the directory instead of saving it again."
+                "This release was loaded from a folder; copy the folder instead of saving it again."
             )
         target = path if isinstance(path, Target) else check_target(self.log.folder(path), format, overwrite)
         place = target.folder
@@ -439,10 +439,10 @@ class Release(Tabular):
         return verdicts
 
     def save_certificate(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the certificate for an auditor who has the log, as one file that only its owner may read.
+        """Write the certificate for an auditor who has the log, as one file that only its owner can read.
 
         Args:
-            path: The file, which ends with `.certificate` and lies in no release.
+            path: The file, which ends with `.certificate` and is not inside a release.
             overwrite: Whether an earlier file may be replaced.
 
         Raises:
@@ -453,13 +453,13 @@ class Release(Tabular):
         save_certificate(self.certificate, path, overwrite=overwrite)
 
     def user_map(self) -> Iterator[pa.RecordBatch]:
-        """The secret of the release, batch after batch: the `original` name of each user and the `released` id."""
+        """The secret user map, batch after batch: the `original` name of each user and the `released` id."""
         return user_map(self)
 
     def save_user_map(self, path: str | Path) -> None:
-        """Write the secret map from original to released users as CSV, readable by its owner alone.
+        """Write the secret map from original users to pseudonyms as CSV that only its owner can read.
 
-        Whoever has this file can undo the fresh ids. It is for measuring, and never part of a release.
+        Anyone who has this file can undo the pseudonyms. It is for measuring, and never part of a release.
         """
         save_user_map(self, path)
 
@@ -474,18 +474,18 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 
 def _why_empty(manifest: Manifest) -> str:
-    """What no query did, and what to change."""
+    """Why no query is released, and what to change."""
     private = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
     if private is None:
-        return "no query of the log passes; loosen the parameters"
+        return "no query of the log passes; relax the parameters"
     return (
-        f"with its noise no query reached {private.needed}; take a log of more users, a larger epsilon, or a smaller"
+        f"with its noise no query reached {private.needed}; use a log of more users, a larger epsilon, or a smaller"
         " max_queries_per_user"
     )
 
 
 def _draws(log: QueryLog, metadata: ReleaseMetadata) -> Callable[[str], bytes]:
-    """Keys for draws. Two releases of one log must not line up, so that they differ by method and parameters too."""
+    """Keys for draws. They depend on method and parameters too, so that two releases of one log cannot be matched."""
     return partial(
         log.secret, metadata["seed"], f"{metadata['method']} {json.dumps(metadata['parameters'], sort_keys=True)}"
     )
@@ -497,7 +497,7 @@ _LINKED_AS: dict[str, Kind] = {"none": "events", "session": "sessions", "user": 
 def _manifest(
     log: QueryLog, metadata: ReleaseMetadata, kind: Kind, schema: pa.Schema, counts: Counts, found: tuple[Band, ...]
 ) -> Manifest:
-    """The manifest of a release in the making; of a private one it says nothing exact about the log."""
+    """The manifest of a new release; for a private one it says nothing exact about the log."""
     scrub, private = log.stats.scrub, kind == "counts"
     return Manifest(
         method=metadata["method"],
@@ -507,7 +507,7 @@ def _manifest(
         limits=tuple(metadata["limits"]),
         scrub=scrub.untold if private and scrub is not None else scrub,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
-        input_counts=NOT_TOLD if private else counts_of(log),
+        input_counts=UNPUBLISHED if private else counts_of(log),
         counts=counts,
         bands=found,
         columns=tuple(schema.names),
@@ -515,7 +515,7 @@ def _manifest(
 
 
 def _unpublished(metadata: ReleaseMetadata) -> dict[str, Any]:
-    """What a release knows of its making and does not publish."""
+    """What a new release knows and does not publish."""
     certificate = Certificate(metadata["seed"], metadata.get("certified", {}))
     return {"notes": tuple(metadata.get("notes", ())), "certificate": certificate}
 
@@ -529,15 +529,15 @@ def _linkage(
     *,
     own: bool = False,
 ) -> Callable[[], Linkage | None] | None:
-    """Measures linkage when it is asked for; None where events are not linked, or records are shared by several users.
+    """Measures linkage on demand; None if events are not linked, or records are shared by several users.
 
     Args:
         log: The log.
         rows: The released rows.
         pseudonyms: The released ids.
         linking: What they stand for.
-        metadata: What the method says of the release.
-        own: Whether what is released has ids of its own in the place of queries, one for each event.
+        metadata: What the method says about the release.
+        own: Whether what is released has ids of its own instead of those of queries, one for each event.
     """
     linked = any(isinstance(claim, LinkedEvents | HashedWords) for claim in metadata["claims"])
     if pseudonyms is None or linking.by == "none" or not linked:

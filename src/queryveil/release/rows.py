@@ -1,4 +1,4 @@
-"""Released rows as integers, in an order that says nothing, under pseudonyms if they are linked."""
+"""Released rows as integers, in an order that reveals nothing, under pseudonyms if they are linked."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from queryveil.log.sessions import Linking, check_linking, make_sessions
 
 
 class ReleasedRows(NamedTuple):
-    """The tables of a release in the making."""
+    """The tables of a new release."""
 
     rows: Table
     """Released rows as integers."""
@@ -32,8 +32,8 @@ def shuffled_rows(
 ) -> ReleasedRows:
     """Released rows in the order of pseudonym, query, and a keyed draw per event.
 
-    Columns: user or session where rows are linked, event (numbered anew), query_id, rank, url_id, and the carried ones.
-    An event has a row for each of its clicks, or one row without.
+    Columns: user or session if rows are linked, event (renumbered), query_id, rank, url_id, and the carried ones. An
+    event has one row per click, or one row without a click.
     """
     check_linking(log, linking)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
@@ -109,7 +109,7 @@ def id_column(linking: Linking) -> tuple[str, ...]:
 
 
 def count_pseudonyms(work: Workspace, made: ReleasedRows, linking: Linking) -> dict[str, int | None]:
-    """How many users and sessions have a pseudonym, None where they have none."""
+    """How many users and sessions have a pseudonym, None if they have none."""
     found: dict[str, int | None] = {"users": None, "sessions": None}
     if made.pseudonyms is not None:
         (found[f"{linking.by}s"],) = work.row(f"SELECT count(*) AS n FROM {made.pseudonyms}")  # noqa: S608  # a table of ours

@@ -2,12 +2,12 @@
 
 Two attackers are tried. Both compare words and whole queries:
 
-- *TF-IDF cosine*: an item weighs (1 + ln n) ln((1 + people) / holders), n being how often the record or the person has
-  it and holders the people whose known half has it; the weights of a person are divided by their length.
-- *Rare first*: the sum of 1 / holders over the items that both have, so that what only one person has comes first.
+- *TF-IDF cosine*: the weight of an item is (1 + ln n) ln((1 + people) / holders), where n is how often the record or
+  the person has it and holders is the number of people whose known half has it; weights are divided by their length.
+- *Rare first*: the sum of 1 / holders over the items that both have, so that an item of only one person comes first.
 
-The better of the two counts, by what it learns. Of several people with the same highest score each gets an equal part
-of the credit, and a record with nothing in common with anybody is linked to anybody.
+The one that learns more counts. If several people have the same highest score, each gets an equal part of the credit;
+if a record has nothing in common with anybody, this is everybody.
 """
 
 import os
@@ -110,7 +110,7 @@ class Compared:
     items: int
     """How many items there are."""
     passed: Truth
-    """People who are passed over for a record."""
+    """People who are skipped for a record."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Learned:
     right: Floats
     """The probability that an unknown text is attributed rightly, for each place where it stands."""
     sure: Floats
-    """How sure the attacker is of each of these."""
+    """The attacker's confidence in each of these."""
 
     @property
     def share(self) -> float:
@@ -186,8 +186,8 @@ def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> Unk
 def interval(hits: Floats, texts: Longs, seed: int) -> tuple[float, float]:
     """The 95 % interval of a share of texts: the bootstrap over people, because texts of one person go together.
 
-    Where no text or every text was attributed it is that of Clopper and Pearson over people, because the bootstrap
-    sees no variation then.
+    If no text or every text was attributed, it is that of Clopper and Pearson over people, because the bootstrap then
+    sees no variation.
     """
     n, total = int((texts > 0).sum()), float(hits.sum())
     if n < _FEW:
@@ -256,7 +256,7 @@ _WAYS: tuple[Way, ...] = (_by_cosine, _rare_first)
 
 
 def credits_of(compared: Compared, truth: Truth, way: Way) -> tuple[Floats, Floats]:
-    """The probability that each pair of the truth is found, and how sure the attacker is of each record."""
+    """The probability that each pair of the truth is found, and the attacker's confidence in each record."""
     from queryveil.kernels.background import credits
 
     known, records = compared.known, compared.records
@@ -290,7 +290,7 @@ def _learned(compared: Compared, truth: Truth, unknown: Unknown, people: int, wa
     pair, key = unknown
     text, place = np.unique(key, return_inverse=True)
     best = np.zeros(len(text))
-    # A text that stands in several records of a person is learned from any of them.
+    # A text in several records of a person is learned from any of them.
     np.maximum.at(best, place, credit[pair])
     return Learned(
         credit=credit,

@@ -1,4 +1,4 @@
-"""The folder of a release: opened distrustfully, written whole or not at all."""
+"""The folder of a release: opened without trust, written completely or not at all."""
 
 import json
 import re
@@ -24,7 +24,7 @@ MANIFEST, REPORT = "manifest.json", "report.md"
 
 
 def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema, InFiles]:
-    """Where a release lies, its manifest, and its table with its columns.
+    """The folder of a release, its manifest, and its table with its columns.
 
     Raises:
         QueryveilError: If there is none, or it is not as its manifest says.
@@ -51,7 +51,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
         raise QueryveilError(f"The manifest {place}/{MANIFEST} is damaged at '{where}'.") from None
     odd = place.odd()
     if odd is not None:
-        raise QueryveilError(f"The release {place} holds '{odd}', which is no plain file; fetch it again.")
+        raise QueryveilError(f"The release {place} holds '{odd}', which is not a regular file; fetch it again.")
     table = manifest.table
     parts = [name for name in place.files() if name.split("/")[0] == table]
     odd = next((name for name in (table, *manifest.files, *parts) if not _PLAIN.fullmatch(name)), None)
@@ -60,7 +60,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
             f"The release {place} names a file {odd!r}, which no release has; do not use it, and fetch it again."
         )
     if "/" in table or not parts:
-        raise QueryveilError(f"The release {place} lacks its table '{table}'; fetch it again.")
+        raise QueryveilError(f"The table '{table}' of the release {place} is missing; fetch it again.")
     damaged = f"The table {place}/{table} is damaged; fetch the release again."
     try:
         schema, batches = open_table(place, table)
@@ -76,9 +76,9 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
 
 
 def check_target(place: Folder, format: str, overwrite: bool) -> Target:
-    """Refuse a place where a release cannot or must not be written, and note what may be replaced there.
+    """Refuse a place where a release cannot or must not be written, and record what may be replaced there.
 
-    What is decided here holds until the release is renamed to its place: anything that comes there later stays.
+    Only what is there now may be replaced when the release is moved to its place; anything that comes later stays.
     """
     if format not in writers.SUFFIXES:
         raise QueryveilError(f"There is no release format '{format}'; {did_you_mean(format, writers.SUFFIXES)}.")
@@ -99,7 +99,7 @@ def check_target(place: Folder, format: str, overwrite: bool) -> Target:
 
 
 def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
-    """Batches of a file that may turn out to be damaged half-way."""
+    """Batches of a file that may turn out to be damaged."""
     try:
         yield from batches()
     except (pa.ArrowException, OSError):  # its message would quote the file
@@ -107,7 +107,7 @@ def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
-"""The name of a file of a release, or of a part of its table: it leads nowhere else, and is no pattern."""
+"""The name of a file of a release, or of a part of its table: it cannot lead elsewhere, and is not a pattern."""
 
 
 def open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
@@ -126,7 +126,7 @@ def publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, targ
 
 
 def _read_manifest(text: str) -> Manifest:
-    """A manifest of this version, or of version 0.1 in the words of this one."""
+    """A manifest of this version, or of version 0.1 with the names of this one."""
     if _version_of(text) != 1:
         return Manifest.model_validate_json(text)
     try:
@@ -135,7 +135,7 @@ def _read_manifest(text: str) -> Manifest:
     except (AttributeError, TypeError):  # lists and tables are not where they should be
         raise QueryveilError(f"The {MANIFEST} of the release is damaged; fetch the release again.") from None
     warnings.warn(
-        "This release was made by version 0.1. It is checked for what it promised then; its limits are stated as today,"
+        "This release was made by version 0.1. It is checked for what it promised then; its limits are worded as today,"
         f" and its report.md is not compared{''.join('; ' + change for change in changes)}.",
         QueryveilWarning,
         stacklevel=3,

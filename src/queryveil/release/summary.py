@@ -1,4 +1,4 @@
-"""The plain report that lies in every release: what was kept, what is promised, what is not."""
+"""The plain report in every release: what was kept, what is promised, what is not."""
 
 import re
 from collections.abc import Sequence
@@ -23,15 +23,14 @@ def _inert(sentence: str) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """The share of a part in per cent; a dash where there is nothing to have a part of."""
+    """The share of a part in per cent; a dash if the whole is 0."""
     return percent(part / whole) if whole else "-"
 
 
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """What was kept of the whole log: a row each for events, users, queries and clicks.
 
-    A masked query is not what somebody issued, so that queries and events with a mask are not among those that were
-    kept, but in rows of their own.
+    Nobody issued a masked query, so queries and events with a mask do not count as kept, but have rows of their own.
     """
     if manifest.kind == "items":
         return _item_rows(manifest)
@@ -50,7 +49,7 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         elif after is None:
             rows.append((label, f"{before:,}", _linked(manifest.counts), "-"))
         elif records is not None and name == "events":
-            # Queries of a record stand under each of its users, or once for all of them: neither is a share.
+            # Queries of a record are listed under each of its users, or once for all of them: neither is a share.
             rows.append((label, f"{before:,}", f"{after:,}", "-"))
         elif records is not None and records.compact and name == "users":
             rows.append((label, f"{before:,}", f"{after:,} records", "-"))
@@ -62,12 +61,12 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
 
 
 def _whole_log(manifest: Manifest) -> Counts | Size:
-    """How much there was in the log, before it was scrubbed."""
+    """How much there was in the log before it was scrubbed."""
     return manifest.input_counts if manifest.scrub is None else manifest.scrub.log or manifest.input_counts
 
 
 def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """Of generalized items there is no share of queries."""
+    """Generalized items have no share of queries."""
     before, after = _whole_log(manifest), manifest.counts
     users = (
         (_linked(after), "-") if after.users is None else (f"{after.users:,}", share(after.users, before.users or 0))
@@ -81,12 +80,12 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
 
 
 def _linked(counts: Counts) -> str:
-    """What stands in the place of users where no user ids are released."""
+    """What to show instead of users if no user ids are released."""
     return "no user ids released" if counts.sessions is None else f"{counts.sessions:,} sessions, no user ids"
 
 
 def is_private(manifest: Manifest) -> bool:
-    """Whether a release is differentially private, so that nothing exact is told of its log."""
+    """Whether a release is differentially private, so that nothing exact about its log is published."""
     return any(isinstance(claim, DifferentialPrivacy) for claim in manifest.claims)
 
 
@@ -106,7 +105,7 @@ def _records(manifest: Manifest) -> RecordUsers | None:
 
 
 def band_rows(manifest: Manifest) -> list[tuple[str, str, str, str, str]]:
-    """What was kept, by how many users issued a query; nothing to tell of generalized items and tokens."""
+    """What was kept, by how many users issued a query; empty for generalized items and tokens."""
     if manifest.kind in ("items", "tokens"):
         return []
     return [
@@ -125,9 +124,9 @@ def linkage_sentence(found: Linkage | None) -> str:
     """What was measured of a release whose users or sessions are linked, and what to do about it."""
     if found is None:
         return (
-            "Events are linked by pseudonyms, and how many of these an attacker with half of a person's history finds"
-            " again could not be measured: there are too few people, or too few queries. Treat them as found, or choose"
-            " link = none."
+            "Events are linked by pseudonyms. How many of these an attacker with half of a person's history"
+            " re-identifies could not be measured: there are too few people, or too few queries. Assume that all are"
+            " re-identified, or choose link = none."
         )
     instead = "link = session" if found.link == "user" else "shorter sessions (session_events)"
     linked, learned, low, high, baseline = (
@@ -136,13 +135,13 @@ def linkage_sentence(found: Linkage | None) -> str:
     return (
         f"The events of each {found.link} are linked by a pseudonym. An attacker who has half of a person's history"
         f" links {linked} of the {found.link}s to the right person, and so learns {learned} of a person's released"
-        f" queries that they did not know (95 % interval {low} to {high}; guessing: {baseline}; measured on"
+        f" queries that they did not know (95 % interval {low} to {high}; baseline: {baseline}; measured on"
         f" {found.users:,} people among {found.candidates:,}). If that is too much, choose {instead} or link = none."
     )
 
 
 def _attacker(manifest: Manifest) -> list[str]:
-    """What was measured where events are linked."""
+    """What was measured, if events are linked."""
     if manifest.parameters.get("link", "none") == "none":
         return []
     return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
@@ -158,7 +157,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
         or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
-        "Whoever has both can check again with `queryveil verify`.",
+        "Anyone who has both can check again with `queryveil verify`.",
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
         *_attacker(manifest),
@@ -194,14 +193,14 @@ def _accounting(manifest: Manifest) -> list[str]:
     ]
     return [
         "## Accounting",
-        "Noise comes from a secure source and is drawn anew in each run. All steps together cost the stated epsilon and"
+        "Noise comes from a secure source and is different in each run. All steps together cost the stated epsilon and"
         " delta.",
         _table(head, rows),
     ]
 
 
 def _made_from(manifest: Manifest) -> str:
-    """Which log the release is of, for those who have its certificate."""
+    """Which log the release was made from, for people who have its certificate."""
     if manifest.input_fingerprint is None:
         return ""
     return f" from the log with the keyed fingerprint `{manifest.input_fingerprint}`"
@@ -211,7 +210,7 @@ SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")
 
 
 def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
-    """What scrubbing found: a row a kind, one for all, and one for masked queries that were left out."""
+    """What scrubbing found: one row per kind, one for all, and one for masked queries that were left out."""
     scrub = manifest.scrub
     if scrub is None:
         return []
@@ -230,18 +229,18 @@ def _scrub(manifest: Manifest) -> list[str]:
     looked = [escape(kind) for kind in scrub.kinds]
     looked += [f"words of fewer than {scrub.rare_term_users} users"] if scrub.rare_term_users is not None else []
     done = (
-        "It left out every event whose query holds any of it."
+        "It left out every event whose query has any of these."
         if scrub.how == "remove"
-        else "It put a mask in the place of each hit, left out the clicks of such events, and left out events of whose "
-        "query no word was left."
+        else "It replaced each hit by a mask, left out the clicks of such events, and left out events whose query had "
+        "no word left."
     )
     return [
         "## What was scrubbed",
-        f"Before the method saw the log, queryveil looked in the queries for: {', '.join(looked)}. {done} Clicks on "
-        "addresses that hold such things were left out as well; their events stay. What was kept is counted against "
-        "the whole log. Promises, and queries by how many users issued them, are about the scrubbed log. "
-        "**Extra columns were not looked at.** Scrubbing finds forms and listed names, not meaning: it lowers what "
-        "slips through and promises nothing.",
+        f"Before the method was run, queryveil searched the queries for: {', '.join(looked)}. {done} Clicks on "
+        "addresses with such data were left out as well; their events stay. What was kept is compared with the whole "
+        "log. Promises, and numbers of users, are about the scrubbed log. **Extra columns were not searched.** "
+        "Scrubbing finds forms and listed names, not meaning: it reduces the personal data that is left, and promises "
+        "nothing.",
         _table(("found", *SCRUB_HEAD), [(escape(kind), *rest) for kind, *rest in scrub_rows(manifest)]),
     ]
 
@@ -249,13 +248,13 @@ def _scrub(manifest: Manifest) -> list[str]:
 def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
     if is_private(manifest):
-        return ["Nothing exact is told of the log: it would break the promise."]
+        return ["Nothing exact about the log is published: it would break the promise."]
     if not rows and manifest.kind == "tokens":
-        return ["Words are not published: tokens stand for them, which is **not anonymous**."]
+        return ["Words are not published, but tokens instead of them, which is **not anonymous**."]
     if not rows:
-        return ["Queries are not published: items stand for the nouns in them."]
+        return ["Queries are not published, but items instead of the nouns in them."]
     head = ("queries of", "distinct queries", "kept", "events", "kept")
-    return ["By how many users issued a query:", _table(head, rows)]
+    return ["Queries by number of users:", _table(head, rows)]
 
 
 def _plain(value: object) -> str:

@@ -1,4 +1,7 @@
-"""The user map: who is who in a release that links users or sessions. It is secret, and never part of the release."""
+"""The user map: which pseudonym stands for whom in a release that links users or sessions.
+
+It is secret, and never part of the release.
+"""
 
 import itertools
 import os
@@ -40,7 +43,7 @@ def user_map(release: "Release") -> Iterator[pa.RecordBatch]:
 
 
 def save_user_map(release: "Release", path: str | Path) -> None:
-    """Write the user map as CSV, readable by its owner alone."""
+    """Write the user map as CSV that only its owner can read."""
     batches = user_map(release)
     first = next(batches, None)
     schema = pa.schema([("original", pa.string()), ("released", pa.int64())])
@@ -54,9 +57,9 @@ def save_user_map(release: "Release", path: str | Path) -> None:
 
 
 def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Release":
-    """A release that was loaded, and knows again who is who in it.
+    """A loaded release with its user map.
 
-    A map of another release of the same log with as many users cannot be told from the right one.
+    A map of another release of the same log with the same number of users is not noticed.
 
     Args:
         release: The release.
@@ -81,7 +84,7 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
             convert_options=pacsv.ConvertOptions(column_types={"original": pa.string(), "released": pa.int64()}),
         )
     except OSError as error:
-        raise QueryveilError(f"The user map {path} cannot be read: {error.strerror or 'it is no file'}.") from None
+        raise QueryveilError(f"The user map {path} cannot be read: {error.strerror or 'it is not a file'}.") from None
     except pa.ArrowException:  # its message would quote the map
         raise misfit from None
     if given.column_names != ["original", "released"]:
@@ -99,7 +102,7 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
         f' coalesce(min("user"), 1) AS first_id, coalesce(max("user"), 0) AS last_id FROM {pseudonyms}'
     )
     counts, rows = release.manifest.counts, len(given)
-    # A user has one pseudonym, which several may share in a record; a session is of one user, who may have several.
+    # A user has one pseudonym, which several share in a record; a session belongs to one user, who may have several.
     if counts.sessions is None:
         expected = (rows, rows, counts.users, 1, counts.users)
     else:

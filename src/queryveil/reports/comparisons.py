@@ -4,12 +4,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queryveil import __version__
 from queryveil.assess.attacks.run import QUESTIONS
-from queryveil.assess.comparison import recommend
+from queryveil.assess.comparison import REPORT, Comparison, recommend
+from queryveil.assess.comparison import compare as _compare
 from queryveil.assess.policy import Criterion, Policy
 from queryveil.files.folders import write_whole
 from queryveil.log import QueryLog
@@ -21,7 +23,7 @@ from queryveil.reports.page import Drawing, Figure, check_packages, render
 from queryveil.text.show import percent
 
 if TYPE_CHECKING:
-    from queryveil.assess.comparison import Comparison, Configuration, Row
+    from queryveil.assess.comparison import Configuration, Row
 
 _LINE = 22
 """Pixels: the height of a line of a heat map."""
@@ -30,24 +32,16 @@ _TESTS = 2_000
 _KEPT = ("distinct queries", "tail", "profiles", "terms")
 
 
-def compare(log: QueryLog, folder: str | Path, **given: Any) -> "Comparison":
-    """Compare all methods on one log, and write the report beside the numbers.
-
-    Args:
-        log: The log.
-        folder: The folder for configurations, tables and `report.html`.
-        given: What `queryveil.assess.comparison.compare` takes.
-    """
-    from queryveil.assess.comparison import REPORT
-    from queryveil.assess.comparison import compare as run
-
+@wraps(_compare)
+def compare(log: QueryLog, folder: str | Path, **given: Any) -> Comparison:
+    """Compare all methods on one log, and write `report.html` beside the numbers."""
     check_packages()
-    found = run(log, folder, **given)
+    found = _compare(log, folder, **given)
     write_whole(Path(folder) / REPORT, comparison_page(found).encode(), overwrite=True, private=True)
     return found
 
 
-def comparison_page(comparison: "Comparison") -> str:
+def comparison_page(comparison: Comparison) -> str:
     """The report of a comparison as HTML: one file that needs no network.
 
     Args:
@@ -79,7 +73,7 @@ def comparison_page(comparison: "Comparison") -> str:
     )
 
 
-def _unreleased(comparison: "Comparison") -> list[tuple[str, str]]:
+def _unreleased(comparison: Comparison) -> list[tuple[str, str]]:
     """Configurations without a release by the reason why."""
     found: dict[str, list[str]] = {}
     for config in comparison.configs:
@@ -88,7 +82,7 @@ def _unreleased(comparison: "Comparison") -> list[tuple[str, str]]:
     return [("; ".join(names), why) for why, names in found.items()]
 
 
-def _tiles(comparison: "Comparison", done: int) -> list[tuple[str, str, str, str]]:
+def _tiles(comparison: Comparison, done: int) -> list[tuple[str, str, str, str]]:
     counts = comparison.counts
     return [
         ("Users", f"{counts.users or 0:,}", "in the log", ""),
@@ -104,7 +98,7 @@ def _tail(bands: Sequence[Band]) -> str:
     return f"{percent(alone / every)} of one user alone" if every else ""
 
 
-def _table(comparison: "Comparison", done: "Sequence[Configuration]") -> list[tuple[str, ...]]:
+def _table(comparison: Comparison, done: "Sequence[Configuration]") -> list[tuple[str, ...]]:
     """All releases with their main numbers."""
     tried: dict[str, list[bool]] = {}
     for row in comparison.rows:
@@ -130,7 +124,7 @@ def _table(comparison: "Comparison", done: "Sequence[Configuration]") -> list[tu
     return found
 
 
-def _meets(comparison: "Comparison", config: str) -> str:
+def _meets(comparison: Comparison, config: str) -> str:
     """Whether a release meets the policy, and if not, by how many criteria."""
     judged = comparison.judgement(config)
     if judged is None or judged.meets:
@@ -139,7 +133,7 @@ def _meets(comparison: "Comparison", config: str) -> str:
     return f"misses {missed}" if missed else f"open: {left}"
 
 
-def _limits(comparison: "Comparison") -> list[tuple[str, ...]]:
+def _limits(comparison: Comparison) -> list[tuple[str, ...]]:
     """The policy, line by line, with how many releases meet it, miss it, or leave it open."""
     judged = [found for config in comparison.configs if (found := comparison.judgement(config.name)) is not None]
     rows: dict[str, list[Criterion]] = {}
@@ -159,7 +153,7 @@ _CHANGING = {"exposed_queries": "queries of fewer than k people that no promise 
 """The labels of criteria that go with the k of a release."""
 
 
-def _bands(comparison: "Comparison") -> Figure | None:
+def _bands(comparison: Comparison) -> Figure | None:
     """What is kept by how many users issued a query: a line a release, a column a band."""
     bands = [band for band in comparison.bands if band.queries]
     lines: dict[str, list[float]] = {}
@@ -210,7 +204,7 @@ def _bands(comparison: "Comparison") -> Figure | None:
     )
 
 
-def _attacks(comparison: "Comparison") -> Figure | None:
+def _attacks(comparison: Comparison) -> Figure | None:
     """What every attack finds in every release."""
     found = [row for row in comparison.rows if row.kind == "risk" and row.value is not None]
     shares = [row for row in found if row.unit != "accounts"]
@@ -343,7 +337,7 @@ def _heat(
     return finished(chart, "")
 
 
-def command(comparison: "Comparison") -> str:
+def command(comparison: Comparison) -> str:
     """The command that makes the same comparison again, with names in the place of files."""
     methods = list(dict.fromkeys(config.method for config in comparison.configs))
     ks = sorted({config.k for config in comparison.configs if config.k is not None})

@@ -1,4 +1,4 @@
-"""All that can be checked of a release: the verifier's checks, and the release made again from its log."""
+"""Everything that can be checked about a release: the verifier's checks, and the release made again from its log."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ from queryveil.verification.verifier import Verification
 
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
-"""On fewer people linkage is not compared without the seed: it depends too much on what is known of each."""
+"""With fewer people linkage is not compared without the seed: it depends too much on what is known about each."""
 _LISTS = ("allow_list", "block_list")
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
@@ -47,27 +47,26 @@ def verify(
     """Check a release against the log it was made from, and make it again.
 
     Args:
-        release: The release directory, or a release that was loaded or made in this session.
+        release: The folder of the release, or a release that was loaded or made in this session.
         log: The original log.
-        certificate: What the method handed over with its release, by `load_certificate`; by default that of a release
-            which was made in this session. It makes checks quicker and is not believed; its seed brings the fingerprint
-            to light.
-        lists: The allow-list and block-list of `rules`, which a release names and does not hold.
+        certificate: The certificate of the release, by `load_certificate`; by default that of a release which was made
+            in this session. It makes checks quicker and is not trusted; its seed reveals the fingerprint.
+        lists: The allow-list and block-list of `rules`, which a release names but does not contain.
         rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
-            byte; without, pseudonyms and the order of equal events may differ. By default it is done for a release that
-            was loaded, of a log on this machine, where it is possible.
+            byte; without it, pseudonyms and the order of equal events may differ. By default this is done, if it is
+            possible, for a release that was loaded and a log on this machine.
 
     Returns:
-        The verdicts, as the verifier gives them, and what was not checked.
+        The verdicts of the verifier, and what was not checked.
 
     Raises:
-        QueryveilError: If there is no release to be checked, or it is to be made again and cannot be.
+        QueryveilError: If there is no release, or `rebuild` is True and it cannot be made again.
     """
     loaded = release if isinstance(release, Release) else Release.load(log.folder(release))
     if certificate is not None:
         loaded = replace(loaded, certificate=certificate)
     found = verifier.run_checks(loaded, log)
-    if not found.holds or loaded.folder is None:  # what was just made is what would be made again
+    if not found.holds or loaded.folder is None:  # making a new release again would give the same
         return found
     method = _method(loaded.manifest, {Path(path).name: Path(path) for path in lists})
     wrong = None if method is not None else f"this version of {loaded.manifest.method} takes others"
@@ -83,7 +82,7 @@ def verify(
 
 
 def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
-    """The method of a release, if it takes the parameters exactly as the manifest has them."""
+    """The method of a release, if it accepts exactly the parameters in the manifest."""
     given = dict(manifest.parameters)
     given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
     if isinstance(given.get("taxonomy"), str) and given["taxonomy"] != "wordnet":
@@ -93,7 +92,7 @@ def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
     except (KeyError, QueryveilError, TypeError):
         return None
     same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
-    # The verifier knows what noise and thresholds are worth, and the method alone which of those it would choose.
+    # The verifier knows what privacy noise and thresholds give, but only the method which of them it would choose.
     chosen = not isinstance(method, Zealous | DpSet) or method.claim == manifest.claims[-1]
     return method if same and chosen else None
 
@@ -104,11 +103,11 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
         named = option("list", python="'lists'")
         return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":
-        return f"{method.name} draws noise or a key that nobody can draw again"
+        return f"{method.name} uses random noise or a random key that was not kept"
     if method.repeats == "seed" and release.seed is None:
         return (
-            "that needs its seed, which only its certificate has; so a record may hold more of one of its users than of"
-            " the others, up to all that they searched for"
+            "that needs its seed, which only its certificate has; so a record may have more queries of one of its users"
+            " than of the others, up to all that they issued"
         )
     return None
 
@@ -128,7 +127,7 @@ def _made_again(release: Release, log: QueryLog, method: Method) -> Verdict:
 
 
 def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
-    """The first field of a manifest that is not as it would be made again."""
+    """The first field of a manifest that is different in the new release."""
     linkage = again.linkage
     if not exact and _close(manifest.linkage, linkage):  # measured on other people
         linkage = manifest.linkage
@@ -147,7 +146,7 @@ def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
 
 
 def _close(stated: Linkage | None, found: Linkage | None) -> bool:
-    """Whether two measurements of one release may differ by the draw of people and of what is known of them."""
+    """Whether two measurements of one release differ no more than a random choice of people and events explains."""
     if max(one.users if one is not None else 0 for one in (stated, found)) < _PEOPLE:
         return True
     if stated is None or found is None:
@@ -170,17 +169,17 @@ def _same_table(release: Release, again: Release, exact: bool) -> bool:
     if exact and manifest.table in manifest.files:
         format = next(name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}")
         return writers.sha256(format, again.schema, again.batches) == manifest.files[manifest.table]
-    key = secrets.token_bytes(16)  # nobody knows it, so that nobody finds two tables with the same digest
-    # AOL's format has no numbers of events, and a place for times in any case, which must be empty.
+    key = secrets.token_bytes(16)  # secret, so nobody can find two tables with the same digest
+    # AOL's format has no numbers of events, and always a column for times, which must be empty.
     common = [name for name in release.schema.names if name in again.schema.names]
     return content(release, common, key) == content(again, common, key)
 
 
 def content(release: Release, names: list[str], key: bytes) -> bytes:
-    """A digest of what a release holds, whatever its pseudonyms and the order of events under each.
+    """A digest of the content of a release, independent of its pseudonyms and the order of events under each.
 
-    Rows of one event, events under one pseudonym and pseudonyms are sets with repetitions: keyed digests of their
-    members, summed up and digested again.
+    Rows of one event, events under one pseudonym and pseudonyms are multisets: keyed digests of their members are added
+    and digested again.
 
     Args:
         release: A release whose rows are in the order of pseudonyms and events.

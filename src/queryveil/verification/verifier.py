@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,30 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from queryveil.claims import (
-    AffineUsers,
-    AllUsers,
-    BagUsers,
-    Claim,
-    ClickedSites,
-    CombinationUsers,
-    ConceptUsers,
-    DifferentialPrivacy,
-    DisjointClicks,
-    HashedWords,
-    IssuedQueries,
-    LinkedEvents,
-    PartOfLog,
-    QuerySpelling,
-    QueryUsers,
-    RecordQueries,
-    RecordUsers,
-    RowUsers,
-    Sessions,
-    TermUsers,
-    TimesRounded,
-    Verdict,
-)
+from queryveil.claims import HashedWords, Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, identifier
@@ -44,15 +20,15 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder
 from queryveil.formats import writers
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import recall_taxonomy
 from queryveil.log import LocalLog, QueryLog, Scrub
 from queryveil.release import MANIFEST, REPORT, Release, check_loaded, counts_of, loaded, made_from
 from queryveil.release.bands import bands
-from queryveil.release.manifest import FORMAT_VERSION, NOT_TOLD, SOFTWARE, Manifest, written
+from queryveil.release.manifest import FORMAT_VERSION, SOFTWARE, UNPUBLISHED, written
 from queryveil.release.summary import is_private, markdown
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.text.arrays import byte_spans
 from queryveil.text.tabular import Tabular, html_list, html_table
+from queryveil.verification.promises import expected_columns, expected_kind, required_claims
 
 
 @dataclass(frozen=True)
@@ -87,20 +63,20 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     """Check a release against the log it was made from.
 
     Args:
-        release: The release directory, or a release that was loaded or made in this session.
+        release: The folder of the release, or a release that was loaded or made in this session.
         log: The original log.
-        certificate: What the method handed over with its release, by `load_certificate`; by default that of a release
-            which was made in this session. It makes checks quicker and is not believed.
+        certificate: The certificate of the release, by `load_certificate`; by default that of a release which was made
+            in this session. It makes checks quicker and is not trusted.
 
     Returns:
-        The verdicts: files and manifest written as this version writes them, made from this log, scrubbed as the
-        manifest says if at all, claims and limits exactly those of the method and its parameters, columns, ids and
-        order of the table, numbers right, each claim of the manifest, and the report. Where one of the first is wrong,
-        the rest means nothing and is not looked at; above all no claim runs that the method does not make. All else is
-        checked against the scrubbed log.
+        The verdicts: files and manifest are as this version writes them; the release was made from this log; the log
+        was scrubbed as the manifest says, if at all; claims and limits are exactly those of the method and its
+        parameters; columns, ids and order of the table; the numbers; each claim of the manifest; and the report. If one
+        of the first is wrong, the rest means nothing and is not checked. Most of all, no claim is run that the method
+        does not make. All else is checked against the scrubbed log.
 
     Raises:
-        QueryveilError: If there is no release to be checked.
+        QueryveilError: If there is no release.
     """
     if not isinstance(release, Release):
         release = Release.load(log.folder(release))
@@ -134,7 +110,7 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
 
 def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
-    # A claim that the method does not make must not run: its fields are a stranger's words.
+    # A claim that the method does not make must not run: its fields may come from anybody.
     first: tuple[Verdict, ...] = ()
     for check in (_promises_kept, _limits_right, _columns_right):  # each relies on those before
         first = (*first, check(release, log))
@@ -144,7 +120,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
         claims = check_loaded(release, log, released, release.certificate)
         found = (*first, _order_right(release, log, released), _counts_right(release, log, released), *claims)
     if release.manifest.format_version != FORMAT_VERSION:
-        # Otherwise a forger would call their release one of 0.1, of which less can be checked.
+        # Otherwise a forger would say that their release is of 0.1, for which less can be checked.
         return (*found, Verdict("The release can be checked in full.", False, "version 0.1 made it, or so it says"))
     if release.folder is None or not all(verdict.holds for verdict in found):
         return found
@@ -152,7 +128,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
 
 
 def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict]:
-    """The log scrubbed as the manifest says, which must find as much as the manifest says; None if it does not."""
+    """The log scrubbed as the manifest says; None if the number of hits is not what the manifest says."""
     claim = "The log was scrubbed as the manifest says."
     stated = release.manifest.scrub
     if stated is None:
@@ -160,8 +136,8 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
     private, earlier = is_private(release.manifest), release.manifest.format_version == 1
     if earlier and stated.how == "mask":
         raise QueryveilError(
-            "Version 0.1 released queries of which only masks were left, and this version leaves them out, so it cannot"
-            " check this release; use queryveil 0.1."
+            "Version 0.1 released queries with nothing but masks, and this version leaves them out, so it cannot check"
+            " this release; use queryveil 0.1."
         )
 
     def as_stated(found: Scrub) -> Scrub:
@@ -183,7 +159,7 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
 
 
 def _nothing_left(release: Release, log: QueryLog) -> Verdict:
-    """Look for what was scrubbed in the released texts themselves, whatever the method promises of them."""
+    """Search the released texts themselves for what was scrubbed, whatever the method promises about them."""
     claim = "No released query or address holds anything of the kinds that were scrubbed."
     stated = release.manifest.scrub
     hashed = any(isinstance(promise, HashedWords) for promise in release.manifest.claims)
@@ -235,122 +211,6 @@ def _limits_right(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, required == stated, None if required == stated else "it says more than that")
 
 
-def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
-    """What a release by some method with some parameters must promise, stated apart from the methods."""
-    given = manifest.parameters
-    claims: list[Claim] = [PartOfLog()]
-    has_clicks = log.has_clicks
-    if manifest.method in ("equality", "affinity"):
-        k = given["k"]
-        if manifest.method == "equality":
-            claims.append(QueryUsers(users=k))
-        else:
-            least = {
-                "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
-                "min_term_users": given["min_term_users"] or k,
-            }
-            same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
-            claims.append(AffineUsers(users=k, **least, **same))
-        if has_clicks:
-            claims += [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
-        return claims + _linked(given)
-    if manifest.method == "mdav" and given["distance"] == "semantic":
-        return [IssuedQueries(), RecordUsers(users=given["k"], compact=given["compact"])]
-    if manifest.method in ("odp", "search", "mdav"):
-        compact = given["compact"]
-        k = given["k"]
-        shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]
-        return [IssuedQueries(), *shared, AllUsers(compact=compact)]
-    if manifest.method in ("clump", "partition", "wngen"):
-        base = recall_taxonomy(given["taxonomy"])
-        common = {"users": given["k"], "taxonomy": given["taxonomy"], "tree": base.digest}
-        if manifest.method == "wngen":
-            return [ConceptUsers(**common), *_linked(given, items=True)]
-        return [BagUsers(**common, duplicates=given.get("duplicates", False))]
-    if manifest.method in ("zealous", "dp-set"):
-        first = (
-            [QueryUsers(users=given["min_users"])] if manifest.method == "zealous" and given["min_users"] > 1 else []
-        )
-        return [IssuedQueries(), *first, _private(manifest)]
-    if manifest.method == "hash":
-        return [HashedWords(sessions=_sessions(given))]
-    if manifest.method == "poblete":
-        return [*claims, ClickedSites(documents=given["k"], sites=given["sites"]), DisjointClicks(), *_linked(given)]
-    if manifest.method != "rules":
-        raise ValueError(manifest.method)
-    if given["min_query_users"] is not None:
-        claims.append(QueryUsers(users=given["min_query_users"]))
-    if given["min_row_users"] is not None:
-        known = [name for name in ("device", "country") if name in log.stats.extras]
-        columns = (*(["url"] if has_clicks else []), *known)
-        claims.append(RowUsers(users=given["min_row_users"], columns=columns))
-        if has_clicks:
-            claims.append(RowUsers(users=given["min_row_users"], columns=("url", "rank"), clicked=True))
-    if given["min_term_users"] is not None:
-        claims.append(TermUsers(users=given["min_term_users"]))
-    spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
-    if spelling != QuerySpelling():
-        claims.append(spelling)
-    if given["time"] != "drop":
-        claims.append(TimesRounded(unit=given["time"]))
-    if given["min_metadata_users"] is not None:
-        known = [name for name in given["metadata"] if name in log.stats.extras]
-        if known:  # without such a column there is nothing to promise, and no such column may be in the table
-            claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
-    return claims + _linked(given, whole=given["min_row_users"] is None)
-
-
-def _linked(given: dict[str, Any], *, whole: bool = True, items: bool = False) -> list[Claim]:
-    """What pseudonyms must promise; nothing where there must be none."""
-    if given["link"] not in ("none", "session", "user"):
-        raise ValueError(given["link"])
-    return [] if given["link"] == "none" else [LinkedEvents(sessions=_sessions(given), whole=whole, items=items)]
-
-
-def _sessions(given: dict[str, Any]) -> Sessions | None:
-    return Sessions(gap=given["session_gap"], events=given["session_events"]) if given["link"] == "session" else None
-
-
-def _private(manifest: Manifest) -> Claim:
-    """The claim of differential privacy that fits the parameters: no epsilon or delta above those asked for.
-
-    Whether its noise and thresholds are worth them is what its own check recomputes.
-    """
-    given = manifest.parameters
-    for claim in manifest.claims:
-        if isinstance(claim, DifferentialPrivacy):
-            asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)
-            noise = {name: given.get(name) for name in ("scale", "threshold") if given.get(name) is not None}
-            same = all(getattr(step, name) == value for step in claim.steps for name, value in noise.items())
-            if claim.epsilon <= asked[0] and claim.delta <= asked[1] and same and _fits(claim, given):
-                return claim
-    return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
-
-
-_ZEALOUS = {"max_queries_per_user", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
-_DP_SET = {"epsilon", "delta", "max_queries_per_user", "keep", "rounds", "ngrams", "counts"}
-
-
-def _fits(claim: DifferentialPrivacy, given: dict[str, Any]) -> bool:
-    """Whether the steps of a claim count what the parameters ask for."""
-    if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
-        return False
-    if (claim.keep, claim.ngrams) != (given["keep"], given.get("ngrams", 0)):
-        return False
-    kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
-    if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
-        return False
-    counted = [step.of for step in claim.steps if step.of != "queries"]
-    wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
-    wanted += ["counts"] if given.get("counts") else []
-    first = given.get("min_users")
-    return (
-        counted == wanted
-        and all(step.d == given["max_queries_per_user"] for step in claim.steps)
-        and all(first is None or step.pre_threshold == first for step in claim.steps)
-    )
-
-
 def _columns_right(release: Release, log: QueryLog) -> Verdict:
     claim = "The table is of the kind and has the columns of its method and parameters, and no other."
     kind = expected_kind(release.manifest)
@@ -366,54 +226,21 @@ def _columns_right(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, False, f"the column '{wrong}'" if wrong is not None else f"it has {', '.join(found)}")
 
 
-def expected_kind(manifest: Manifest) -> str:
-    """What a release by some method with some parameters consists of, stated apart from the methods."""
-    if is_private(manifest):
-        return "counts"
-    if manifest.method in ("clump", "partition", "wngen"):
-        return "items"
-    if manifest.method == "hash":
-        return "tokens"
-    return {"none": "events", "session": "sessions", "user": "records"}[manifest.parameters.get("link", "user")]
-
-
-def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
-    """The columns of a release by some method with some parameters, stated apart from the methods."""
-    given = manifest.parameters
-    if is_private(manifest):
-        counted = manifest.method == "zealous" or given["counts"]
-        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if counted else [])]
-    # Methods without this parameter give every user of a group the same record.
-    linked = given.get("link", "user")
-    columns = [] if linked == "none" else [linked]
-    if manifest.method in ("clump", "partition", "wngen"):
-        return [*columns, "item", "node"]
-    columns += ["event", "query", *(["users"] if given.get("compact") else [])]
-    clicks = log.has_clicks and manifest.method in ("equality", "affinity", "rules")
-    if manifest.method == "rules":
-        known = [name for name in given["metadata"] if given["min_metadata_users"] is not None]
-        known += ["device", "country"] if given["min_row_users"] is not None else []
-        columns += ["time"] if given["time"] != "drop" else []
-        columns += dict.fromkeys(name for name in known if name in log.stats.extras)
-        clicks = clicks and given["min_row_users"] is not None
-    return columns + (["rank", "url"] if clicks else [])
-
-
 def _order_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     claim = "Ids are numbered from 1, rows are in the order of pseudonyms and texts, and every rank has an address."
     found = _wrong_values(release, log, released)
     if found is None and isinstance(log, LocalLog):
         row = _out_of_order(release)
-        found = None if row is None else f"row {row} does not stand in the order of pseudonyms and texts"
+        found = None if row is None else f"row {row} is not in the order of pseudonyms and texts"
     return Verdict(claim, found is None, found)
 
 
 def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | None:
-    """A column whose values cannot be those of a release, whatever its rows."""
+    """A column whose values cannot be those of a release."""
     names, expected = release.schema.names, expected_columns(release.manifest, log)
     ids = [name for name in ("user", "session", "event") if name in names]
     filled = [name for name in ("query", "item", "node", "users", "count") if name in names]
-    # AOL's format has a place for times and clicks in any case; it must be empty where none are released.
+    # AOL's format always has columns for times and clicks; they must be empty if none are released.
     empty = [name for name in names if name not in expected]
     asked = ["count(*)"]
     for name in map(identifier, ids):
@@ -439,8 +266,8 @@ def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | Non
 def _out_of_order(release: Release) -> int | None:
     """The first row that does not follow from the one before, by pseudonym and text, nor by number, rank and address.
 
-    Texts are in the order of their digests, so that the order of rows gives away neither users nor times. On a cluster
-    rows are not brought here, and the claims look at the numbers of events alone.
+    Texts are in the order of their digests, so the order of rows reveals neither users nor times. On a cluster rows are
+    not brought here, and the claims check only the numbers of events.
     """
     before: list[NDArray[np.int64]] | None = None
     seen = 0
@@ -462,7 +289,7 @@ def _out_of_order(release: Release) -> int | None:
 
 
 def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """What rows are ordered by: pseudonym and text; and event, rank and address, which is the same order."""
+    """The keys that rows are sorted by: pseudonym and text; and event, rank and address, which is the same order."""
     names = batch.schema.names
     whole = [batch[name].to_numpy().astype(np.int64) for name in ("user", "session", "node") if name in names]
     if "query" in names:
@@ -476,7 +303,7 @@ def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int6
 
 
 def _digest_keys(texts: pa.Array, signed: bool = False) -> list[NDArray[np.int64]]:
-    """Numbers in the order of the digests of texts; what is missing comes last. Tokens are in signed order."""
+    """Numbers in the order of the digests of texts; missing texts come last. Tokens are in signed order."""
     there = texts.is_valid().to_numpy(zero_copy_only=False)
     halves = digests(*byte_spans(pc.fill_null(texts, "").cast(pa.string())))
     sign = np.uint64(0 if signed else 1 << 63)
@@ -515,7 +342,7 @@ def _files_unchanged(release: Release, place: Folder) -> Verdict:
 
 
 def _written_so(release: Release, place: Folder) -> Verdict:
-    """Whether manifest and table are, byte for byte, what this version writes: nothing can hide in how they are."""
+    """Whether manifest and table are, byte for byte, what this version writes, so nothing can be hidden in them."""
     claim = "The files are written as this version of queryveil writes them, byte for byte."
     manifest = release.manifest
     if manifest.software != SOFTWARE:
@@ -546,7 +373,7 @@ _IN_PARTS = "Rows of the table were compared, and not its bytes, because a clust
 
 
 def _odd_part(release: Release, place: Folder) -> str | None:
-    """A part of a table whose footer says anything but what Spark says of these columns."""
+    """A part of a table whose footer differs from what Spark writes for these columns."""
     if not isinstance(place, LocalFolder):
         return None
     fields = [
@@ -607,7 +434,7 @@ def _counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
         return Verdict(claim, False, "it says otherwise how many items and clicks there are")
     if "node" in columns and release.manifest.bands != bands(kept):
         return Verdict(claim, False, "its frequency bands are not those of the log")
-    if release.manifest.input_counts != (NOT_TOLD if private else counts_of(log)):
+    if release.manifest.input_counts != (UNPUBLISHED if private else counts_of(log)):
         return Verdict(claim, False, "it counts the log otherwise than the log is")
     unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions")]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
@@ -618,7 +445,7 @@ def _counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
 
 
 def _events_in(columns: list[str], private: bool, expected: list[str]) -> str | None:
-    """SQL of how many events a table has; None where it cannot be known."""
+    """SQL of how many events a table has; None if it cannot be known."""
     if "event" in columns:
         return "count(DISTINCT event)"
     if private:
@@ -628,7 +455,7 @@ def _events_in(columns: list[str], private: bool, expected: list[str]) -> str | 
 
 
 def _events_of_counts(columns: list[str]) -> str:
-    """SQL of what counts as events where noisy counts are published, or queries alone."""
+    """SQL of the number of events if noisy counts, or only queries, are published."""
     each = '"count"' if "count" in columns else "1"
     plain = f"CASE WHEN url IS NULL THEN {each} ELSE 0 END" if "url" in columns else each
     return f"coalesce(CAST(sum({plain}) AS BIGINT), 0)"

@@ -274,7 +274,7 @@ def test_a_log_without_concepts_falls_back_to_equality_and_says_so():
     log = qv.read_log(table(rows))
     release = qv.Affinity(k=3, concept_min_users=9).anonymize(log)
     assert queries_of(release) == queries_of(qv.Equality(k=3).anonymize(log))
-    assert "No concept survives, so every query falls back to equality." in release.notes
+    assert "There is no concept, so every query falls back to equality." in release.notes
 
 
 def test_a_log_of_one_repeated_query_and_one_of_a_thousand_words():
@@ -305,7 +305,7 @@ def test_explain_tells_the_rule_that_decided():
     assert [passed for passed, _, _ in found] == [None, True, None, True, None]
     assert found[2][2].startswith("'phone' (3.00), 'cell' (3.00), 'cell phone' (")
     assert found[3][2] == "its degree under affinity is 6"
-    assert found[4][1:] == ("affine queries that are released", "none")
+    assert found[4][1:] == ("similar queries that are released", "none")
     assert (False, "at least 5 users used each of its words", "1 used the rarest") in told(
         method, log, "cell phone xyz"
     )

@@ -342,7 +342,7 @@ def test_twins_find_each_other():
 
 def test_options_without_effect_are_refused(food):
     for name, value in (("r", 5), ("order", "random")):
-        with pytest.raises(QueryveilError, match=f"'{name}' parameter of Clump is for the clustering greedy"):
+        with pytest.raises(QueryveilError, match=f"'{name}' parameter of Clump is only for the clustering greedy"):
             qv.Clump(clustering="nearest", **{name: value})
     release = qv.Clump(k=2, taxonomy=food, clustering="nearest").anonymize(read(FIVE))
     assert not {"r", "order"} & set(release.manifest.parameters)
@@ -355,7 +355,7 @@ def test_a_directory_is_known_by_its_own_name(food, tmp_path, monkeypatch):
     release = qv.Clump(k=2, taxonomy=".").anonymize(read(FIVE))
     assert release.manifest.parameters["taxonomy"] == "food.qvd"
     shutil.copytree(food, tmp_path / "wordnet")
-    with pytest.raises(QueryveilError, match="must not be called 'wordnet', which is built in"):
+    with pytest.raises(QueryveilError, match="cannot be called 'wordnet', which is built in"):
         qv.Clump(k=2, taxonomy=str(tmp_path / "wordnet")).anonymize(read(FIVE))
 
 
@@ -395,7 +395,7 @@ def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
     assert qv.Release.load(tmp_path / "r").manifest.parameters["taxonomy"] == "food.qvd"
     assert qv.verify(tmp_path / "r", log).holds
     monkeypatch.setattr(module, "_opened", {})
-    with pytest.raises(QueryveilError, match=r"taxonomy 'food\.qvd', which is not here; say where it lies"):
+    with pytest.raises(QueryveilError, match=r"taxonomy 'food\.qvd', which is not here; name its folder with 'taxonomy'"):
         qv.verify(tmp_path / "r", log)
     monkeypatch.setattr(module, "_opened", {"food.qvd": ("wordnet",)})
     assert not qv.verify(tmp_path / "r", log).holds

@@ -253,11 +253,11 @@ def test_releases_are_saved_loaded_and_verified(shared, method, tmp_path):
     loaded = qv.Release.load(tmp_path / "r")
     assert qv.verify(tmp_path / "r", shared).holds
     assert {row["query"] for row in released(loaded)} <= {"cat", "dog", "sea"}
-    # Nothing exact is told of the log.
+    # Nothing exact is published about the log.
     assert loaded.manifest.bands == ()
     assert (loaded.manifest.input_counts.users, loaded.manifest.input_counts.rows) == (None, 0)
     report = (tmp_path / "r" / "report.md").read_text("utf-8")
-    assert "not told" in report
+    assert "not published" in report
     assert "differentially private" in report
     assert "Accounting" in report
 
@@ -339,10 +339,10 @@ def test_forgeries_are_refuted(shared):
             lambda: qv.DpSet(keep="last"),
             "The 'keep' parameter of DpSet must be one of frequent, first, random. Got 'last'",
         ),
-        (lambda: qv.Zealous(epsilon=1, scale=2), "it was given 'epsilon' and 'scale'."),
-        (lambda: qv.Zealous(delta=1e-6, threshold=9, scale=2), "it was given 'delta' and 'threshold'."),
-        (lambda: qv.Zealous(threshold=9), "Zealous was given 'threshold' without 'scale'"),
-        (lambda: qv.Zealous(scale=9), "Zealous was given 'scale' without 'threshold'"),
+        (lambda: qv.Zealous(epsilon=1, scale=2), "leave 'epsilon' or 'scale' out."),
+        (lambda: qv.Zealous(delta=1e-6, threshold=9, scale=2), "leave 'delta' or 'threshold' out."),
+        (lambda: qv.Zealous(threshold=9), "Zealous needs 'scale' with 'threshold'"),
+        (lambda: qv.Zealous(scale=9), "Zealous needs 'threshold' with 'scale'"),
         (
             lambda: qv.Zealous(threshold=5, scale=1, min_users=5),
             "must be above 'min_users', which is 5. Got 5 instead.",
@@ -510,7 +510,7 @@ def test_of_scrubbing_nothing_exact_is_told(method):
     assert release.manifest.scrub.how == "mask"
     assert release.manifest.scrub.hits == {}
     assert "jane" not in release.manifest.model_dump_json()
-    assert scrub_rows(release.manifest) == [("any of them", *["not told"] * 4)]
+    assert scrub_rows(release.manifest) == [("any of them", *["not published"] * 4)]
     assert qv.verify(release, log).holds
     with pytest.raises(QueryveilError, match="Rare terms were scrubbed, which depends on all users together"):
         method.anonymize(qv.scrub(log, "mask", rare_term_users=5))

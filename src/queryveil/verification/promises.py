@@ -1,0 +1,235 @@
+"""What a release by each method must consist of and promise, stated apart from the methods."""
+
+from collections.abc import Callable
+from typing import Any
+
+from queryveil.claims import (
+    AffineUsers,
+    AllUsers,
+    BagUsers,
+    Claim,
+    ClickedSites,
+    CombinationUsers,
+    ConceptUsers,
+    DifferentialPrivacy,
+    DisjointClicks,
+    HashedWords,
+    IssuedQueries,
+    LinkedEvents,
+    PartOfLog,
+    QuerySpelling,
+    QueryUsers,
+    RecordQueries,
+    RecordUsers,
+    RowUsers,
+    Sessions,
+    TermUsers,
+    TimesRounded,
+)
+from queryveil.knowledge import recall_taxonomy
+from queryveil.log import QueryLog
+from queryveil.release.manifest import Manifest
+from queryveil.release.summary import is_private
+
+Given = dict[str, Any]
+
+
+def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    """What a release by some method with some parameters must promise.
+
+    Raises:
+        KeyError, TypeError or ValueError: If there is no such method, or the parameters are not those of the method.
+    """
+    return REQUIRED[manifest.method](manifest, log)
+
+
+def _equality(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given = manifest.parameters
+    return [PartOfLog(), QueryUsers(users=given["k"]), *_clicks(given["k"], log), *_linked(given)]
+
+
+def _affinity(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given, k = manifest.parameters, manifest.parameters["k"]
+    least = {
+        "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
+        "min_term_users": given["min_term_users"] or k,
+    }
+    same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
+    return [PartOfLog(), AffineUsers(users=k, **least, **same), *_clicks(k, log), *_linked(given)]
+
+
+def _records(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    k, compact = manifest.parameters["k"], manifest.parameters["compact"]
+    shared = [RecordUsers(users=k, compact=compact), RecordQueries(users=k, compact=compact)]
+    return [IssuedQueries(), *shared, AllUsers(compact=compact)]
+
+
+def _mdav(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given = manifest.parameters
+    if given["distance"] != "semantic":
+        return _records(manifest, log)
+    return [IssuedQueries(), RecordUsers(users=given["k"], compact=given["compact"])]
+
+
+def _bags(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    return [BagUsers(**_tree(manifest.parameters), duplicates=manifest.parameters.get("duplicates", False))]
+
+
+def _wngen(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    return [ConceptUsers(**_tree(manifest.parameters)), *_linked(manifest.parameters, items=True)]
+
+
+def _zealous(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    least = manifest.parameters["min_users"]
+    return [IssuedQueries(), *([QueryUsers(users=least)] if least > 1 else []), _private(manifest)]
+
+
+def _dp_set(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    return [IssuedQueries(), _private(manifest)]
+
+
+def _hash(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    return [HashedWords(sessions=_sessions(manifest.parameters))]
+
+
+def _poblete(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given = manifest.parameters
+    sites = ClickedSites(documents=given["k"], sites=given["sites"])
+    return [PartOfLog(), sites, DisjointClicks(), *_linked(given)]
+
+
+def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given = manifest.parameters
+    claims: list[Claim] = [PartOfLog()]
+    if given["min_query_users"] is not None:
+        claims.append(QueryUsers(users=given["min_query_users"]))
+    if given["min_row_users"] is not None:
+        known = [name for name in ("device", "country") if name in log.stats.extras]
+        columns = (*(["url"] if log.has_clicks else []), *known)
+        claims.append(RowUsers(users=given["min_row_users"], columns=columns))
+        if log.has_clicks:
+            claims.append(RowUsers(users=given["min_row_users"], columns=("url", "rank"), clicked=True))
+    if given["min_term_users"] is not None:
+        claims.append(TermUsers(users=given["min_term_users"]))
+    spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
+    if spelling != QuerySpelling():
+        claims.append(spelling)
+    if given["time"] != "drop":
+        claims.append(TimesRounded(unit=given["time"]))
+    if given["min_metadata_users"] is not None:
+        known = [name for name in given["metadata"] if name in log.stats.extras]
+        if known:  # without such a column there is nothing to promise, and no such column may be in the table
+            claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
+    return claims + _linked(given, whole=given["min_row_users"] is None)
+
+
+REQUIRED: dict[str, Callable[[Manifest, QueryLog], list[Claim]]] = {
+    "equality": _equality,
+    "rules": _rules,
+    "affinity": _affinity,
+    "odp": _records,
+    "search": _records,
+    "mdav": _mdav,
+    "clump": _bags,
+    "partition": _bags,
+    "wngen": _wngen,
+    "zealous": _zealous,
+    "dp-set": _dp_set,
+    "poblete": _poblete,
+    "hash": _hash,
+}
+"""By method. What a method promises is stated twice on purpose: here, and where it makes a release."""
+
+
+def _clicks(k: int, log: QueryLog) -> list[Claim]:
+    columns = (("url",), ("url", "rank")) if log.has_clicks else ()
+    return [RowUsers(users=k, columns=some, clicked=True) for some in columns]
+
+
+def _tree(given: Given) -> Given:
+    base = recall_taxonomy(given["taxonomy"])
+    return {"users": given["k"], "taxonomy": given["taxonomy"], "tree": base.digest}
+
+
+def _linked(given: Given, *, whole: bool = True, items: bool = False) -> list[Claim]:
+    """What pseudonyms must promise; nothing where there must be none."""
+    if given["link"] not in ("none", "session", "user"):
+        raise ValueError(given["link"])
+    return [] if given["link"] == "none" else [LinkedEvents(sessions=_sessions(given), whole=whole, items=items)]
+
+
+def _sessions(given: Given) -> Sessions | None:
+    return Sessions(gap=given["session_gap"], events=given["session_events"]) if given["link"] == "session" else None
+
+
+def _private(manifest: Manifest) -> Claim:
+    """The claim of differential privacy that fits the parameters: no epsilon or delta above those asked for.
+
+    Whether its noise and thresholds are worth them is what its own check recomputes.
+    """
+    given = manifest.parameters
+    for claim in manifest.claims:
+        if isinstance(claim, DifferentialPrivacy):
+            asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)
+            noise = {name: given.get(name) for name in ("scale", "threshold") if given.get(name) is not None}
+            same = all(getattr(step, name) == value for step in claim.steps for name, value in noise.items())
+            if claim.epsilon <= asked[0] and claim.delta <= asked[1] and same and _fits(claim, given):
+                return claim
+    return DifferentialPrivacy(epsilon=given["epsilon"] or 0, delta=given["delta"] or 0, steps=())
+
+
+_ZEALOUS = {"max_queries_per_user", "keep", "epsilon", "delta", "threshold", "scale", "min_users", "clicks"}
+_DP_SET = {"epsilon", "delta", "max_queries_per_user", "keep", "rounds", "ngrams", "counts"}
+
+
+def _fits(claim: DifferentialPrivacy, given: Given) -> bool:
+    """Whether the steps of a claim count what the parameters ask for."""
+    if set(given) != (_ZEALOUS if "min_users" in given else _DP_SET):
+        return False
+    if (claim.keep, claim.ngrams) != (given["keep"], given.get("ngrams", 0)):
+        return False
+    kind, rounds = ("laplace", 1) if "min_users" in given else ("gaussian", given["rounds"])
+    if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
+        return False
+    counted = [step.of for step in claim.steps if step.of != "queries"]
+    wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
+    wanted += ["counts"] if given.get("counts") else []
+    first = given.get("min_users")
+    return (
+        counted == wanted
+        and all(step.d == given["max_queries_per_user"] for step in claim.steps)
+        and all(first is None or step.pre_threshold == first for step in claim.steps)
+    )
+
+
+def expected_kind(manifest: Manifest) -> str:
+    """What a release by some method with some parameters consists of, stated apart from the methods."""
+    if is_private(manifest):
+        return "counts"
+    if manifest.method in ("clump", "partition", "wngen"):
+        return "items"
+    if manifest.method == "hash":
+        return "tokens"
+    return {"none": "events", "session": "sessions", "user": "records"}[manifest.parameters.get("link", "user")]
+
+
+def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
+    """The columns of a release by some method with some parameters, stated apart from the methods."""
+    given = manifest.parameters
+    if is_private(manifest):
+        counted = manifest.method == "zealous" or given["counts"]
+        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if counted else [])]
+    # Methods without this parameter give every user of a group the same record.
+    linked = given.get("link", "user")
+    columns = [] if linked == "none" else [linked]
+    if manifest.method in ("clump", "partition", "wngen"):
+        return [*columns, "item", "node"]
+    columns += ["event", "query", *(["users"] if given.get("compact") else [])]
+    if manifest.method == "rules":
+        known = [name for name in given["metadata"] if given["min_metadata_users"] is not None]
+        known += ["device", "country"] if given["min_row_users"] is not None else []
+        columns += ["time"] if given["time"] != "drop" else []
+        columns += dict.fromkeys(name for name in known if name in log.stats.extras)
+    # Clicks are released only where a claim says how many users made them.
+    counted = (claim for claim in required_claims(manifest, log) if isinstance(claim, RowUsers))
+    return columns + (["rank", "url"] if any("url" in claim.columns for claim in counted) else [])
