@@ -69,15 +69,14 @@ def evaluated(users: str, name: str) -> None:
     """Evaluate a release that was just made."""
     from queryveil.assess.evaluation import evaluate
 
-    _measured(users, name, lambda release, log, tell: evaluate(release, log, tell=tell))
+    _measured(users, name, lambda release, log, step: evaluate(release, log, progress=step))
 
 
 def attacked(users: str, name: str) -> None:
     """Attack a release that was just made, with five numbers of known queries."""
-    from queryveil import read_log
     from queryveil.assess.attacks import attack
 
-    _measured(users, name, lambda release, log, tell: attack(release, log, progress=tell))
+    _measured(users, name, lambda release, log, step: attack(release, log, progress=step))
 
 
 def _measured(users: str, name: str, work: Any) -> None:

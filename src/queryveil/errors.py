@@ -69,11 +69,17 @@ def parameter(owner: str, name: str, *, flag: str | None = None) -> str:
     return f"The option {option(flag or name)}" if _on_command_line else f"The '{name}' parameter of {owner}"
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known ones, after the most similar of them if one is similar."""
+def did_you_mean(given: str, known: Iterable[str], listed: str | None = None) -> str:
+    """The end of a message about an unknown name: the known ones, after the most similar of them if one is similar.
+
+    Args:
+        given: The unknown name.
+        known: The known names.
+        listed: What to say about the known names; by default all of them.
+    """
     names = list(known)
     near = get_close_matches(given, names, 1)
-    listed = f"there are {', '.join(names)}"
+    listed = listed or f"there are {', '.join(names)}"
     return f"did you mean '{near[0]}'? {listed[0].upper()}{listed[1:]}" if near else listed
 
 

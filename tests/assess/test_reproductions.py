@@ -22,7 +22,7 @@ def world(tmp_path_factory):
 
 def test_erola2011(world):
     told = []
-    reach, kept, cost = reproduce("erola2011", *world, seed=2, tell=told.append)
+    reach, kept, cost = reproduce("erola2011", *world, seed=2, progress=told.append)
     shares = {(row["of"], row["level"]): row["share"] for row in reach.rows}
     assert 0 < shares["terms", 2] <= shares["terms", 1] < shares["distinct queries", 1] < 1
     srp = {(row["level"], row["k"], row["groups"]): row["SRP"] for row in kept.rows}

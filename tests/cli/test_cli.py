@@ -47,7 +47,7 @@ def test_the_tour_of_the_readme(run, tmp_path):
     assert "Every released query was issued by at least 5 users" in out
     code, out, _ = run("verify", release, "--original", log)
     assert code == 0
-    assert "The release holds what it promises." in out
+    assert "The release keeps its promises." in out
     code, out, _ = run("explain", release, "--original", log, "google")
     assert code == 0
     assert "passes  at least 5 users issued the query" in out

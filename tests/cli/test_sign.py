@@ -30,7 +30,7 @@ def test_with_the_log_promises_are_checked_too_and_compared_with_the_statement(r
     assert code == 0
     assert "holds    Every released query was issued by at least 2 users of the log." in out
     assert "holds    Every check that the statement names and that was run here went as it says." in out
-    assert out.endswith("The release holds what it promises.\n")
+    assert out.endswith("The release keeps its promises.\n")
 
 
 def test_a_changed_release_exits_with_1_and_says_what_changed(run, signed, log):

@@ -57,8 +57,8 @@ def test_what_does_not_fit_into_the_limit_is_refused_with_the_limit(monkeypatch)
     with pytest.raises(QueryveilError) as caught:
         memory.reserve(3_100_000_000, "A matrix")
     assert str(caught.value) == (
-        "A matrix would take 3.1 GB of memory, and 3 GB is left of the memory limit of 4 GB; raise --memory-limit, take"
-        " a part of the log, or work on Spark."
+        "A matrix would take 3.1 GB of memory, and 3 GB is left of the memory limit of 4 GB; raise 'memory_limit', use"
+        " a part of the log, or use Spark."
     )
 
 

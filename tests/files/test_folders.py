@@ -180,7 +180,7 @@ def test_what_cannot_be_put_back_is_kept_and_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr(files, "move_new", late)
     with (
-        pytest.warns(QueryveilWarning, match=r"holds what was at .*r while that was being replaced"),
+        pytest.warns(QueryveilWarning, match=r"holds what was at .*r while it was being replaced"),
         pytest.raises(QueryveilError, match="changed by somebody else"),
     ):
         take(place, "ours", place.state())

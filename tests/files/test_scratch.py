@@ -220,7 +220,7 @@ def test_what_was_swapped_out_by_mistake_before_a_kill_is_kept_and_said(tmp_path
     found = leftover(tmp_path)
     (found / "made").mkdir()  # somebody's folder, which the exchange took from the target
     (found / LOCK).write_text(json.dumps({"target": "r", "known": [[1, 2], [3, 4]]}))
-    with pytest.warns(QueryveilWarning, match=r"holds what was at .*/r while that was being replaced"):
+    with pytest.warns(QueryveilWarning, match=r"holds what was at .*/r while it was being replaced"):
         clear_leftovers(tmp_path)
     assert (found / "made").exists()
 

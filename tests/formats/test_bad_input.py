@@ -292,3 +292,13 @@ def test_a_header_with_a_quote_is_told_without_naming_the_format(write):
 def test_a_wide_header_over_short_rows_is_refused_before_it_takes_memory(write):
     text = ",".join(["user", "query", *(f"c{i}" for i in range(90))]) + "\n" + "a\n" * 2_000_000
     assert "far fewer fields than its 92 columns" in refused(write("log.csv", text))
+
+
+def test_a_column_with_a_similar_usual_name_is_suggested(write):
+    path = write("log.csv", "user,query\na,b\n")
+    found = refused(path, columns={"query": "qurey"}, format="csv")
+    assert "There is no column 'qurey'" in found
+    assert "did you mean 'query'? Of its 2 columns, these were found by name: user." in found
+    # The first line of a file without a header is data, and never shown.
+    found = refused(write("no.csv", "jane,tea\nb,c\n"), columns={"user": "janet", "query": "x"}, format="csv")
+    assert "did you mean" not in found

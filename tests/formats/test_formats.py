@@ -310,7 +310,7 @@ def test_odd_values_and_columns_of_parquet(tmp_path):
 
 
 def test_columns_that_differ_only_in_case(write):
-    with pytest.raises(qv.QueryveilError, match="the same name but for case"):
+    with pytest.raises(qv.QueryveilError, match="the same name except for case"):
         qv.read_log(write("log.csv", "user,query,Device,device\na,b,c,d\n"))
 
 

@@ -198,7 +198,7 @@ def test_texts_with_the_same_digest_are_other_logs(monkeypatch):
 
 def test_two_texts_with_the_same_digest_are_not_taken_for_one(monkeypatch):
     same_digests(monkeypatch, "cats", "dogs")
-    with pytest.raises(QueryveilError, match="Two texts of the log differ and have the same digest"):
+    with pytest.raises(QueryveilError, match="Two different texts of the log have the same digest"):
         qv.read_log(pa.table({"user": ["a", "a"], "query": ["cats", "dogs"]}))
 
 

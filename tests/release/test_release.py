@@ -167,7 +167,7 @@ def test_a_folder_made_while_a_release_is_staged_stays(tmp_path, monkeypatch, ov
         write(*given)
 
     monkeypatch.setattr(writers, "write", slow)
-    with pytest.raises(qv.QueryveilError, match="r was made by somebody else meanwhile and stays as it is"):
+    with pytest.raises(qv.QueryveilError, match="r was made by somebody else in the meantime and is left unchanged"):
         release.save(tmp_path / "r", overwrite=overwrite)
     assert contents(tmp_path / "r") == {"manifest.json": b"of another run"}
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
@@ -179,7 +179,7 @@ def test_what_may_be_replaced_is_decided_before_the_work(tmp_path):
     first, second = (check_target(LocalFolder(tmp_path / "r"), "csv", True) for _ in range(2))
     release.save(first, format="csv")
     after = contents(tmp_path / "r")
-    with pytest.raises(qv.QueryveilError, match="r was changed by somebody else meanwhile and stays as it is"):
+    with pytest.raises(qv.QueryveilError, match="r was changed by somebody else in the meantime and is left unchanged"):
         release.save(second, format="aol")
     assert contents(tmp_path / "r") == after
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
@@ -227,7 +227,7 @@ def test_overwrite_replaces_only_releases(tmp_path):
 def test_an_empty_release_is_written_only_when_wanted(tmp_path):
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["x", "y"]}))
     release = qv.Equality(k=2, link="user").anonymize(log)
-    with pytest.raises(qv.QueryveilError, match=r"would be empty.*--allow-empty"):
+    with pytest.raises(qv.QueryveilError, match=r"would be empty.*allow_empty=True"):
         release.save(tmp_path / "r")
     assert list(tmp_path.iterdir()) == []
     release.save(tmp_path / "r", allow_empty=True)

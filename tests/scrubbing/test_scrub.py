@@ -270,7 +270,7 @@ def test_wrong_parameters_are_refused_in_a_sentence(given_, sentence):
 
 def test_a_log_is_scrubbed_once():
     log = qv.scrub(qv.read_log(TABLE))
-    with pytest.raises(qv.QueryveilError, match="was scrubbed before"):
+    with pytest.raises(qv.QueryveilError, match="was scrubbed already"):
         qv.scrub(log)
 
 

@@ -102,7 +102,7 @@ def test_a_claim_that_the_method_does_not_make(log):
     more = (*release.manifest.claims, TermUsers(users=2))
     forged = replace(release, manifest=release.manifest.model_copy(update={"claims": more}))
     assert [v.counterexample for v in qv.verify(forged, log).verdicts if not v.holds] == [
-        f"it makes {len(more)} claims in an order of its own, not these {len(more) - 1}"
+        f"it makes {len(more)} claims in another order, not these {len(more) - 1}"
     ]
 
 
@@ -147,7 +147,7 @@ def test_the_verifier_knows_the_limits_of_every_method(method):
 
 def test_an_input_that_is_counted_otherwise(tmp_path, log):
     counts = {"rows": 1, "events": 1, "users": 1, "queries": 1, "clicks": 1}
-    assert "it counts the log otherwise than the log is" in edited(tmp_path, log, input_counts=counts)[0]
+    assert "its counts of the log are wrong" in edited(tmp_path, log, input_counts=counts)[0]
 
 
 def test_a_column_too_many(tmp_path, log):
@@ -294,7 +294,7 @@ def test_another_log(tmp_path, log):
     EQUALITY.anonymize(log, seed=1).save(tmp_path / "r")
     other = qv.read_log(LOG.slice(1))
     verdict = qv.verify(tmp_path / "r", other).verdicts[-1]
-    assert (verdict.holds, verdict.counterexample) == (False, "it counts the log otherwise than the log is")
+    assert (verdict.holds, verdict.counterexample) == (False, "its counts of the log are wrong")
     verdict = qv.verify(EQUALITY.anonymize(log, seed=1), other).verdicts[-1]
     assert (verdict.holds, verdict.claim) == (False, "The release was made from this log.")
 

@@ -52,7 +52,7 @@ def comparison_chart(comparison: "Comparison", frontier: "Frontier") -> Any:
     if not frontier.points and not frontier.apart:
         raise QueryveilError(f"There is nothing to draw: no release has a value for {frontier.utility}.")
     methods = {config.name: config.method for config in comparison.configs}
-    risk = alt.Y("risk:Q", title="risk", axis=alt.Axis(format="~%"))
+    risk = alt.Y("risk:Q", scale=alt.Scale(domainMin=0), axis=alt.Axis(format="~%"))
     lane = alt.Y("method:N", title=None)
     parts = []
     for kept, y, title in (
@@ -72,7 +72,7 @@ def comparison_chart(comparison: "Comparison", frontier: "Frontier") -> Any:
             for name, one in kept.items()
             for found in [comparison.risk(name)]
         ]
-        chart = alt.Chart({"values": values}, title=title, width=420).mark_point(filled=True, size=80)
+        chart = alt.Chart({"values": values}, title=title, width=420).mark_point(filled=True, size=80, opacity=0.9)
         chart = chart.encode(
             x=alt.X("kept:Q", title=frontier.utility, axis=alt.Axis(format="~%")),
             y=y,

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
-from queryveil.release import Release, check_log
+from queryveil.release import Release, check_log, loaded_release
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text import normal_form
 
@@ -37,8 +37,7 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
         QueryveilError: If the release was made from another log, or the log is not on this machine.
     """
     log = local(log, "explain")
-    if not isinstance(release, Release):
-        release = Release.load(release)
+    release = loaded_release(release)
     manifest = release.manifest
     check_log(release, log)
     if manifest.method not in METHODS:

@@ -26,9 +26,9 @@ from queryveil.claims import (
     RecordUsers,
     RowUsers,
 )
-from queryveil.errors import Progress, QueryveilError, did_you_mean, option
+from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names, option
 from queryveil.log import QueryLog
-from queryveil.release import Release, loaded
+from queryveil.release import Release, loaded, loaded_release
 from queryveil.release.manifest import Kind
 from queryveil.scrubbing import repeat_scrub
 from queryveil.verification.verifier import Verification
@@ -394,9 +394,10 @@ def judge(policy: Policy, known: Evidence) -> Judgement:
     return Judgement(False if False in states else None if None in states else True, criteria)
 
 
+@old_names(knowledge="taxonomy")
 def judge_release(
     policy: Policy,
-    release: Release,
+    release: str | Path | Release,
     log: QueryLog,
     *,
     taxonomy: str | None = None,
@@ -408,7 +409,7 @@ def judge_release(
 
     Args:
         policy: The policy.
-        release: The release, just made or with its user map.
+        release: The release, or its folder; just made, or loaded with its user map.
         log: Its log.
         taxonomy: The folder of the web directory that the release was made with.
         verification: What the verifier found, for a release that is published already. One that was just made counts as
@@ -416,6 +417,7 @@ def judge_release(
         seed: The random seed.
         progress: Called with the name of each attack as it begins.
     """
+    release = loaded_release(release)
     found = attack(release, log, seed=seed, taxonomy=taxonomy, progress=progress, only=ATTACKS)
     # A new release is checked when it is saved, and not saved if a check fails.
     checked = Verification(()) if verification is None and release.folder is None else verification

@@ -21,7 +21,7 @@ from queryveil.assess.measures import (
     user_clusters,
 )
 from queryveil.claims import PartOfLog
-from queryveil.errors import QueryveilError, missing, require
+from queryveil.errors import Progress, QueryveilError, did_you_mean, missing, old_names, require
 from queryveil.knowledge import Clicks, Links, Resolver, Taxonomy, categorize, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods import Affinity, Clump, Equality, Mdav, Method, Odp, Partition, Poblete, Search, Wngen, Zealous
@@ -43,8 +43,6 @@ FARD_RS = (5, 10, 30, 50, 100)
 CARPINETO_KS = (2, 5, 10, 20, 50, 100, 200)
 CARPINETO_BETAS = (1.0, 0.1)
 LEVELS = 5
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,10 @@ class Run:
     clusters: int | None
     labels: pa.Table | None
     seed: int
-    tell: Tell
+    progress: Progress
 
 
+@old_names(knowledge="taxonomy", tell="progress")
 def reproduce(
     paper: str,
     log: QueryLog,
@@ -123,7 +122,7 @@ def reproduce(
     clusters: int | None = 80,
     labels: pa.Table | None = None,
     seed: int = 0,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> list[Figure]:
     """Run the experiments of a paper on a log.
 
@@ -136,10 +135,10 @@ def reproduce(
             Calinski and Harabasz choose.
         labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
         seed: Decides all that is random.
-        tell: Called with what is being done.
+        progress: Called with what is being done.
     """
     if paper not in PAPERS:
-        raise QueryveilError(f"There is no paper '{paper}' to reproduce; there are {', '.join(PAPERS)}.")
+        raise QueryveilError(f"There is no paper '{paper}' to reproduce; {did_you_mean(paper, PAPERS)}.")
     if paper == "batet2013":
         require("The paper batet2013", "publicsuffixlist")
     here = local(log, "reproduce")
@@ -147,7 +146,7 @@ def reproduce(
     if here.n_users < most:
         raise QueryveilError(f"The paper makes groups of up to {most} users; the log has only {here.n_users}.")
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
-    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell or (lambda what: None))
+    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, progress or (lambda what: None))
     return [_measured(figure) for figure in PAPERS[paper](run)]
 
 
@@ -159,7 +158,7 @@ def _measured(figure: Figure) -> Figure:
 
 def _erola2011(run: Run) -> list[Figure]:
     """Figures 2 (levels that terms reach), 3 (SRP by level, k and categories) and 4 (time)."""
-    log, base, seed, tell = run.log, run.base, run.seed, run.tell
+    log, base, seed, progress = run.log, run.base, run.seed, run.progress
     linked = {categories: categorize(log, base, "terms", categories=categories) for categories in (1, 5)}
     _needs_links(linked[1], base)
     if len(linked[5].node) == len(linked[1].node):
@@ -178,7 +177,7 @@ def _erola2011(run: Run) -> list[Figure]:
     floors = {k: _by_lot(log, k, seed) for k in KS}
     for level in range(1, min(LEVELS, base.tree.height) + 1):
         for k in KS:
-            tell(f"level {level}, k {k}")
+            progress(f"level {level}, k {k}")
             for categories, links in linked.items():
                 method = Odp(k=k, levels=level, categories=categories)
                 name = "first category" if categories == 1 else f"first {categories} categories"
@@ -199,8 +198,8 @@ def _erola2011(run: Run) -> list[Figure]:
 
 def _erola2012(run: Run) -> list[Figure]:
     """Figures 2 (SRP of all users) and 3 (of the 100 best), for the search method and for that of 2011."""
-    log, base, seed, tell = run.log, run.base, run.seed, run.tell
-    tell("linking")
+    log, base, seed, progress = run.log, run.base, run.seed, run.progress
+    progress("linking")
     links: dict[str, Links] = {
         "search (2012)": categorize(log, base, "domains", resolver=run.resolver),
         "terms (2011)": categorize(log, base, "terms"),
@@ -212,7 +211,7 @@ def _erola2012(run: Run) -> list[Figure]:
     best: list[dict[str, Any]] = []
     for level in range(1, min(LEVELS, base.tree.height) + 1):
         for k in KS:
-            tell(f"level {level}, k {k}")
+            progress(f"level {level}, k {k}")
             for name, found in links.items():
                 kind: type[Microaggregation] = Search if name.startswith("search") else Odp
                 release = kind(k=k, levels=level).release(log, found, seed=seed)
@@ -230,12 +229,12 @@ def _erola2012(run: Run) -> list[Figure]:
 
 def _batet2013(run: Run) -> list[Figure]:
     """Figures 2 (L) and 3 (RL) for the methods that group users; L by the same categories for all."""
-    log, base, seed, tell = run.log, run.base, run.seed, run.tell
-    tell("linking")
+    log, base, seed, progress = run.log, run.base, run.seed, run.progress
+    progress("linking")
     phrases, terms = categorize(log, base, "phrases"), categorize(log, base, "terms")
     for found in (phrases, terms):
         _needs_links(found, base)
-    tell("clusters of the log")
+    progress("clusters of the log")
     linked = int((interests_of(Searches.of(log), phrases).sizes > 0).sum())
     if linked < max(BATET_KS):
         raise QueryveilError(
@@ -255,7 +254,7 @@ def _batet2013(run: Run) -> list[Figure]:
     found_again: list[dict[str, Any]] = []
     for k in BATET_KS:
         for name, make in methods.items():
-            tell(f"k {k}, {name}")
+            progress(f"k {k}, {name}")
             release = make(k)
             users = {"users": len(clusters.users), "clusters": clusters.count}
             lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100} | users)
@@ -276,7 +275,7 @@ def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:
         return []
     rows = []
     for sites in BATET_SITES:
-        run.tell(f"Kp {sites}, Poblete 2008")
+        run.progress(f"Kp {sites}, Poblete 2008")
         release = Poblete(sites=sites, link="user").anonymize(run.log, seed=run.seed)
         loss, found_again = information_loss(release, clusters) / 100, record_linkage(release) / 100
         rows.append({"Kp": sites, "L": loss, "RL": found_again, "users": release.manifest.counts.users})
@@ -296,11 +295,11 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
     """
     lacking = missing("opendp.prelude")
     if lacking is not None:
-        run.tell(f"Korolova 2009 is left out: it {lacking}")
+        run.progress(f"Korolova 2009 is left out: it {lacking}")
         return []
     rows = []
     for d in BATET_DS:
-        run.tell(f"d {d}, Korolova 2009")
+        run.progress(f"d {d}, Korolova 2009")
         release = _cut_to_released(run.log, d, run.seed)
         users = release.manifest.counts.users or 0
         rows.append(
@@ -342,8 +341,8 @@ def _cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
 
 def _milanifard2010(run: Run) -> list[Figure]:
     """Figures 3 to 7: distortion, length and level against k for parts of the log, the effect of r, and time."""
-    log, base, tell = run.log, run.base, run.tell
-    tell("linking")
+    log, base, progress = run.log, run.base, run.progress
+    progress("linking")
     links = categorize(log, base, "terms")
     _needs_links(links, base)
     whole = Transactions.of(log, links)
@@ -357,7 +356,7 @@ def _milanifard2010(run: Run) -> list[Figure]:
         some = whole.first(size)
         dense.append({"users": size, "density": transaction_density(some)})
         for k in FARD_KS:
-            tell(f"{size:,} users, k {k}")
+            progress(f"{size:,} users, k {k}")
             for name, seconds, loss in _grouped(some, *_three(k)):
                 row = {"users": size, "k": k, "method": name}
                 lost.append(row | {"distortion per item": loss.per_item})
@@ -367,7 +366,7 @@ def _milanifard2010(run: Run) -> list[Figure]:
                     cost.append({"users": size, "method": name, "seconds": seconds})
     effect = []
     for r in FARD_RS:
-        tell(f"r {r}")
+        progress(f"r {r}")
         (_, seconds, loss), _ = _grouped(whole, Clump(k=5, r=r))
         effect.append({"r": r, "distortion per item": loss.per_item, "seconds": seconds})
     ratio = "distortion per item"
@@ -422,8 +421,8 @@ def _grouped(some: Transactions, *methods: Clump | Partition) -> Iterator[tuple[
 
 def _carpineto2015(run: Run) -> list[Figure]:
     """Figure 5a, released queries; figure 6, F-beta, where there are labels; figure 7, NCP; all against k."""
-    log, base, seed, tell = run.log, run.base, run.seed, run.tell
-    tell("linking")
+    log, base, seed, progress = run.log, run.base, run.seed, run.progress
+    progress("linking")
     links = categorize(log, base, "terms")
     _needs_links(links, base)
     shares: list[dict[str, Any]] = []
@@ -436,14 +435,14 @@ def _carpineto2015(run: Run) -> list[Figure]:
             "AFF θ = 0.8": Affinity(k=k, theta=0.8, min_term_users=2),
         }
         for name, method in methods.items():
-            tell(f"k {k}, {name}")
+            progress(f"k {k}, {name}")
             release = method.anonymize(log, seed=seed)
             at = {"k": k, "method": name}
             shares.append(at | {"released queries": release.manifest.counts.queries / log.n_queries})
             rows.append(at | {"NCP": ncp(release, log, links)})
             for beta in CARPINETO_BETAS if run.labels is not None and release.manifest.counts.queries else ():
                 labelled.append(at | {"beta": beta, "F": f_beta(release, log, run.labels, beta).value})
-        tell(f"k {k}, WNGEN")
+        progress(f"k {k}, WNGEN")
         release = Wngen(k=k, taxonomy=base.name).release(log, base, links, seed=seed)
         rows.append({"k": k, "method": "WNGEN", "NCP": ncp(release, log, links)})
     figures = [Figure("figure-5a", "Released queries", tuple(shares), "k", "released queries", "method")]

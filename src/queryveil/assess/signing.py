@@ -27,9 +27,9 @@ from queryveil.assess.policy import Policy, gather, judge
 from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.errors import QueryveilError, require
-from queryveil.files.folders import check_file, local_folder, write_whole
+from queryveil.files.folders import LocalFolder, check_file, local_folder, write_whole
 from queryveil.log import QueryLog
-from queryveil.release import MANIFEST, Release
+from queryveil.release import MANIFEST, Release, loaded_release
 from queryveil.release.summary import is_private
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
@@ -264,7 +264,7 @@ def new_key(path: str | Path) -> Path:
 
 
 def sign(
-    release: str | Path,
+    release: str | Path | Release,
     key: str | Path,
     *,
     log: QueryLog | Callable[[], QueryLog] | None = None,
@@ -280,7 +280,7 @@ def sign(
     The same key and the same input give the same bytes.
 
     Args:
-        release: The folder of the release.
+        release: The release, loaded from its folder, or the folder.
         key: The file of the private key, as `new_key` writes it.
         log: The original log, or a function that reads it, called after all other checks. The release is checked
             against it, and not signed if a check fails. Without it the statement says that nothing was checked.
@@ -303,11 +303,11 @@ def sign(
     if policy is not None and (log is None or not attacks):
         raise QueryveilError("A policy needs checks and attacks; give the original log and findings of attacks.")
     private = _private_key(key)
-    made = Release.load(release)
-    digests = _unchanged(made, _folder(release))
+    made, folder = loaded_release(release), _folder(release)
+    digests = _unchanged(made, folder)
     given = [_findings(path, digests[MANIFEST]) for path in attacks]
     stated_lists = _stated_lists(made, lists)
-    method, parameters = _described(_folder(release))
+    method, parameters = _described(folder)
     log = log() if callable(log) else log
     found = None if log is None else verify(made, log, certificate=certificate, lists=lists)
     if found is not None and not found.holds:
@@ -328,20 +328,20 @@ def sign(
         content = _sealed(statement, private)
         _opened(content, private.public_key())
     except (ValueError, _RefusedError):
-        raise QueryveilError(f"The parameters of {release} cannot be stated in JSON; make the release again.") from None
+        raise QueryveilError(f"The parameters of {folder} cannot be stated in JSON; make the release again.") from None
     write_whole(place, content, overwrite=overwrite)
     return place
 
 
 def verify_signature(
-    release: str | Path, public_key: str | Path, *, statement: str | Path | None = None
+    release: str | Path | Release, public_key: str | Path, *, statement: str | Path | None = None
 ) -> SignedVerification:
     """Check that a release is, file for file, the one that the owner of a key signed; without the log or a network.
 
     This does not check what else the statement says; `queryveil.verify` does, with the log.
 
     Args:
-        release: The folder of the release.
+        release: The release, loaded from its folder, or the folder.
         public_key: The file of the signer's public key, from a source that you trust.
         statement: The statement; by default the file next to the release that `sign` writes.
 
@@ -360,7 +360,7 @@ def verify_signature(
     return SignedVerification((Verdict(signed, True), unchanged, *described), stated)
 
 
-def statement_beside(release: str | Path) -> Path:
+def statement_beside(release: str | Path | Release) -> Path:
     """The default place of the statement of a release."""
     folder = _folder(release)
     folder = folder if folder.name not in ("", "..") else folder.resolve()
@@ -552,7 +552,11 @@ def _unchanged(release: Release, folder: Path) -> dict[str, str]:
     return found
 
 
-def _folder(release: str | Path) -> Path:
+def _folder(release: str | Path | Release) -> Path:
+    if isinstance(release, Release):
+        if not isinstance(release.folder, LocalFolder):
+            raise QueryveilError("A statement is about files on this machine; save the release and give its folder.")
+        return release.folder.path
     folder = local_folder(release).path
     if not folder.is_dir():
         raise QueryveilError(f"There is no release in {folder}; give the folder that 'queryveil anonymize -o' wrote.")

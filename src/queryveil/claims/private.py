@@ -83,7 +83,7 @@ class DifferentialPrivacy(Claim):
         step = min((step for step in self.steps if step.of == "queries"), key=lambda step: step.threshold or 0)
         threshold = step.threshold or 0
         if step.weight is None:
-            return f"the threshold of {threshold} users, of whom each counts for at most {step.d} queries"
+            return f"the threshold of {threshold} users, each counting for at most {step.d} queries"
         least, most = (math.ceil(threshold / step.gives(n)) for n in (1, step.d))
         return f"the threshold, which is the weight of {least} users of one query or {most} users of {step.d} queries"
 

@@ -4,7 +4,9 @@ Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad inpu
 """
 
 import errno
+import inspect
 import os
+import re
 import signal
 import sys
 import warnings
@@ -78,6 +80,10 @@ def build(words: list[str]) -> typer.Typer:
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
     web = "Make a taxonomy from the dump of a web directory."
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
+    for part in (app, *(group.typer_instance for group in app.registered_groups)):
+        for command in part.registered_commands if part is not None else ():
+            # Typer keeps line breaks, and those of a docstring are made for the source.
+            command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command.callback) or "")
     return app
 
 

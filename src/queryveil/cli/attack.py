@@ -53,7 +53,7 @@ def attack(
             show_default="half of the users' log",
         ),
     ] = None,
-    taxonomy: options.KnowledgeOf = None,
+    taxonomy: options.TaxonomyOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
     policy: options.Policy = None,
     as_json: options.Json = False,

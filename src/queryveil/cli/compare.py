@@ -80,7 +80,7 @@ def compare(
     if min(ks) < 2 or min(epsilons) <= 0:
         raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
     read = reader(log)
-    with _live() as watch:
+    with _live() as progress:
         found = run(
             read,
             output,
@@ -94,7 +94,7 @@ def compare(
             threads=jobs,
             policy=rules,
             overwrite=overwrite,
-            progress=watch,
+            progress=progress,
         )
     failed = policy is not None and not found.meeting
     if as_json:

@@ -15,7 +15,7 @@ def explain(
         str, typer.Argument(metavar="QUERY", help="The query; case and spaces do not matter.", show_default=False)
     ],
     original: options.Original,
-    taxonomy: options.KnowledgeOf = None,
+    taxonomy: options.TaxonomyOf = None,
     as_json: options.Json = False,
 ) -> None:
     """Explain why a query is in a release or not: every rule, and what was found for the query."""

@@ -86,7 +86,7 @@ MemoryLimit = Annotated[
         show_default="none; tables spill to disk beyond 4 GB",
     ),
 ]
-KnowledgeOf = Annotated[
+TaxonomyOf = Annotated[
     str | None,
     typer.Option(
         "--taxonomy",

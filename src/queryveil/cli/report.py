@@ -15,7 +15,7 @@ def report(
         str, typer.Option("--output", "-o", help="The file to write, ending with .html.", show_default=False)
     ],
     user_map: options.UserMap = None,
-    taxonomy: options.KnowledgeOf = None,
+    taxonomy: options.TaxonomyOf = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
     policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,

@@ -61,7 +61,7 @@ def reproduce(
     labels = None if sensitive is None else options.labels(sensitive)
     base = open_taxonomy(taxonomy)
     read = reader(log)
-    with options.steps("Reproducing") as tell:
+    with options.steps("Reproducing") as step:
         figures = run(
             paper,
             read,
@@ -70,7 +70,7 @@ def reproduce(
             clusters=clusters or None,
             labels=labels,
             seed=seed,
-            tell=tell,
+            progress=step,
         )
     about = {"paper": paper, "taxonomy": base.name, "seed": seed, "fingerprint": read.fingerprint}
     if folder is not None:

@@ -35,7 +35,7 @@ def sign(
         ),
     ] = None,
     lists: options.Lists = None,
-    taxonomy: options.KnowledgeOf = None,
+    taxonomy: options.TaxonomyOf = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),

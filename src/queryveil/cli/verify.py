@@ -33,7 +33,7 @@ def verify(
             "--statement", metavar="FILE", help="The signed statement.", show_default="RELEASE.statement.json"
         ),
     ] = None,
-    taxonomy: options.KnowledgeOf = None,
+    taxonomy: options.TaxonomyOf = None,
     lists: options.Lists = None,
     rebuild: Annotated[
         bool | None,
@@ -73,7 +73,7 @@ def verify(
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:
         found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
-    _show(found, signed, "The release holds what it promises.", as_json)
+    _show(found, signed, "The release keeps its promises.", as_json)
 
 
 def _signed(release: str, key: str, statement: str | None) -> "SignedVerification":

@@ -92,7 +92,7 @@ class DuckDB:
         """Copy a stream of batches into a table, which spills to disk if it does not fit into memory."""
         failure: list[BaseException] = []
 
-        def told() -> Iterator[pa.RecordBatch]:
+        def stoppable() -> Iterator[pa.RecordBatch]:
             try:
                 for batch in batches():
                     # While DuckDB waits for the stream, nothing else checks whether the user wants to stop.
@@ -105,7 +105,7 @@ class DuckDB:
 
         with self._work():
             self._later.discard(name)
-            self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, told()))
+            self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, stoppable()))
             try:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS SELECT * FROM stream_in")  # noqa: S608  # names are escaped
             except duckdb.Error:

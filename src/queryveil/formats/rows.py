@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.errors import QueryveilError, option
+from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.text.show import printable
 
 MOST_COLUMNS = 100
@@ -125,7 +125,9 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
     chosen: dict[str, str] = {}
     for name, column in options.columns.items():
         if column not in names:
-            raise QueryveilError(f"There is no column '{printable(column)}' in {where}; {has}.")
+            # Only usual names are suggested: any other may be a user or a query, if there is no header.
+            hint = did_you_mean(column, known_columns(names).values(), has)
+            raise QueryveilError(f"There is no column '{printable(column)}' in {where}; {hint}.")
         chosen[name] = column
     taken = set(chosen.values())
     for canonical, column in known_columns([name for name in names if name not in taken]).items():

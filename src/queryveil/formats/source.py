@@ -127,7 +127,7 @@ def blocks(path: Path, *, delimiter: str = "\n", quoted: bool = False, encoding:
 
     line = 1
     rest = b""
-    overlong = 0  # where a row too long to hold began, until it is told
+    overlong = 0  # where a row that is too long began, until it is reported
     inside = False  # still in that row
     with opened(path) as stream:
         data = stream.read(BLOCK).removeprefix(b"\xef\xbb\xbf")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queryveil.errors import QueryveilError, did_you_mean, option
+from queryveil.errors import QueryveilError, did_you_mean, old_names, option
 from queryveil.knowledge.base import MOST_CATEGORIES, Taxonomy
 from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms, hosts_needed
 from queryveil.knowledge.links import Coverage, Links
@@ -105,6 +105,7 @@ def recall_taxonomy(name: str, tree: str | None = None) -> Taxonomy:
         ) from None
 
 
+@old_names(knowledge="taxonomy")
 def categorize(
     log: QueryLog,
     taxonomy: Taxonomy | str | Path = "wordnet",

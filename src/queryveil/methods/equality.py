@@ -26,11 +26,13 @@ class Equality(LinkedMethod):
     """
 
     name: ClassVar[str] = "equality"
-    plain: ClassVar[str] = "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out."
+    plain: ClassVar[str] = (
+        "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out."
+    )
     summary: ClassVar[str] = "release each query that at least k users issued"
     limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
-    k: int = Field(5, ge=2, description="least distinct users behind a released query, and behind a released click")
+    k: int = Field(5, ge=2, description="least distinct users of a released query, and of a released click")
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release the queries of at least k users."""

@@ -51,7 +51,7 @@ class Hash(LinkedMethod):
 
     name: ClassVar[str] = "hash"
     plain: ClassVar[str] = (
-        "A token stands for each word. This is not anonymous: who has a similar log can tell which word a "
+        "A token stands for each word. This is not anonymous: somebody with a similar log can find out which word a "
         "frequent token stands for."
     )
     summary: ClassVar[str] = "replace each word by a keyed hash (not anonymous; for comparison)"

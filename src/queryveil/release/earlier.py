@@ -1,4 +1,4 @@
-"""Recipes and manifests of version 0.1, in the words of today, and what changed in meaning."""
+"""Recipes and manifests of version 0.1 with the names of today, and what changed in meaning."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ _DEFAULTS = {
         "no 'min_term_users' is given: every word needs k users now, in 0.1 it needed 2 (min_term_users = 2)",
     ),
 }
-"""Parameters whose default is another than in 0.1: of which methods, and what follows if none is given."""
+"""Parameters with another default than in 0.1: the methods that have them, and what changes if none is given."""
 
 
 def translated(method: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Parameters by their names of today, and a sentence for each that has another name."""
+    """Parameters by their names of today, and a sentence for each that was renamed."""
     found, changes = dict(parameters), []
     if method in LINKED and found.get("users") in _LINKS:
         old = found.pop("users")
@@ -50,15 +50,15 @@ def translated(method: str, parameters: dict[str, Any]) -> tuple[dict[str, Any],
 
 
 def unsaid(method: str, parameters: dict[str, Any]) -> list[str]:
-    """What a recipe leaves to a default that is another than in 0.1."""
+    """Sentences about the defaults that a recipe uses and that were different in 0.1."""
     return [what for name, (methods, what) in _DEFAULTS.items() if method in methods and name not in parameters]
 
 
 def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The plain values of a manifest of format 1 as those of format 2, and what has another name; the format stays 1.
+    """The plain values of a manifest of format 1 as those of format 2, and what was renamed; the format stays 1.
 
-    A release under pseudonyms of users did not claim in so many words that each stands for one user. It is held to it
-    all the same. What it does not promise is stated as today.
+    A release under pseudonyms of users did not claim explicitly that each stands for one user; it is checked anyway.
+    What it does not promise is worded as today.
     """
     method = old.get("method", "")
     parameters, changes = translated(method, dict(old.get("parameters", {})))
@@ -76,7 +76,7 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _kind(old: dict[str, Any], method: str) -> str:
-    """What is released, which 0.1 did not say in so many words."""
+    """What is released, which 0.1 did not say explicitly."""
     columns = old.get("columns", ())
     if method == "hash" or method in _PRIVATE:
         return "tokens" if method == "hash" else "counts"

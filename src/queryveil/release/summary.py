@@ -91,11 +91,11 @@ def is_private(manifest: Manifest) -> bool:
 
 def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """What is in a differentially private release."""
-    rows = [("distinct queries", "not told", f"{manifest.counts.queries:,}", "-")]
+    rows = [("distinct queries", "not published", f"{manifest.counts.queries:,}", "-")]
     if "count" in manifest.columns:
-        rows.append(("their counts, summed up", "not told", f"{manifest.counts.events:,}", "-"))
+        rows.append(("their counts, summed up", "not published", f"{manifest.counts.events:,}", "-"))
     if "url" in manifest.columns:
-        rows.append(("distinct clicks", "not told", f"{manifest.counts.clicks:,}", "-"))
+        rows.append(("distinct clicks", "not published", f"{manifest.counts.clicks:,}", "-"))
     return rows
 
 
@@ -215,7 +215,7 @@ def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     if scrub is None:
         return []
     if is_private(manifest):
-        return [("any of them", *["not told"] * len(SCRUB_HEAD))]
+        return [("any of them", *["not published"] * len(SCRUB_HEAD))]
     found = [*scrub.hits.items(), ("any of them", scrub.total)]
     rows = [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
     gone = scrub.left_out

@@ -16,7 +16,7 @@ from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_taxonomy
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, parameters_of
-from queryveil.release import Release, check_log
+from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
 from queryveil.release.manifest import Manifest
 from queryveil.release.summary import is_private, kept_rows, scrub_rows
@@ -71,7 +71,7 @@ def report(
         QueryveilError: If the file cannot or must not be written, or the release is not of this log.
     """
     check_packages()
-    made = release if isinstance(release, Release) else Release.load(release)
+    made = loaded_release(release)
     place = check_place(path, made, overwrite=overwrite)
     here = local(log, "report")
     told = progress or (lambda what: None)

@@ -76,7 +76,7 @@ _IDS = (
 
 
 _NUMBER = r"(?:[ .:#-]{0,3}(?:no|nr|num|number|nummer|numero|número|is|id|card)(?![a-z]))"
-_TOLD = (
+_AFTER_A_WORD = (
     # Any nine digits right after the word, even without a space, and even if the number was never issued.
     re.compile(
         rf"(?<!\w)(?:ssn|ss(?=[ ]?#| num| no)|soc(?:ial)? sec(?:urity)?){_NUMBER}{{0,2}}[ .:#-]{{0,3}}"
@@ -117,8 +117,8 @@ def _compiled() -> list[tuple[Any, re.Pattern[str] | None, re.Pattern[str] | Non
 
 def national_ids(text: str) -> Iterator[Span]:
     """Ids of a state for a person, in the forms of some twenty countries; and what is called a passport or the like."""
-    for told in _TOLD:
-        for found in told.finditer(text):
+    for pattern in _AFTER_A_WORD:
+        for found in pattern.finditer(text):
             yield found.span(1)
     for check, grouped, bare, words in _compiled():
         beside = bare if bare is not None and words is not None and words.search(text) else None

@@ -38,8 +38,8 @@ class Column:
         numbers, fresh = self.interner.add(*found, check)
         if check is not None and (numbers < 0).any():
             raise QueryveilError(
-                "Two texts of the log differ and have the same digest, which does not happen by chance: somebody made"
-                " them so; leave out the rows of whoever did, or rename one of the texts."
+                "Two different texts of the log have the same digest, which does not happen by chance: somebody made"
+                " them so; leave out their rows, or change one of the texts."
             )
         if len(fresh):
             self.spool.append(texts.take(pa.array(fresh)))

@@ -198,7 +198,7 @@ def _promises_kept(release: Release, log: QueryLog) -> Verdict:
     if missing is not None:
         return Verdict(claim, False, f"it does not claim: {missing.statement}")
     if tuple(required) != stated:
-        return Verdict(claim, False, f"it makes {len(stated)} claims in an order of its own, not these {len(required)}")
+        return Verdict(claim, False, f"it makes {len(stated)} claims in another order, not these {len(required)}")
     return Verdict(claim, True)
 
 
@@ -349,7 +349,7 @@ def _written_so(release: Release, place: Folder) -> Verdict:
         return Verdict(claim, False, f"it says that it was made by another version than {SOFTWARE}; use that one")
     keyed = manifest.input_fingerprint
     if (keyed is None) != is_private(manifest) or not re.fullmatch("[0-9a-f]{64}", keyed or "0" * 64):
-        return Verdict(claim, False, "its fingerprint is none")
+        return Verdict(claim, False, "its fingerprint is not valid")
     if place.read(MANIFEST) != written(manifest):
         return Verdict(claim, False, f"{MANIFEST} is written otherwise")
     format = next((name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}"), None)
@@ -399,7 +399,7 @@ def _same_log(release: Release, log: QueryLog) -> Verdict:
     same = made_from(release, log)
     if release.seed is None or release.manifest.input_fingerprint is None:
         claim = "The size of the log is as the manifest says."
-        return Verdict(claim, same, None if same else "it counts the log otherwise than the log is")
+        return Verdict(claim, same, None if same else "its counts of the log are wrong")
     claim = "The release was made from this log."
     return Verdict(claim, same, None if same else "the fingerprints differ; is the certificate that of this release?")
 
@@ -435,7 +435,7 @@ def _counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     if "node" in columns and release.manifest.bands != bands(kept):
         return Verdict(claim, False, "its frequency bands are not those of the log")
     if release.manifest.input_counts != (UNPUBLISHED if private else counts_of(log)):
-        return Verdict(claim, False, "it counts the log otherwise than the log is")
+        return Verdict(claim, False, "its counts of the log are wrong")
     unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions")]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
         return Verdict(claim, False, "it counts what the table does not have")

@@ -99,10 +99,10 @@ def test_a_threshold_gives_those_away_who_just_reach_it_and_equal_releases_nobod
 
 def test_one_account_plants_where_nothing_is_promised_and_k_do_where_k_are():
     log = by_lot(users=40, words=6)
-    found = sybil(identity(log), log, qv.read_log)
+    found = sybil(identity(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (1, 2, True)
     assert "is not released" in found.controlled
-    found = sybil(qv.Equality(k=4).anonymize(log), log, qv.read_log)
+    found = sybil(qv.Equality(k=4).anonymize(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (4, 4, False)
 
 
@@ -110,6 +110,6 @@ def test_what_is_released_whoever_issues_it_was_not_planted(monkeypatch):
     """The control: other accounts, the same outcome."""
     log = by_lot(users=40, words=6)
     monkeypatch.setattr(sys.modules["queryveil.assess.attacks.sybil"], "_released", lambda *_: True)
-    found = sybil(identity(log), log, qv.read_log)
+    found = sybil(identity(log), log)
     assert not found.succeeds
     assert "released as well" in found.controlled

@@ -43,7 +43,7 @@ def test_the_log_as_it_is_gives_people_away(synthetic, link):
     found = history_linkage(as_texts(synthetic, link=link), synthetic)
     assert found.succeeds
     assert found.estimate.value > {"user": 0.99, "session": 0.6, "none": 0.1}[link]
-    older = older_history(as_texts(synthetic, link=link), synthetic, qv.read_log)
+    older = older_history(as_texts(synthetic, link=link), synthetic)
     assert older.succeeds
     assert older.estimate.value < found.estimate.value
 
@@ -154,7 +154,7 @@ def test_the_older_half_is_the_older_one():
     release = as_texts(changed, link="user")
     assert history_linkage(release, changed).estimate.value > 0.95
     assert not older_history(release, changed).succeeds
-    found = older_history(as_texts(same, link="user"), same, qv.read_log)
+    found = older_history(as_texts(same, link="user"), same)
     assert found.estimate.value == 1
     assert found.details["texts"] == 120
     assert found.setting == "older half"
@@ -164,7 +164,7 @@ def test_half_of_the_newer_events_are_released_by_the_method_of_the_release():
     """What k users issued in the newer half alone is released there."""
     rows = [(u, f"word{u % 10} {i}") for i in range(8) for u in range(60)]
     log = timed(rows)
-    found = older_history(qv.Equality(k=5, link="user").anonymize(log), log, qv.read_log)
+    found = older_history(qv.Equality(k=5, link="user").anonymize(log), log)
     assert found.details["users"] == 60
     assert found.details["texts"] == 60 * 4
 
@@ -175,7 +175,7 @@ def test_a_scrubbed_release_is_made_again_from_a_scrubbed_log(tmp_path, how):
     rows += [(u, f"me{u}@example.com word{u} mail") for u in range(30)]
     log = timed(rows)
     qv.Rules(max_characters=1000, link="user").anonymize(qv.scrub(log, how)).save(tmp_path / "r")
-    found = older_history(qv.Release.load(tmp_path / "r"), log, qv.read_log)
+    found = older_history(qv.Release.load(tmp_path / "r"), log)
     # Of nine events the older five are known; the last is the address, which is no query of the log any more.
     assert found.details["texts"] == 30 * 3
 
@@ -188,7 +188,7 @@ def test_what_is_missing_is_said(tmp_path, synthetic):
     with pytest.raises(InapplicableError, match="read=queryveil"):
         older_history(as_it_is(synthetic), synthetic, None)
     with pytest.raises(InapplicableError, match="cannot be run again"):
-        older_history(as_it_is(synthetic), synthetic, qv.read_log)
+        older_history(as_it_is(synthetic), synthetic)
     with pytest.raises(InapplicableError, match="no query of the log"):
         history_linkage(qv.Hash(link="user").anonymize(log), log)
     release.save(tmp_path / "r")

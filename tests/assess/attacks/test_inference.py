@@ -127,14 +127,14 @@ def test_without_a_threshold_another_release_is_needed():
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 def test_planting_takes_k_accounts_under_equality(k):
     log = by_lot(users=40, words=6)
-    found = sybil(qv.Equality(k=k).anonymize(log), log, qv.read_log)
+    found = sybil(qv.Equality(k=k).anonymize(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (k, k, False)
 
 
 def test_planting_takes_one_account_where_everything_is_released():
     log = by_lot(users=40, words=6)
-    assert sybil(identity(log), log, qv.read_log).estimate.value == 1
-    found = sybil(together(log, 4), log, qv.read_log)
+    assert sybil(identity(log), log).estimate.value == 1
+    found = sybil(together(log, 4), log)
     assert found.baseline == 4
     assert found.succeeds == (found.estimate.value < 4)
 
@@ -143,14 +143,14 @@ def test_planting_is_tried_on_some_users_with_all_that_the_log_has(tmp_path):
     qv.generate(tmp_path / "log.tsv.gz", users=120, seed=1)
     log = qv.read_log(tmp_path / "log.tsv.gz")
     assert log.has_clicks
-    found = sybil(qv.Equality(k=3).anonymize(log), log, qv.read_log, users=60)
+    found = sybil(qv.Equality(k=3).anonymize(log), log, users=60)
     assert found.details["users"] == 60
     assert found.estimate.value == 3
 
 
 def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
     log = by_lot(users=40, words=6)
-    found = sybil(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=6)
+    found = sybil(qv.Equality(k=8).anonymize(log), log, accounts=6)
     assert found.estimate.value == 6
     assert "do not bring" in found.number
 
@@ -158,7 +158,7 @@ def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
 @pytest.mark.parametrize(("accounts", "value"), [(4, 4), (8, 8)])
 def test_to_give_up_is_no_success(accounts, value):
     log = by_lot(users=40, words=6)
-    found = sybil(qv.Equality(k=8).anonymize(log), log, qv.read_log, accounts=accounts)
+    found = sybil(qv.Equality(k=8).anonymize(log), log, accounts=accounts)
     assert (found.estimate.value, found.baseline, found.succeeds) == (value, 8, False)
     assert found.gave_up == (accounts < 8)
 
@@ -176,7 +176,7 @@ def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
 def test_planting_finds_the_directory_of_the_release(taxonomy):
     log = read_clicked([(u, WORDS[u % 4], u % 4) for u in range(12)] + [(u, "alpha beta", 0) for u in range(12)])
     release = qv.Odp(k=3, taxonomy=taxonomy).anonymize(log)
-    with pytest.raises(InapplicableError, match="run again with --taxonomy FOLDER"):
+    with pytest.raises(InapplicableError, match="name its folder with 'taxonomy'"):
         sybil(release, log)
     assert sybil(release, log, taxonomy=taxonomy).baseline == 3
 

@@ -395,7 +395,7 @@ def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):
     assert qv.Release.load(tmp_path / "r").manifest.parameters["taxonomy"] == "food.qvd"
     assert qv.verify(tmp_path / "r", log).holds
     monkeypatch.setattr(module, "_opened", {})
-    with pytest.raises(QueryveilError, match=r"taxonomy 'food\.qvd', which is not here; name its folder with 'taxonomy'"):
+    with pytest.raises(QueryveilError, match="which is not here; name its folder with 'taxonomy'"):
         qv.verify(tmp_path / "r", log)
     monkeypatch.setattr(module, "_opened", {"food.qvd": ("wordnet",)})
     assert not qv.verify(tmp_path / "r", log).holds

@@ -465,7 +465,7 @@ def test_a_weight_where_things_are_counted_is_refused(posed):
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
-        (qv.Zealous(), "reached the threshold of 325 users, of whom each counts for at most 20 queries;"),
+        (qv.Zealous(), "reached the threshold of 325 users, each counting for at most 20 queries;"),
         (
             qv.DpSet(max_queries_per_user=4),
             "reached the threshold, which is the weight of 27 users of one query or 53 users of 4 queries;",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from queryveil.assess.attacks.finding import InapplicableError
 from queryveil.engines import identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog
 from queryveil.methods import METHODS, Method
 from queryveil.release import Release
@@ -32,7 +32,7 @@ def method_again(release: Release, taxonomy: str | None = None) -> Method:
         parameters["taxonomy"] = taxonomy or base
     if base not in (None, "wordnet") and not Path(parameters["taxonomy"]).exists():
         raise InapplicableError(
-            f"'{name}' cannot be run again without its taxonomy '{base}'; run again with --taxonomy FOLDER"
+            f"'{name}' cannot be run again without its taxonomy '{base}'; name its folder with {option('taxonomy')}"
         )
     try:
         return METHODS[name](**parameters)

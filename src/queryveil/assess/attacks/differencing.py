@@ -5,6 +5,7 @@ import numpy as np
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, share
 from queryveil.assess.attacks.view import View, view
 from queryveil.claims import PartOfLog, QueryUsers
+from queryveil.errors import option
 from queryveil.log import QueryLog
 from queryveil.release import Release, loaded
 
@@ -57,7 +58,9 @@ def _threshold(release: Release) -> int:
     claims = release.manifest.claims
     k = next((claim.users for claim in claims if isinstance(claim, QueryUsers)), None)
     if k is None or not any(isinstance(claim, PartOfLog) for claim in claims):
-        raise InapplicableError("no threshold on the users of a query decides; compare with another release by --other")
+        raise InapplicableError(
+            f"no threshold on the users of a query decides; name another release to compare with {option('other')}"
+        )
     return k
 
 

@@ -17,7 +17,7 @@ from queryveil.assess.attacks.again import cannot, method_again, rows_of
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
 from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
@@ -197,7 +197,9 @@ def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
         raise InapplicableError(str(error)) from None
     trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
     if any(tree != base.digest for tree in trees):
-        raise InapplicableError(f"the taxonomy is not the '{name}' that the release was made with; see --taxonomy")
+        raise InapplicableError(
+            f"the taxonomy is not the '{name}' that the release was made with; name that with {option('taxonomy')}"
+        )
     return base
 
 

@@ -17,7 +17,7 @@ from queryveil import __version__
 from queryveil.assess.comparison.configurations import EPSILONS, KS, Job, as_json, grid
 from queryveil.assess.comparison.results import Comparison, Configuration
 from queryveil.assess.policy import Policy, load_policy
-from queryveil.errors import QueryveilError, old_names
+from queryveil.errors import QueryveilError, old_names, option
 from queryveil.files.folders import write_whole
 from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.knowledge.opened import ABOUT
@@ -41,7 +41,7 @@ class Board:
     states: list[State]
 
 
-@old_names(knowledge="taxonomy", directory="web_directory")
+@old_names(knowledge="taxonomy", directory="web_directory", watch="progress")
 def compare(
     log: QueryLog,
     folder: str | Path,
@@ -127,7 +127,7 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
         if not overwrite:
             raise QueryveilError(
                 f"{place} holds a comparison of another log, or with another seed, version or setting; name another "
-                "folder, or replace it with --overwrite."
+                f"folder, or replace it with {option('overwrite', True)}."
             )
         for old in (*(place / _STORED).glob("*.json"), *(place / name for name in (*_TABLES, REPORT))):
             old.unlink(missing_ok=True)

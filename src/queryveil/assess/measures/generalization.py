@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from queryveil.assess.measures.counts import shares_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
-from queryveil.claims import BagUsers, PartOfLog
+from queryveil.claims import BagUsers
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
@@ -58,7 +59,7 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
             rows = here.engine.fetch(f"SELECT node, count(*) AS n FROM {released} GROUP BY node ORDER BY node")
         leaves = links.tree.leaves[rows["node"].to_numpy()]
         kept = float((rows["n"].to_numpy() * (1 - np.where(leaves == 1, 0, leaves / links.tree.leaves[0]))).sum())
-    elif any(isinstance(claim, PartOfLog) for claim in release.manifest.claims):
+    elif release.manifest.kind in ("events", "sessions", "records") and not shares_records(release):
         with loaded(release, here) as released:
             kept = _terms(
                 here,

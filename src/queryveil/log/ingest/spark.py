@@ -128,10 +128,10 @@ def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask:
     engine.keep(read, "raw")
     found = _Found()
     for note in engine.fetch("SELECT note FROM raw WHERE note IS NOT NULL")["note"].to_pylist():
-        told = json.loads(note)
-        found.rows += told["rows"]
-        found.empty += told["empty"]
-        found.bad.merge(BadRows(told["bad"], told["first"]))
+        counted = json.loads(note)
+        found.rows += counted["rows"]
+        found.empty += counted["empty"]
+        found.bad.merge(BadRows(counted["bad"], counted["first"]))
     return found
 
 
@@ -153,7 +153,7 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
     given = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
-    # A file that is there is meant by its name, even if that looks like a pattern.
+    # A file that exists is taken by its name, even if that looks like a pattern.
     paths = [_plain(path) if not is_address(path) and Path(path).exists() else path for path in given]
     where = given[0] if len(given) == 1 else "the files"
     if any(path.endswith(".xz") for path in paths):
@@ -177,7 +177,7 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
     first = module.lines(files[0], head, options)
     sample = first.parse(Block(files[0], recode(head, first.encoding), 1))
     extras = tuple(name for name in sample.columns if name not in CANONICAL)
-    # Files of a table format must have the columns of the first, which all tasks are told.
+    # Files of a table format must have the columns of the first, which all tasks get.
     title = head.split(b"\n", 1)[0].strip(b"\r") if format in ("tsv", "csv") else None
     with working():
         frame = lines.selectExpr("value", "_metadata.file_path AS file", "_metadata.file_block_start AS start")

@@ -108,7 +108,7 @@ def _table(kind: str) -> tuple[str, str, str]:
 
 
 def dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
-    """Make the table of the texts of a kind; if some share an id, tell which ids they should have."""
+    """Make the table of the texts of a kind; if some share an id, return which ids they should have."""
     name, key, text = _table(kind)
     column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
     column, value = identifier(column), identifier(value)

@@ -44,8 +44,8 @@ class Affinity(LinkedMethod):
 
     name: ClassVar[str] = "affinity"
     plain: ClassVar[str] = (
-        "It holds queries that at least {k} people stand behind: they typed the query itself, or released "
-        "queries much like it. A query that one person alone typed may be among them."
+        "It holds queries that at least {k} people typed in the same or similar words. A query that only one person "
+        "typed may be among them."
     )
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "release queries that k users issued in the same or similar words"

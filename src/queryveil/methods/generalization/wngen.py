@@ -32,8 +32,8 @@ class Wngen(Generalization, LinkedMethod):
 
     name: ClassVar[str] = "wngen"
     plain: ClassVar[str] = (
-        "It holds no queries. In the place of each stands a more general concept that queries of at least {k} "
-        "people have in common."
+        "It holds no queries. Instead of each, it has a more general concept that queries of at least {k} people have "
+        "in common."
     )
     summary: ClassVar[str] = "replace each query by a WordNet concept that k users share"
     limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]

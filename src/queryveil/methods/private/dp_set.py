@@ -42,8 +42,8 @@ class DpSet(Method):
     name: ClassVar[str] = "dp-set"
     extras: ClassVar[tuple[str, ...]] = ("dp",)
     plain: ClassVar[str] = (
-        "It holds a set of queries that was drawn with random noise, so that whether one person is in the log "
-        "or not changes little of what can be seen."
+        "It holds a set of queries that was chosen with random noise. Whether one person is in the log or not changes "
+        "little of what can be seen."
     )
     summary: ClassVar[str] = "release a differentially private set of queries"
     limits: ClassVar[tuple[str, ...]] = LIMITS["dp-set"]

@@ -44,8 +44,8 @@ class Zealous(Method):
     name: ClassVar[str] = "zealous"
     extras: ClassVar[tuple[str, ...]] = ("dp",)
     plain: ClassVar[str] = (
-        "It holds frequent queries with counts that were blurred by random noise, so that whether one person "
-        "is in the log or not changes little of what can be seen."
+        "It holds frequent queries with counts that were blurred by random noise. Whether one person is in the log or "
+        "not changes little of what can be seen."
     )
     summary: ClassVar[str] = "release frequent queries with differentially private counts"
     limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]

@@ -1,0 +1,119 @@
+"""Words that readers would stop at stay out of the code, the README and the docs; messages name options in one way."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "queryveil"
+
+PHRASES = {
+    r"\bby lot\b": "at random, randomly permuted",
+    r"\btold by (content|name)\b": "detected automatically",
+    r"\bcannot be told\b": "cannot be detected, cannot be distinguished",
+    r"\bnot told\b": "not published, no user ids released",
+    r"\btold apart\b": "distinguished",
+    r"\bdecide[sd]? all that is random\b": "random seed",
+    r"\bfresh (id|ids|user|users)\b": "pseudonyms",
+    r"\bbeats (guessing|its control)\b": "is above its baseline and its control, succeeds",
+    r"\bleaves the house\b": "is released",
+    r"\bvanity and pii\b": "residual personal data",
+    r"\bclassic risks?\b": "prosecutor, journalist and marketer risk",
+    r"\bknowledge bases?\b": "taxonomy",
+    r"\bdirectory of the web\b": "web directory",
+    r"\bdirectory that was built\b": "web directory",
+    r"\brelease director(y|ies)\b": "folder of the release",
+    r"\binterests (of users )?left\b": "profile retention (SRP)",
+    r"\bcertainty of terms left\b": "term precision (1 - NCP)",
+    r"\bwhoever\b": "two sentences",
+    r"\bof whom\b": "two sentences",
+    r"\bqueryveil (link|knowledge|directory) ": "queryveil categorize, taxonomy, web-directory",
+}
+"""Regular expressions for what not to write, and what to write instead."""
+
+STILL_TO_CHANGE = {
+    "docs/api.md",
+    "docs/attacks.md",
+    "docs/methods/affinity.md",
+    "docs/taxonomies.md",
+    "src/queryveil/assess/attacks/disambiguation.py",
+    "src/queryveil/assess/attacks/history_linkage.py",
+    "src/queryveil/assess/attacks/personal_data.py",
+    "src/queryveil/assess/attacks/record_linkage.py",
+    "src/queryveil/assess/attacks/reidentification_risk.py",
+    "src/queryveil/assess/attacks/sybil.py",
+    "src/queryveil/assess/attacks/token_hashing.py",
+    "src/queryveil/assess/attacks/uniqueness.py",
+    "src/queryveil/assess/attacks/user_linkage.py",
+    "src/queryveil/assess/comparison/results.py",
+    "src/queryveil/assess/comparison/run.py",
+    "src/queryveil/assess/measures/labelled.py",
+    "src/queryveil/assess/measures/random_groups.py",
+    "src/queryveil/assess/reproductions.py",
+    "src/queryveil/cli/compare.py",
+    "src/queryveil/cli/evaluate.py",
+    "src/queryveil/cli/report.py",
+    "src/queryveil/kernels/clump.py",
+    "src/queryveil/kernels/cores.py",
+    "src/queryveil/kernels/partitions.py",
+    "src/queryveil/kernels/removal.py",
+    "src/queryveil/methods/generalization/common.py",
+    "src/queryveil/methods/microaggregation/common.py",
+    "src/queryveil/methods/microaggregation/mdav.py",
+    "src/queryveil/reports/charts.py",
+    "src/queryveil/reports/releases.py",
+}
+"""Files with such phrases. The list may only get shorter: take a file out when its last phrase is gone."""
+
+OLD_NAMES = {"src/queryveil/release/earlier.py"}
+"""Quotes what version 0.1 wrote."""
+
+
+def pages() -> Iterator[Path]:
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+    for ending in ("*.py", "*.html", "*.toml"):
+        yield from sorted(SOURCE.rglob(ending))
+
+
+def phrases_in(path: Path) -> list[str]:
+    # A phrase may go on in the next line, behind a quote or the mark of a comment.
+    text = re.sub(r"""["'#\s]+""", " ", path.read_text("utf-8")).lower()
+    return [
+        f"'{found[0]}' (write: {instead})" for phrase, instead in PHRASES.items() if (found := re.search(phrase, text))
+    ]
+
+
+def test_phrases_to_avoid():
+    found = {str(path.relative_to(ROOT)): phrases for path in pages() if (phrases := phrases_in(path))}
+    wrong = {path: phrases for path, phrases in found.items() if path not in STILL_TO_CHANGE | OLD_NAMES}
+    assert not wrong, "\n".join(f"{path}: {'; '.join(phrases)}" for path, phrases in wrong.items())
+    assert found.keys() >= STILL_TO_CHANGE, f"Take out of the list: {sorted(STILL_TO_CHANGE - found.keys())}"
+
+
+@pytest.mark.parametrize("text", ["drawn\nby lot", 'f"drawn by"\n    " lot"', "# drawn by\n# lot", "Drawn By Lot."])
+def test_a_phrase_over_two_lines_is_found(tmp_path, text):
+    (tmp_path / "a.py").write_text(text)
+    assert len(phrases_in(tmp_path / "a.py")) == 1
+
+
+_COMMANDS = {"engines/spark.py", "reports/comparisons.py", "reports/page.py", "reports/releases.py"}
+"""Whole command lines and style sheets; and what names Spark's settings."""
+
+
+def test_messages_of_the_library_name_options_by_the_one_function_for_it():
+    wrong = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("cli/") or name in _COMMANDS:
+            continue
+        tree = ast.parse(path.read_text("utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                found = re.search(r"(?<![\w-])--[a-z]", re.sub(r"'queryveil [^']*'|var\(--\w+\)", "", node.value))
+                wrong += [f"{name}:{node.lineno}: {node.value}"] if found else []
+    assert not wrong, "\n".join(wrong)
