@@ -61,9 +61,7 @@ def queryveil(package, *words):
 
 def test_what_is_added_is_in_the_help(package):
     assert "release queries of one word that at least k users issued" in queryveil(package, "anonymize", "--help")
-    assert "distinct users behind a released query" in queryveil(
-        package, "anonymize", "--method", "single", "--help"
-    )
+    assert "distinct users behind a released query" in queryveil(package, "anonymize", "--method", "single", "--help")
     assert "longest_query" in queryveil(package, "evaluate", "--help")
     assert "record_size" in queryveil(package, "attack", "--help")
 

@@ -486,7 +486,7 @@ def test_what_is_no_key_of_the_right_kind_is_refused(copy):
     from cryptography.hazmat.primitives import serialization as forms
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
-    with pytest.raises(qv.QueryveilError, match="no Ed25519 public key"):
+    with pytest.raises(qv.QueryveilError, match="is not an Ed25519 public key"):
         qv.verify_signature(copy / "release", copy / "key")
     (copy / "key.pub").chmod(0o600)
     with pytest.raises(qv.QueryveilError, match="no Ed25519 private key"):

@@ -15,12 +15,12 @@ def released(run, tmp_path):
 
 def test_attacks_stand_under_the_three_questions(run, released):
     log, release, secret = released
-    code, out, err = run("attack", release, "--original", log, "--user-map", secret, "-m", "1,3")
+    code, out, err = run("attack", release, "--original", log, "--user-map", secret, "--n-known", "1,3")
     assert (code, err) == (0, "")
     at = [out.index(question) for question in ("\nLinkability\n", "\nInference\n", "attacks were tried")]
     assert at == sorted(at)
     assert out.startswith("Singling out")
-    assert "known queries, 3 random" in out
+    assert "background knowledge of n queries, 3 random" in out
     assert "record_linkage" in out
     assert "history linkage, random half: " in out
     assert "anonymity loss" in out
@@ -31,7 +31,7 @@ def test_without_the_user_map_it_says_what_needs_it(run, released):
     log, release, _ = released
     code, out, _ = run("attack", release, "--original", log)
     assert code == 0
-    assert "Not tried: known queries (needs the user map)" in out
+    assert "Not tried: background knowledge of n queries (needs the user map)" in out
     assert "Not tried: record linkage (needs the user map)" in out
 
 
@@ -39,7 +39,20 @@ def test_as_json(run, released, tmp_path):
     log, release, secret = released
     other = tmp_path / "other"
     run("anonymize", log, "--method", "equality", "-k", 4, "-o", other)
-    words = ["attack", release, "--original", log, "--user-map", secret, "--known", "rarest", "-m", 2, "--seed", 5]
+    words = [
+        "attack",
+        release,
+        "--original",
+        log,
+        "--user-map",
+        secret,
+        "--known",
+        "rarest",
+        "--n-known",
+        2,
+        "--seed",
+        5,
+    ]
     code, out, _ = run(*words, "--other", other, "--json")
     assert code == 0
     found = json.loads(out)
@@ -57,8 +70,8 @@ def test_as_json(run, released, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["-m", "0"], "-m takes whole numbers of at least 1 with commas between them. Got '0' instead."),
-        (["-m", "1;2"], "-m takes whole numbers"),
+        (["--n-known", "0"], "--n-known takes whole numbers of at least 1, with commas between. Got '0' instead."),
+        (["--n-known", "1;2"], "--n-known takes whole numbers"),
         (["--known", "all"], "must be one of random, rarest, half. Got 'all' instead."),
         (["--user-map", "none.csv"], "The user map none.csv cannot be read"),
         (["--other", "nowhere"], "There is no release in nowhere"),
@@ -85,12 +98,12 @@ def test_hashed_words_are_read_with_a_log_of_ones_own_and_personal_data_is_shown
     run("synth", "--users", 150, "--seed", 1, "-o", log)
     run("synth", "--users", 300, "--seed", 2, "-o", other)
     assert run("anonymize", log, "--method", "hash", "-o", release)[0] == 0
-    code, out, _ = run("attack", release, "--original", log, "--reference", other, "-m", 1)
+    code, out, _ = run("attack", release, "--original", log, "--reference", other, "--n-known", 1)
     assert code == 0
     assert "token hashing, with another log" in out
     assert run("anonymize", log, "--method", "rules", "--max-characters", 1000, "-o", plain)[0] == 0
-    out = run("attack", plain, "--original", log, "-m", 1)[1]
-    assert "vanity and PII, masked: <" in out
+    out = run("attack", plain, "--original", log, "--n-known", 1)[1]
+    assert "residual personal data, masked: <" in out
     assert "@" not in out
 
 

@@ -25,9 +25,9 @@ def test_notes_say_what_was_corrected_and_what_does_not_separate(run, log, tmp_p
     assert "Note: cluster retention above random groups (1 - L): " in out
     assert "Does not separate releases: suggestion, hit@10: the log itself scores" in out
     assert "Not measured: users: no user ids released; " in out
-    together = "level 1 (SRP); users' interests left, level 2 (SRP)"
+    together = "profile retention (SRP), level 1; profile retention (SRP), level 2"
     assert together in out
-    found = {one["measure"]: one for one in json.loads(run(*measured, "--json")[1])["measured"]}
+    found = {one["label"]: one for one in json.loads(run(*measured, "--json")[1])["measured"]}
     assert found["suggestion, hit@10"]["separates"] is False
     assert found["completion, MRR"]["separates"] is True
     assert found["profile retention above random groups (SRP)"]["best"] == 1

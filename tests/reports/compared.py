@@ -81,9 +81,7 @@ def made_up(text=""):
             rows.append(Row(config.name, "utility", "profiles", "profile_retention", "", kept, best=1.0))
         for band in BANDS if typed else ():
             kept = 1.0 if band.least >= k else level * (band.least / k) ** 0.5
-            rows.append(
-                Row(config.name, "utility", "retention", "queries_kept_by_users", band.label, kept, best=1.0)
-            )
+            rows.append(Row(config.name, "utility", "retention", "queries_kept_by_users", band.label, kept, best=1.0))
         for group, measure, setting in ATTACKS if typed else ATTACKS[6:7]:
             if apart and measure == "record_linkage":
                 rows.append(Row(config.name, "risk", group, measure, setting, None, why="no user ids released"))

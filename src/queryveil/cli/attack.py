@@ -61,8 +61,8 @@ def attack(
     """Attack a release: can people be singled out, linked, or learnt about?
 
     Every attack stands beside a baseline and a control, with an interval. No user is named, and queries are shown
-    masked, but the output is about the log: it is for those who may see that. With --policy it also says whether the release
-    meets the policy, and exits with 1 if not.
+    masked, but the output is about the log: it is for those who may see that. With --policy it also says whether the
+    release meets the policy, and exits with 1 if not.
     """
     from queryveil.assess.attacks import attack as run
     from queryveil.assess.attacks.background_knowledge import check_known

@@ -408,9 +408,7 @@ class Release(Tabular):
             QueryveilError: If the release must not or cannot be written. Nothing is left behind then.
         """
         if self.log is None:
-            raise QueryveilError(
-                "This release was loaded from a folder; copy the folder instead of saving it again."
-            )
+            raise QueryveilError("This release was loaded from a folder; copy the folder instead of saving it again.")
         target = path if isinstance(path, Target) else check_target(self.log.folder(path), format, overwrite)
         place = target.folder
         if self.manifest.counts.rows == 0 and not allow_empty:

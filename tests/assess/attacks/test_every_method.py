@@ -25,8 +25,8 @@ PARAMETERS = {
     "hash": {"link": "user"},
 }
 ATTACKS = {
-    "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "record_linkage", "user_linkage", "disambiguation",
-    "personal_data", "differencing", "token_hashing", "sybil", "history_linkage", "attribution",
+    "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "record_linkage", "user_linkage",
+    "disambiguation", "personal_data", "differencing", "token_hashing", "sybil", "history_linkage", "attribution",
 }  # fmt: skip
 
 

@@ -185,8 +185,6 @@ def test_what_is_missing_is_said(tmp_path, synthetic):
     release = identity(log)
     with pytest.raises(InapplicableError, match="the log has no times"):
         older_history(release, log)
-    with pytest.raises(InapplicableError, match="read=queryveil"):
-        older_history(as_it_is(synthetic), synthetic, None)
     with pytest.raises(InapplicableError, match="cannot be run again"):
         older_history(as_it_is(synthetic), synthetic)
     with pytest.raises(InapplicableError, match="no query of the log"):

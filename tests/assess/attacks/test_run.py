@@ -18,8 +18,8 @@ def test_the_log_as_it_is_gives_everybody_away():
     found = attack(identity(log), log, n_known=(1, 3))
     won = {finding.attack for finding in found.findings if finding.succeeds}
     assert won == {
-        "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "history_linkage", "record_linkage",
-        "user_linkage", "sybil",
+        "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "history_linkage",
+        "record_linkage", "user_linkage", "sybil",
     }  # fmt: skip
     assert "Singling out (can one person be picked out): yes, by 5 of 5." in found.summary
     assert [finding.setting for finding in found.findings[:2]] == ["1 random", "3 random"]
@@ -32,7 +32,7 @@ def test_one_record_for_all_gives_nobody_away():
     log = by_lot(users=200, words=12)
     found = attack(together(log), log, n_known=(1, 3))
     assert not [finding.attack for finding in found.findings if finding.succeeds]
-    assert found.summary.count("no attack did better than guessing and its control") == 3
+    assert found.summary.count("no attack was above its baseline and its control") == 3
 
 
 @pytest.mark.parametrize("make", [identity, together])
@@ -102,5 +102,5 @@ def test_the_steps_are_told():
     log = own_words(users=30)
     told = []
     attack(identity(log), log, n_known=(1,), progress=told.append)
-    assert told[0] == "background_knowledge"
-    assert told[-1] == "sybil"
+    assert told[0] == "background knowledge of n queries"
+    assert told[-1] == "Sybil attack (planted accounts)"
