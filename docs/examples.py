@@ -3,6 +3,7 @@
     python docs/examples.py                    # bring the pages up to date
     python docs/examples.py --check            # say which pages are not
     python docs/examples.py --check README.md  # the same for some pages
+    python docs/examples.py --installed        # with the installed command, not with forks of a process (forkserver.py)
 
 The examples of a page run in order, in an empty folder of their own. In a block marked `console`, a line that starts
 with `$ ` is a command; in one marked `pycon`, `>>> ` and `... ` start statements. A comment before a block, such as
@@ -23,6 +24,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import forkserver
+
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(
     r"^(?P<note><!-- hidden: (?P<hidden>.*?) -->\n)?```(?P<kind>console|pycon)\n(?P<body>.*?)^```$",
@@ -36,23 +39,29 @@ def pages() -> list[Path]:
     return [page for page in every if _BLOCK.search(page.read_text("utf-8"))]
 
 
-def refreshed(page: Path) -> str:
-    """The text of a page with its examples run anew."""
+def environment(tools: Path) -> dict[str, str]:
+    """The environment of commands: theirs come first on the path, and print alike everywhere."""
+    path = f"{tools}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
+
+
+def refreshed(page: Path, tools: Path) -> str:
+    """The text of a page with its examples run anew; the commands of the package are in the folder `tools`."""
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        return _BLOCK.sub(lambda block: _run(block, names), page.read_text("utf-8"))
+        return _BLOCK.sub(lambda block: _run(block, names, tools), page.read_text("utf-8"))
 
 
-def _run(block: re.Match[str], names: dict[str, Any]) -> str:
-    run = _run_commands if block["kind"] == "console" else _run_statements
-    body = run(block["body"], names, block["hidden"])
+def _run(block: re.Match[str], names: dict[str, Any], tools: Path) -> str:
+    if block["kind"] == "console":
+        body = _run_commands(block["body"], names, block["hidden"], environment(tools))
+    else:
+        body = _run_statements(block["body"], names, block["hidden"])
     return f"{block['note'] or ''}```{block['kind']}\n{body}```"
 
 
-def _run_commands(body: str, names: dict[str, Any], hidden: str | None) -> str:
+def _run_commands(body: str, names: dict[str, Any], hidden: str | None, environment: dict[str, str]) -> str:
     out = ""
-    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": tools, "COLUMNS": "88", "NO_COLOR": "1", "TERM": "dumb"}
     for command in re.findall(r"^\$ (.*(?:\\\n.*)*)\n", body, re.MULTILINE):
         # `echo $?` is to tell of the command before it.
         script = f"(exit {names.get('code', 0)}); {command}"
@@ -103,13 +112,13 @@ def _find(lines: list[str], opening: str, start: int) -> int:
     raise SystemExit(f"No line of the output starts with '{opening}'.")
 
 
-def main(words: list[str]) -> int:
+def main(words: list[str], tools: Path) -> int:
     """Bring the pages up to date, or check them."""
     check = "--check" in words
-    named = [ROOT / word for word in words if word != "--check"]
+    named = [ROOT / word for word in words if not word.startswith("--")]
     differ = []
     for page in named or pages():
-        before, after = page.read_text("utf-8"), refreshed(page)
+        before, after = page.read_text("utf-8"), refreshed(page, tools)
         if before == after:
             continue
         differ.append(page)
@@ -125,5 +134,21 @@ def main(words: list[str]) -> int:
     return 1 if differ and check else 0
 
 
+def run(words: list[str]) -> int:
+    """What a command line asks for."""
+    installed = Path(sys.executable).parent
+    if "--installed" in words:
+        return main(words, installed)
+    if words[:1] != ["--serve"]:
+        with forkserver.commands(Path(__file__), environment(installed)) as tools:
+            return main(words, tools)
+    if forkserver.serve(Path(words[1]), "queryveil", "examples") == "examples":
+        return main(sys.argv[1:], Path(sys.argv[0]).parent)
+    from queryveil.cli import main as queryveil
+
+    queryveil()
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))

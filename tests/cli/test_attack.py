@@ -21,7 +21,7 @@ def test_attacks_stand_under_the_three_questions(run, released):
     assert at == sorted(at)
     assert out.startswith("Singling out")
     assert "background knowledge of n queries, 3 random" in out
-    assert "record_linkage" in out
+    assert "record linkage" in out
     assert "history linkage, random half: " in out
     assert "anonymity loss" in out
     assert "safe" not in out.lower()

@@ -127,10 +127,7 @@ def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases
     code, out, _ = run("explain", tmp_path / "r", "--original", cases, "the cell phone case")
     assert code == 0
     assert "        degree under equality: 1, the users who issued it" in out
-    assert (
-        "passes  at least 5 users behind it and the released queries affine to it: its degree under affinity is 7"
-        in out
-    )
+    assert "passes  at least 5 users issued it or a released query similar to it: its degree under affinity is 7" in out
     assert "affine queries that are released: 1, issued by 6 users: 'cell phone case' (6)" in out
     assert "zzz" not in out
 
@@ -526,7 +523,7 @@ def test_a_temporary_folder_that_fills_up_is_one_sentence(tmp_path, log):
 
 def test_a_polite_kill_leaves_nothing(tmp_path):
     script = (
-        "import os, signal, sys, queryveil.release as r\n"
+        "import os, signal, sys, queryveil.release.checks as r\n"
         "r.check_claims = lambda *a: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.argv = ['queryveil', *sys.argv[1:]]\n"
         "from queryveil.cli import main; main()\n"

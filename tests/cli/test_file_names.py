@@ -88,7 +88,7 @@ def test_a_path_that_is_too_long_is_one_sentence(run, log, tmp_path, words, long
 
 def test_the_next_run_removes_what_a_killed_one_left(run, log, tmp_path, monkeypatch):
     code = (
-        "import os, signal, sys, queryveil.release as r\n"
+        "import os, signal, sys, queryveil.release.checks as r\n"
         "r.check_claims = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from queryveil.cli import main; main()\n"
     )

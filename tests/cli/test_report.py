@@ -94,7 +94,7 @@ def test_a_pipeline_can_stop_at_the_policy(run, made, tmp_path, link, known, pol
 
 @pytest.mark.parametrize("link", ["none", "user"])
 def test_attack_judges_a_release_too(run, made, link):
-    words = ["attack", made / link, "--original", made / "log.tsv.gz", "-m", 1]
+    words = ["attack", made / link, "--original", made / "log.tsv.gz", "--n-known", 1]
     words += ["--user-map", made / f"{link}.csv"] if link == "user" else []
     assert run(*words)[0] == 0
     code, out, _ = run(*words, "--policy", "default")

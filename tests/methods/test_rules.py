@@ -217,12 +217,12 @@ def test_what_the_log_lacks_is_told():
 @pytest.mark.parametrize(
     ("columns", "claimed", "note"),
     [
-        ((), None, "had nothing to look at: the log has none of the columns country, device, language."),
-        (("country",), ("country",), "looked at country alone: the log has none of the columns device, language."),
+        ((), None, "was not used: the log has none of the columns country, device, language."),
+        (("country",), ("country",), "used only country: the log has none of the columns device, language."),
         (
             ("device", "country"),
             ("country", "device"),
-            "looked at country, device alone: the log has no column language.",
+            "used only country, device: the log has no column language.",
         ),
         (("country", "device", "language"), ("country", "device", "language"), None),
     ],
