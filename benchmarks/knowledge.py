@@ -41,7 +41,7 @@ def _linkers(users: int, times: int) -> Iterator[str]:
     if (WORDNET / "data.noun").exists():
         for peer in ("nltk_terms", "spacy_phrases"):
             try:
-                cost = run(f"benchmarks.taxonomy:{peer}", path, times=times)
+                cost = run(f"benchmarks.knowledge:{peer}", path, times=times)
                 peers[peer] = SAMPLE / cost.seconds
                 yield f"| {peer} | wordnet | {SAMPLE:,} | {peers[peer]:,.0f} | | | {cost.peak_gib:.1f} GiB |"
             except RuntimeError as error:
@@ -51,7 +51,7 @@ def _linkers(users: int, times: int) -> Iterator[str]:
         ("terms", "wordnet"), ("phrases", "wordnet"), ("embedding", "wordnet"),
         ("terms", directory), ("phrases", directory), ("domains", directory), ("embedding", directory),
     ):  # fmt: skip
-        cost = run("benchmarks.taxonomy:linked", path, linker, taxonomy, times=times)
+        cost = run("benchmarks.knowledge:linked", path, linker, taxonomy, times=times)
         queries = int(cost.told)
         speed = queries / cost.seconds
         ratios = " | ".join(
@@ -228,10 +228,10 @@ def _directory() -> Iterator[str]:
     structure, content = _dump()
     size = (structure.stat().st_size + content.stat().st_size) / 1e9
     target = DATA / "large.qvd"
-    cost = run("benchmarks.taxonomy:built", structure, content, target)
+    cost = run("benchmarks.knowledge:built", structure, content, target)
     about = json.loads(cost.told)
     disk = sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) / 1e9
-    opened = run("benchmarks.taxonomy:opened", target, times=3)
+    opened = run("benchmarks.knowledge:opened", target, times=3)
     yield "| dump | categories | sites | build | peak memory | on disk | open and look up a word, a label and a host |"
     yield "|---|---|---|---|---|---|---|"
     yield (

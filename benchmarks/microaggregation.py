@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import log_file, run, timed
-from benchmarks.taxonomy import _world
+from benchmarks.knowledge import _world
 
 HERE = "benchmarks.microaggregation"
 K = 5

@@ -137,17 +137,24 @@ def main(words: list[str], tools: Path) -> int:
 def run(words: list[str]) -> int:
     """What a command line asks for."""
     installed = Path(sys.executable).parent
+    if words[:1] == ["--serve"]:
+        forkserver.serve(Path(words[1]), {"queryveil": _queryveil, "examples": _examples})
     if "--installed" in words:
         return main(words, installed)
-    if words[:1] != ["--serve"]:
-        with forkserver.commands(Path(__file__), environment(installed)) as tools:
-            return main(words, tools)
-    if forkserver.serve(Path(words[1]), "queryveil", "examples") == "examples":
-        return main(sys.argv[1:], Path(sys.argv[0]).parent)
-    from queryveil.cli import main as queryveil
+    with forkserver.commands(Path(__file__), environment(installed)) as tools:
+        return main(words, tools)
 
-    queryveil()
+
+def _queryveil() -> int:
+    from queryveil.cli import main
+
+    main()
     return 0
+
+
+def _examples() -> int:
+    """In a fork of the server, whose other command is beside this one."""
+    return main(sys.argv[1:], Path(sys.argv[0]).parent)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ has run nothing of the package when its command begins: no table, thread or file
 This is for the examples of the pages and their tests. On a terminal, output would not come line by line.
 """
 
-import gc
+import atexit
 import importlib
 import json
 import os
@@ -17,9 +17,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 LATE = (
     "altair", "pandas", "phonenumbers", "pyarrow.parquet", "rich.progress", "rich.table", "scipy.stats",
@@ -69,18 +70,20 @@ def commands(script: Path, environment: Mapping[str, str]) -> Iterator[Path]:
             process.stdin.close()
 
 
-def serve(folder: Path, *names: str) -> str:
-    """Wait for commands; return in the fork that is to run one, with its name.
+def serve(folder: Path, programs: Mapping[str, Callable[[], int]]) -> NoReturn:
+    """Wait for commands, and run each in a fork.
 
     Args:
         folder: Where the commands are put; nobody else can reach it.
-        names: What they are called.
+        programs: What they are called and what they do.
     """
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # the first, so that it comes last
     _import_all()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "socket"))
         listener.listen()
-        for name in names:
+        for name in programs:
             (folder / name).write_text(COMMAND)
             (folder / name).chmod(0o700)
         print("ready", flush=True)
@@ -93,7 +96,22 @@ def serve(folder: Path, *names: str) -> str:
                 break
             connection.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    return _attend(connection)
+    _attend(connection)
+    try:
+        ended.append(programs[Path(sys.argv[0]).name]())
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            ended.append(end.code)
+        raise
+    sys.exit(ended[0])
+
+
+def _leave(ended: list[int]) -> None:
+    """Leave the fork of a command at once: taking apart all that was imported takes longer than most commands."""
+    if ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended[0])
 
 
 def _import_all() -> None:
@@ -108,11 +126,10 @@ def _import_all() -> None:
             with suppress(ImportError):  # an optional package may be missing
                 importlib.import_module(name)
     numba.njit(lambda: None)()
-    gc.freeze()  # else every fork would go through all of it at its end
 
 
-def _attend(connection: socket.socket) -> str:
-    """Fork a command, wait for it and answer how it ended; in the fork, return the name of the command."""
+def _attend(connection: socket.socket) -> None:
+    """Fork for a command, wait for the fork and answer how it ended; return in the fork, as its caller wants it."""
     length, files, *_ = socket.recv_fds(connection, 4, 3)
     with connection.makefile("rb") as lines:
         words, environment, cwd, umask = json.loads(lines.read(int.from_bytes(length, "big")))
@@ -131,4 +148,3 @@ def _attend(connection: socket.socket) -> str:
     os.chdir(cwd)
     os.umask(umask)
     sys.argv = words
-    return Path(words[0]).name

@@ -1,6 +1,7 @@
 """What the project says about itself is true: docs, pins, version, layers, and a command line that starts quickly."""
 
 import configparser
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import get_args
 
+import examples
+import forkserver
 import pytest
 import typer
 from packaging.requirements import Requirement
@@ -23,6 +26,7 @@ from queryveil.release.manifest import Manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+INSTALLED = Path(sys.executable).parent
 
 
 _script = spec_from_file_location("lock", ROOT / "scripts" / "lock.py")
@@ -115,11 +119,40 @@ def test_every_page_is_in_the_navigation():
     assert listed == {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
 
 
+@pytest.fixture(scope="module")
+def commands():
+    """A folder with commands that start at once."""
+    with forkserver.commands(DOCS / "examples.py", examples.environment(INSTALLED)) as folder:
+        yield folder
+
+
+def test_a_command_in_a_fork_does_what_the_installed_one_does(commands, tmp_path):
+    (tmp_path / "log.csv").write_text("user,query\na,x\nb,x\n")
+    for words in (["--version"], ["profile"], ["profile", "-"], ["anonymize", "log.csv", "--method", "equality", "-k", "2",
+                  "--seed", "1", "-o", "r", "--overwrite"], ["verify", "r", "--original", "no.csv"]):  # fmt: skip
+        found = []
+        for folder in (commands, INSTALLED):
+            with (tmp_path / "log.csv").open() as log:
+                done = subprocess.run(
+                    [folder / "queryveil", *words], cwd=tmp_path, stdin=log, capture_output=True, check=False,
+                    env=examples.environment(folder),
+                )  # fmt: skip
+            files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+            found.append((done.returncode, done.stdout, done.stderr, files))
+        assert found[0] == found[1]
+
+
+def test_a_command_in_a_fork_is_stopped_as_any_other(commands, tmp_path):
+    os.mkfifo(tmp_path / "log.csv")
+    with subprocess.Popen([commands / "queryveil", "profile", "log.csv"], cwd=tmp_path) as run:
+        with (tmp_path / "log.csv").open("w"):  # it is opened as soon as the command reads it
+            run.terminate()
+            assert run.wait(60) == 143
+
+
 @pytest.mark.parametrize("page", pages_with_examples())
-def test_the_examples_of_a_page_print_what_it_says(page):
-    done = subprocess.run(
-        [sys.executable, DOCS / "examples.py", "--check", page], capture_output=True, text=True, check=False
-    )
+def test_the_examples_of_a_page_print_what_it_says(page, commands):
+    done = subprocess.run([commands / "examples", "--check", page], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"Bring the page up to date with docs/examples.py.\n{done.stdout}{done.stderr}"
 
 

@@ -3,6 +3,7 @@
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -77,14 +78,13 @@ class DuckDB:
         )
         self._lock = threading.RLock()
         self._depth = 0
-        self._later: set[str] = set()
+        self._later: deque[str] = deque()
         self._arrow: dict[str, pa.Table] = {}
         self._close = weakref.finalize(self, _shut_down, self._connection, self._scratch)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make an Arrow table known under a name; nothing is copied."""
         with self._work():
-            self._later.discard(name)
             self._connection.register(name, table)
         self._arrow[name] = table
 
@@ -104,7 +104,6 @@ class DuckDB:
                 raise
 
         with self._work():
-            self._later.discard(name)
             self._connection.register("stream_in", pa.RecordBatchReader.from_batches(schema, stoppable()))
             try:
                 self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS SELECT * FROM stream_in")  # noqa: S608  # names are escaped
@@ -118,7 +117,6 @@ class DuckDB:
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query as a table, which spills to disk if it does not fit into memory."""
         with self._work():
-            self._later.discard(name)
             self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
 
     def map(
@@ -163,20 +161,28 @@ class DuckDB:
         return lambda: iter(found.to_batches(_BATCH))
 
     def drop(self, *names: str) -> None:
-        """Let go of tables."""
+        """Let go of tables; while a result is being made, as soon as that is done.
+
+        The garbage collector may let go of a release at any moment: in the middle of a result, or in a thread of DuckDB
+        for which the thread with the lock waits. So nobody waits here.
+        """
         if not self._close.alive:
             return
-        with self._lock:
-            if self._depth:
-                # The garbage collector may drop a release while this thread is in the middle of a result.
-                self._later.update(names)
-                return
-            with self._work():
-                for name in names:
-                    if self._arrow.pop(name, None) is not None:
-                        self._connection.unregister(name)
-                    else:
-                        self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
+        self._later.extend(names)
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._depth:
+                    self._drop_now()
+            finally:
+                self._lock.release()
+
+    def _drop_now(self) -> None:
+        while self._later:
+            name = self._later.popleft()
+            if self._arrow.pop(name, None) is not None:
+                self._connection.unregister(name)
+            else:
+                self._connection.execute(f"DROP TABLE IF EXISTS {identifier(name)}")
 
     def fetch(self, query: str) -> pa.Table:
         """The result of a query as an Arrow table."""
@@ -214,9 +220,8 @@ class DuckDB:
                 ) from error
             finally:
                 self._depth -= 1
-                if self._later and not self._depth:
-                    later, self._later = self._later, set()
-                    self.drop(*later)
+                if not self._depth:
+                    self._drop_now()
 
     def beside(self) -> "DuckDB":
         """Another database with the same memory and threads, for another log."""
