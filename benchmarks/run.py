@@ -13,12 +13,12 @@ from benchmarks import (
     evaluation,
     foundations,
     generalization,
+    knowledge,
     mdav,
     microaggregation,
     removal,
     scrub,
     spark,
-    taxonomy,
 )
 
 REPORTS = {
@@ -33,7 +33,7 @@ REPORTS = {
     "affinity": affinity.report,
     "scrub": scrub.report,
     "spark": spark.report,
-    "taxonomy": taxonomy.report,
+    "knowledge": knowledge.report,
     "mdav": mdav.report,
     "removal": removal.report,
 }
