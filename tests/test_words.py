@@ -36,9 +36,6 @@ PHRASES = {
 
 STILL_TO_CHANGE = {
     "docs/api.md",
-    "docs/attacks.md",
-    "docs/methods/affinity.md",
-    "docs/taxonomies.md",
     "src/queryveil/assess/attacks/disambiguation.py",
     "src/queryveil/assess/attacks/history_linkage.py",
     "src/queryveil/assess/attacks/personal_data.py",

@@ -128,7 +128,7 @@ def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases
     assert code == 0
     assert "        degree under equality: 1, the users who issued it" in out
     assert "passes  at least 5 users issued it or a released query similar to it: its degree under affinity is 7" in out
-    assert "affine queries that are released: 1, issued by 6 users: 'cell phone case' (6)" in out
+    assert "similar queries that are released: 1, issued by 6 users: 'cell phone case' (6)" in out
     assert "zzz" not in out
 
 

@@ -183,7 +183,7 @@ def test_planting_finds_the_directory_of_the_release(taxonomy):
 
 def test_items_are_no_queries_to_plant():
     items = qv.Clump(k=2).anonymize(read([(u, "dog cat horse") for u in range(8)]))
-    with pytest.raises(InapplicableError, match="for releases of queries"):
+    with pytest.raises(InapplicableError, match="needs a release of queries"):
         sybil(items, items.log)
 
 
