@@ -125,7 +125,7 @@ VALID = {
     "differential-privacy": {
         "epsilon": 1.0,
         "delta": 1e-6,
-        "steps": [{"of": "queries", "noise": "laplace", "max_queries_per_user": 1, "scale": 1.0, "threshold": 20}],
+        "steps": [{"of": "queries", "noise": "laplace", "d": 1, "scale": 1.0, "threshold": 20}],
     },
     "hashed-words": {"sessions": {"gap": 30, "events": 10}},
     "linked-events": {"sessions": {"gap": 30, "events": 10}},

@@ -59,11 +59,11 @@ WORDS = qv.DpSet(max_queries_per_user=1, epsilon=2, delta=0.01, rounds=1, ngrams
 def test_one_step_with_too_little_noise_is_caught(module, method, table, turn, event, monkeypatch):
     turns = []
 
-    def publish(log, sums, keys, kind, scale, threshold, name):
+    def publish(log, work, sums, keys, kind, scale, threshold, name):
         if name == table:
             turns.append(name)
             scale = scale / 8 if (len(turns) - 1) % (turn + 1) == turn else scale
-        contributions.publish(log, sums, keys, kind, scale, threshold, name)
+        return contributions.publish(log, work, sums, keys, kind, scale, threshold, name)
 
     monkeypatch.setattr(module, "publish", publish)
     found = audit(method, runs=3000)

@@ -75,7 +75,7 @@ def test_a_file_needs_only_what_differs(tmp_path):
     ("text", "sentence"),
     [
         ("max_linkge = 0.1", "has an unknown key 'max_linkge'; did you mean 'max_linkage'?"),
-        ("colour = 'red'", "has an unknown key 'colour'; the keys are max_linkage, "),
+        ("colour = 'red'", "has an unknown key 'colour'; there are max_linkage, "),
         ("max_linkage = 'low'", "The 'max_linkage' of the policy {} must be a number from 0 to 1. Got 'low' instead."),
         ("max_linkage = 1.5", "must be a number from 0 to 1. Got 1.5 instead."),
         ("max_linkage = nan", "must be a number from 0 to 1. Got nan instead."),
