@@ -266,8 +266,8 @@ def test_types_and_names_that_spark_does_not_read_are_one_sentence(engine, tmp_p
 def test_the_driver_sees_small_results_alone(spark, monkeypatch):
     rows = some_rows(1500, seed=11)
     seen = []
-    ask = Spark.table
-    monkeypatch.setattr(Spark, "table", lambda engine, query: seen.append(ask(engine, query)) or seen[-1])
+    ask = Spark.fetch
+    monkeypatch.setattr(Spark, "fetch", lambda engine, query: seen.append(ask(engine, query)) or seen[-1])
     log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
     release = qv.Equality(k=3).anonymize(log)
     qv.profile(log)
@@ -306,7 +306,7 @@ def test_the_temporary_folder_is_private_and_goes(spark, tmp_path, monkeypatch):
 def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_path, monkeypatch):
     # Hadoop's client for files of this machine stands in for HDFS: the same calls, another file system behind them.
     local, there = logs
-    monkeypatch.setattr("queryveil.log.ingest.spark.is_address", lambda path: str(path).startswith("file:"))
+    monkeypatch.setattr("queryveil.log.spark.is_address", lambda path: str(path).startswith("file:"))
     address = (tmp_path / "made" / "release").as_uri()
     release = qv.Equality(k=3).anonymize(there, seed=4)
     with pytest.raises(qv.QueryveilError, match="does not exist; make it first"):
