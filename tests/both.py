@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,24 +20,44 @@ on_both_engines = pytest.mark.parametrize("read", ["duckdb", "spark"], indirect=
 on_one_machine = pytest.mark.parametrize("read", ["duckdb"], indirect=True)
 """For what other tests compare between the engines: a few rows take Spark many seconds."""
 
+QUICK = {
+    # Queries on a few rows cost less than compiling them. Java gives the cheap compiler a small cache, which overflows.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xmn600m",
+    "spark.driver.memory": "1500m",
+    # Every sort and every hash table asks for a page of 64 MiB at first.
+    "spark.buffer.pageSize": "1m",
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.ui.explainMode": "simple",
+}
+"""Settings for a Spark that sees a few hundred rows."""
+
+
+def as_options(settings: Mapping[str, str]) -> list[str]:
+    """Settings of Spark as words of the command line."""
+    return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all that needs the session, and begin with it: Spark takes long to get warm."""
+    for item in items:
+        if "spark" in item.fixturenames or item.name.endswith("spark]"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
-    """A session on this machine, whose shuffles have several parts even for a few rows."""
+    """A session on this machine; one worker runs all tests that need it."""
     if needs_spark.args[0]:
         pytest.skip(needs_spark.kwargs["reason"])
     from queryveil.engines.spark import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.sql.adaptive.coalescePartitions.enabled": "false",
-        "spark.driver.memory": "2g",
-        # Queries on a few rows cost less than compiling them; the cluster of test_cluster.py runs as it comes.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    session = start("local[2]", settings)
+    # Shuffles have several parts even for a few rows.
+    session = start("local[2]", QUICK | {"spark.sql.adaptive.coalescePartitions.enabled": "false"})
     yield session
     session.stop()
 

@@ -16,7 +16,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.formats import ReadOptions
-from tests.both import needs_spark
+from tests.both import QUICK, as_options, needs_spark
 from tests.engines.test_engines import TABLE, some_rows
 from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines
 from tests.strategies import table
@@ -478,7 +478,7 @@ def test_the_command_line_writes_the_same_release(tmp_path):
     release = tmp_path / "release"
     shared = ["--method", "equality", "-k", "2", "--seed", str(2**100)]
     words = [["anonymize", "log.tsv", *shared, "-o", "release", "--engine", "spark", "--master", "local[1]",
-              "--conf", "spark.driver.memory=1g"],
+              *as_options(QUICK)],
              ["anonymize", "log.tsv", *shared, "-o", "local"]]  # fmt: skip
     for line in words:
         command = [sys.executable, "-c", "from queryveil.cli import main; main()", *line]
@@ -497,7 +497,7 @@ def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
     work = tmp_path / "work"
     work.mkdir()
     line = ["anonymize", "log.tsv", "--method", "affinity", "-k", "2", "-o", "release", "--engine", "spark",
-            "--master", "local[1]", "--conf", "spark.driver.memory=1g", "--work-dir", "work"]  # fmt: skip
+            "--master", "local[1]", *as_options(QUICK), "--work-dir", "work"]  # fmt: skip
     command = [sys.executable, "-c", "from queryveil.cli import main; main()", *line]
     run = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while run.poll() is None and len(list(work.glob("queryveil_*/*"))) < 6:
