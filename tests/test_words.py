@@ -49,7 +49,6 @@ STILL_TO_CHANGE = {
     "src/queryveil/assess/comparison/run.py",
     "src/queryveil/assess/measures/labelled.py",
     "src/queryveil/assess/measures/random_groups.py",
-    "src/queryveil/assess/reproductions.py",
     "src/queryveil/cli/compare.py",
     "src/queryveil/cli/evaluate.py",
     "src/queryveil/cli/report.py",
