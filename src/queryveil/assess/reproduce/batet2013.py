@@ -1,4 +1,6 @@
-"""Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
+"""Information loss and record linkage of methods that group users.
+
+Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
 semantic microaggregation, Information Sciences 242 (2013).
 """
 

@@ -1,4 +1,6 @@
-"""Claudio Carpineto, Giovanni Romano, K-theta-affinity privacy: releasing infrequent query refinements safely,
+"""What equality and affinity release, and what it costs.
+
+Claudio Carpineto, Giovanni Romano, K-theta-affinity privacy: releasing infrequent query refinements safely,
 Information Processing and Management 51 (2015).
 """
 

@@ -1,4 +1,6 @@
-"""Arnau Erola et al., Semantic microaggregation for the anonymization of query logs using the open directory project,
+"""Profile retention of groups of users by the categories of their terms.
+
+Arnau Erola et al., Semantic microaggregation for the anonymization of query logs using the open directory project,
 SORT 35 (2011).
 """
 

@@ -1,4 +1,7 @@
-"""Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation of query logs with a search engine (in Spanish), RECSI 2012."""
+"""Profile retention of groups of users by the sites that answer their queries.
+
+Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation of query logs with a search engine (in Spanish), RECSI 2012.
+"""
 
 from itertools import product
 

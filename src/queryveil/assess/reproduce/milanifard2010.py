@@ -1,4 +1,7 @@
-"""Amin Milani Fard, Ke Wang, An effective clustering approach to web query log anonymization, SECRYPT 2010."""
+"""Distortion of generalized items.
+
+Amin Milani Fard, Ke Wang, An effective clustering approach to web query log anonymization, SECRYPT 2010.
+"""
 
 import time
 from collections.abc import Iterator
