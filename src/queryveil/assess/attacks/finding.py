@@ -26,6 +26,13 @@ class InapplicableError(QueryveilError):
     """An attack that this release leaves no room for, or that lacks what it needs."""
 
 
+class NoUserMapError(InapplicableError):
+    """An attack that needs to know who is who."""
+
+    def __init__(self) -> None:
+        super().__init__("needs the user map")
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number, and the interval that holds the true one 95 times in 100."""

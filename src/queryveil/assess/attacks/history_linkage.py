@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.assess.attacks.again import cannot, method_again, rows_of
-from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
-from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, NoUserMapError, surest_loss
+from queryveil.assess.attacks.view import NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError, option
 from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
@@ -181,7 +181,7 @@ def _released(release: Release, seen: View, log: LocalLog, taxonomy: str | None)
         bags = Bags(np.arange(len(item) + 1), item, np.ones(len(item), np.int64))
         return _Released(bags, _issuers(seen, item, base), group, True, base)
     if seen.truth is None:
-        raise InapplicableError(NO_MAP)
+        raise NoUserMapError
     if seen.owner is not None:
         there = seen.owner >= 0
         group[there] = log.n_users + seen.kind[seen.owner[there]]

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from queryveil.assess.attacks.background_knowledge import Known, check_known
-from queryveil.assess.attacks.finding import Finding, InapplicableError, Question, estimated, shown
+from queryveil.assess.attacks.finding import Finding, InapplicableError, NoUserMapError, Question, estimated, shown
 from queryveil.assess.attacks.registry import ATTACKS, Attempt
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
 from queryveil.log import QueryLog
@@ -29,6 +29,7 @@ class Skipped:
 
     attack: str
     why: str
+    needs_user_map: bool = False
 
     @property
     def label(self) -> str:
@@ -176,7 +177,7 @@ def attack(
             try:
                 findings.extend(setting(attempt))
             except InapplicableError as why:
-                skipped.append(Skipped(one.id, str(why)))
+                skipped.append(Skipped(one.id, str(why), isinstance(why, NoUserMapError)))
     return Findings(made.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)))
 
 

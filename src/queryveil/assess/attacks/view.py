@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets, ranges
-from queryveil.assess.attacks.finding import InapplicableError
+from queryveil.assess.attacks.finding import InapplicableError, NoUserMapError
 from queryveil.engines import Table
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
@@ -26,7 +26,6 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 NO_QUERY = "the release has no query of the log"
-NO_MAP = "needs the user map"
 _KEY = b"records compared"
 _CHUNK = 2_000
 
@@ -204,7 +203,7 @@ class View:
                 "needs one record per user, and here every session has its own; history linkage tries sessions"
             )
         if self.owner is None:
-            raise InapplicableError(NO_MAP)
+            raise NoUserMapError
         return self.owner
 
 
