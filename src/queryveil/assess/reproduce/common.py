@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from queryveil.arrays import Ints
 from queryveil.assess.reproduce.figure import Figure
 from queryveil.errors import Progress, QueryveilError
 from queryveil.knowledge import Links, Resolver, Taxonomy, categorize
@@ -52,7 +52,7 @@ class Run:
         """A release of groups of users at random."""
         n = self.log.n_users
         order = np.random.default_rng(self.seed).permutation(n)
-        group: NDArray[np.int32] = np.empty(n, np.int32)
+        group: Ints = np.empty(n, np.int32)
         group[order] = np.minimum(np.arange(n) // k, n // k - 1)
         searches = Searches.of(self.log)
         return Odp(k=k).release_groups(self.log, searches, group, parts=0, seed=self.seed, notes=[])
