@@ -1,4 +1,4 @@
-"""Every attack succeeds on a release that deserves it, and does no better than guessing where there is nothing to find.
+"""Every attack succeeds on a release that deserves it, and is not above its baseline where there is nothing to find.
 
 What deserves it is the log as it is. What gives nothing is a record that all users share, or events under the ids of
 users at random.
@@ -101,7 +101,7 @@ def test_one_account_plants_where_nothing_is_promised_and_k_do_where_k_are():
     log = random_queries(users=40, words=6)
     found = sybil(identity(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (1, 2, True)
-    assert "is not released" in found.controlled
+    assert "is not released" in found.control_text
     found = sybil(qv.Equality(k=4).anonymize(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (4, 4, False)
 
@@ -112,4 +112,4 @@ def test_what_is_released_whoever_issues_it_was_not_planted(monkeypatch):
     monkeypatch.setattr(sys.modules["queryveil.assess.attacks.sybil"], "_released", lambda *_: True)
     found = sybil(identity(log), log)
     assert not found.succeeds
-    assert "released as well" in found.controlled
+    assert "released as well" in found.control_text

@@ -49,8 +49,8 @@ def test_every_finding_has_an_interval_around_it_and_says_what_it_is_compared_wi
     log = own_words()
     for finding in attack(together(log, 4), log).findings:
         assert finding.estimate.low <= finding.estimate.value <= finding.estimate.high
-        assert finding.guessing
-        assert finding.controlled
+        assert finding.baseline_text
+        assert finding.control_text
         assert finding.trials > 0
 
 

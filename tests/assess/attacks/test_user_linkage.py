@@ -20,7 +20,7 @@ def test_words_of_ones_own_give_one_away():
     assert found.succeeds
     assert found.estimate.value > 0.75
     assert found.details["recall"] > 0.6
-    assert found.details["f1_low"] > found.details["f1_guessing"]
+    assert found.details["f1_low"] > found.details["f1_baseline"]
     assert not found.control.low > found.baseline + 0.1
 
 

@@ -127,11 +127,11 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
         raise InapplicableError(
             "no shared record has queries of a member and of others that the attacker does not know"
         )
-    controlled = "the same with half of a stranger's log" if strangers else "none: there is one record"
+    control_text = "the same with half of a stranger's log" if strangers else "none: there is one record"
     return _finding(
         ("half of one member", "queries of a shared record taken for one member's that are theirs"),
         (right, sure, chance, strangers),
-        ("queries of the record at random", controlled),
+        ("queries of the record at random", control_text),
         seed,
     )
 
@@ -154,9 +154,9 @@ def _finding(
         unit="share",
         estimate=_estimate(right, seed),
         baseline=baseline,
-        guessing=compared[0],
+        baseline_text=compared[0],
         control=control,
-        controlled=compared[1],
+        control_text=compared[1],
         trials=len(right),
         beside=f"{percent(half_right)} of the half that the attacker is surest of",
         details={"surest_half": half_right, "queries": len(every), "records": len(right)},

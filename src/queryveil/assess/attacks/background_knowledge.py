@@ -83,9 +83,9 @@ def background_knowledge(
         unit="share",
         estimate=share(int(right.sum()), len(user)),
         baseline=baseline,
-        guessing="one person of the release at random",
+        baseline_text="one person of the release at random",
         control=share(int(wrong.sum()), len(user)),
-        controlled="the same with the person taken out of the release: another is singled out, wrongly",
+        control_text="the same with the person taken out of the release: another is singled out, wrongly",
         trials=len(user),
         beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
         details={

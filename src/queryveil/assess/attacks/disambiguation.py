@@ -64,9 +64,9 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
         unit="index",
         estimate=mean(np.array(found), seed, -1, 1),
         baseline=0.0,
-        guessing="a random split",
+        baseline_text="a random split",
         control=mean(np.array(permuted), seed, -1, 1),
-        controlled="the same with the queries of a record permuted among its people",
+        control_text="the same with the queries of a record permuted among its people",
         trials=len(found),
     )
 

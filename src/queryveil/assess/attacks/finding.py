@@ -75,10 +75,10 @@ class Finding(Tried):
     """A share from 0 to 1, an index of at most 1, a number of accounts, or a share shown as so many in 100,000."""
     estimate: Estimate
     baseline: float
-    guessing: str
+    baseline_text: str
     """What the baseline is, in words."""
     control: Estimate | None
-    controlled: str
+    control_text: str
     """What the control is, in words, or why there is none."""
     trials: int
     """How many people, pairs, queries or groups it was tried on."""

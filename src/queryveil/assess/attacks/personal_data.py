@@ -69,9 +69,9 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         unit="rate",
         estimate=share(int(hit.sum()), len(hit)),
         baseline=0.0,
-        guessing="a release without anything personal has none",
+        baseline_text="a release without anything personal has none",
         control=None,
-        controlled="none: what is published is published",
+        control_text="none: what is published is published",
         trials=len(hit),
         beside=f"in the log {shown(original, 'rate')}"
         + (f"; by kind: {listed}" if listed else "")

@@ -46,9 +46,11 @@ def reidentification_risk(release: Release, log: QueryLog, *, seed: int = 0) -> 
         unit="share",
         estimate=share(kinds, people),
         baseline=1 / people,
-        guessing="one session of the release at random" if seen.sessions else "one person of the release at random",
+        baseline_text="one session of the release at random"
+        if seen.sessions
+        else "one person of the release at random",
         control=control,
-        controlled="the same with records permuted among people",
+        control_text="the same with records permuted among people",
         trials=people,
         beside=f"{beside}, marketer {percent(kinds / people)}",
         details=details,

@@ -77,11 +77,11 @@ def sybil(
         unit="accounts",
         estimate=Estimate(accounts, accounts, accounts) if j is None else Estimate(j, j, j),
         baseline=0 if anyway else k or 2,
-        guessing="it is released in any case"
+        baseline_text="it is released in any case"
         if anyway
         else "users that the release promises behind what it shows; 2 if it promises none",
         control=None,
-        controlled="with as many accounts that issue another query, the chosen one is "
+        control_text="with as many accounts that issue another query, the chosen one is "
         + ("released as well" if anyway else "not released"),
         trials=1,
         details={"users": len(table["user"].unique())},

@@ -48,9 +48,9 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         unit="share",
         estimate=share(len(unique), len(users)),
         baseline=0.0,
-        guessing="a release of shared queries has none",
+        baseline_text="a release of shared queries has none",
         control=control,
-        controlled=why,
+        control_text=why,
         trials=len(users),
         details={"queries": len(unique)}
         | ({} if misplaced is None else {"misplaced": float(misplaced.sum() / len(users))}),
@@ -94,9 +94,9 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         unit="share",
         estimate=share(int((together == 1).sum()), len(together)),
         baseline=0.0,
-        guessing="a release of shared pairs has none",
+        baseline_text="a release of shared pairs has none",
         control=share(int((across == 1).sum()), len(across)) if len(across) else None,
-        controlled="pairs of queries of two different records",
+        control_text="pairs of queries of two different records",
         trials=len(together),
         details={"nobody": float((together == 0).mean())},
     )

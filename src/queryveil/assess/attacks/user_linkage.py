@@ -77,9 +77,9 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         unit="share",
         estimate=precision,
         baseline=found.base,
-        guessing="pairs of one person among those tried",
+        baseline_text="pairs of one person among those tried",
         control=by_chance,
-        controlled="the same in a log whose queries are permuted among the users",
+        control_text="the same in a log whose queries are permuted among the users",
         trials=found.right + found.wrong + found.missed + found.other,
         beside=f"recall {estimated(recall, 'share')}, F1 {estimated(whole, 'index')},"
         f" F1 of the baseline {shown(2 * found.base / (1 + found.base), 'index')}",
@@ -90,7 +90,7 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
             "f1": whole.value,
             "f1_low": whole.low,
             "f1_high": whole.high,
-            "f1_guessing": 2 * found.base / (1 + found.base),
+            "f1_baseline": 2 * found.base / (1 + found.base),
         },
         loss=anonymity_loss(precision.value, recall.value, max(found.base, by_chance.value)),
     )
