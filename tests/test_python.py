@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from queryveil.assess import comparison, reproductions
+from queryveil.assess import comparison, reproduce
 from queryveil.claims import Verdict
 from queryveil.errors import QueryveilWarning
 from queryveil.text.tabular import Tabular
@@ -230,7 +230,7 @@ def test_a_release_that_was_not_saved_cannot_be_signed(release, tmp_path):
 
 
 def test_how_far_a_function_is_goes_to_progress():
-    some = [*functions(), comparison.compare, reproductions.reproduce]
+    some = [*functions(), comparison.compare, reproduce.reproduce]
     names = {name for function in some for name in inspect.signature(function).parameters}
     assert not names & {"tell", "watch", "callback", "update", "on_progress"}
     assert "progress" in names

@@ -1,12 +1,16 @@
 """Lists of different lengths in flat arrays: list b is values[start[b]:start[b + 1]]."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+N = TypeVar("N", bound=np.integer)
 Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 def offsets(sizes: NDArray[Any]) -> Longs:
@@ -22,6 +26,11 @@ def ranges(begin: NDArray[Any], size: NDArray[Any]) -> Longs:
     found: Longs = np.repeat(begin - start[:-1], size)
     found += np.arange(start[-1])
     return found
+
+
+def sampled(values: NDArray[N], most: int, rng: np.random.Generator) -> NDArray[N]:
+    """All values, or a random sample of them in ascending order if they are too many."""
+    return values if len(values) <= most else np.sort(rng.choice(values, most, replace=False))
 
 
 @dataclass(frozen=True, eq=False)

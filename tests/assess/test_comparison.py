@@ -40,28 +40,37 @@ def stored(folder):
 
 
 def test_the_grid_has_every_method_and_every_value():
-    configs = grid(ks=[2, 9], epsilons=[1.0, 3.0])
-    assert {config.method for config in configs} == set(METHODS)
-    assert len({config.name for config in configs}) == len(configs)
-    names = [config.name for config in configs if config.method in ("affinity", "clump", "zealous", "hash")]
+    configurations = grid(ks=[2, 9], epsilons=[1.0, 3.0])
+    assert {configuration.method for configuration in configurations} == set(METHODS)
+    assert len({configuration.name for configuration in configurations}) == len(configurations)
+    names = [
+        configuration.name
+        for configuration in configurations
+        if configuration.method in ("affinity", "clump", "zealous", "hash")
+    ]
     assert names == [
         *("affinity, k = 2", "affinity, k = 2, link session", "affinity, k = 2, link user"),
         *("affinity, k = 9", "affinity, k = 9, link session", "affinity, k = 9, link user"),
         *("clump, k = 2", "clump, k = 9", "zealous, ε = 1", "zealous, ε = 3", "hash"),
     ]
-    for config in configs:
-        METHODS[config.method](**config.parameters)
+    for configuration in configurations:
+        METHODS[configuration.method](**configuration.parameters)
 
 
 def test_there_are_no_sessions_without_times():
-    links = [config.parameters.get("link", "none") for config in grid(["equality", "rules"], ks=[5], times=False)]
+    links = [
+        configuration.parameters.get("link", "none")
+        for configuration in grid(["equality", "rules"], ks=[5], times=False)
+    ]
     assert links == ["none", "user", *["none"] * len(shipped())]
 
 
 def test_a_log_without_times_is_compared_without_sessions(tmp_path):
     log = qv.read_log(pa.table({"user": ["a", "b", "c"] * 4, "query": ["tea", "mug"] * 6}))
     found = compare(log, tmp_path / "c", methods=["equality"], ks=[2], tests=5)
-    assert [(config.name, config.status, config.linked) for config in found.configs] == [
+    assert [
+        (configuration.name, configuration.status, configuration.linked) for configuration in found.configurations
+    ] == [
         ("equality, k = 2", "done", False),
         ("equality, k = 2, link user", "done", True),
     ]
@@ -70,7 +79,7 @@ def test_a_log_without_times_is_compared_without_sessions(tmp_path):
 def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
     found = compare(log, tmp_path / "c", **SOME, seed=4)
     release = qv.Equality(k=2).anonymize(log, seed=4)
-    mine = [row for row in found.rows if row.config == "equality, k = 2"]
+    mine = [row for row in found.rows if row.configuration == "equality, k = 2"]
     kept = qv.evaluate(release, log, tests=50, seed=4)
     assert [(row.measure, row.setting, row.value) for row in mine if row.kind == "utility"] == [
         (one.measure, one.detail, one.value) for one in kept.measured
@@ -84,14 +93,14 @@ def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
         (one.attack, one.setting, one.estimate.value, one.estimate.low, one.baseline, one.succeeds)
         for one in attacked.findings
     ]
-    assert all(config.holds for config in found.configs)
+    assert all(configuration.holds for configuration in found.configurations)
 
 
 def test_the_tables_have_a_row_for_every_number(log, tmp_path):
     found = compare(log, tmp_path / "c", **SOME)
     table = pq.read_table(tmp_path / "c" / "measures.parquet")
     assert table.equals(found.to_arrow())
-    assert set(table["configuration"].to_pylist()) == {config.name for config in found.configs}
+    assert set(table["configuration"].to_pylist()) == {configuration.name for configuration in found.configurations}
     assert set(table["fingerprint"].to_pylist()) == {log.fingerprint}
     with (tmp_path / "c" / "measures.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -105,11 +114,11 @@ def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
     made = []
     do = comparison.Job.do
 
-    def few(self, config, log):
-        made.append(config.name)
+    def few(self, configuration, log):
+        made.append(configuration.name)
         if len(made) == 3:
             raise KeyboardInterrupt
-        return do(self, config, log)
+        return do(self, configuration, log)
 
     monkeypatch.setattr(comparison.Job, "do", few)
     with pytest.raises(KeyboardInterrupt):
@@ -117,16 +126,16 @@ def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
     assert len(stored(tmp_path / "c")) == 2
     first = made.copy()
     found = compare(log, tmp_path / "c", **SOME)
-    assert sorted(first[:2] + made[3:]) == sorted(config.name for config in found.configs)
+    assert sorted(first[:2] + made[3:]) == sorted(configuration.name for configuration in found.configurations)
     monkeypatch.undo()
     whole = compare(log, tmp_path / "whole", **SOME)
-    assert found.configs == whole.configs
+    assert found.configurations == whole.configurations
     assert found.rows == whole.rows
     assert stored(tmp_path / "c") == stored(tmp_path / "whole")
     narrower = compare(log, tmp_path / "c", **(SOME | {"ks": [5]}))
     assert narrower == found
     further = compare(log, tmp_path / "c", **(SOME | {"ks": [2, 5, 7]}))
-    assert [row for row in further.rows if "7" not in row.config] == list(found.rows)
+    assert [row for row in further.rows if "7" not in row.configuration] == list(found.rows)
 
 
 def test_several_threads_make_the_same(log, tmp_path):
@@ -141,8 +150,8 @@ def test_several_threads_make_the_same(log, tmp_path):
 
 
 def test_what_fails_in_another_thread_is_raised(log, tmp_path, monkeypatch):
-    def fail(self, config, log):
-        raise ValueError(config.name)
+    def fail(self, configuration, log):
+        raise ValueError(configuration.name)
 
     monkeypatch.setattr(comparison.Job, "do", fail)
     with pytest.raises(ValueError, match="k = "):
@@ -164,11 +173,11 @@ def test_another_log_needs_another_folder(log, tmp_path):
 
 def test_what_cannot_be_made_is_told(log, tmp_path):
     found = compare(log, tmp_path / "c", methods=["search", "zealous"], ks=[2], epsilons=[0.1], tests=10)
-    by = {config.name: config for config in found.configs}
+    by = {configuration.name: configuration for configuration in found.configurations}
     assert (by["search, k = 2"].status, by["zealous, ε = 0.1"].status) == ("failed", "empty")
     assert "has no sites" in by["search, k = 2"].why
     assert found.rows == ()
-    assert [one.config for one in recommend(found)] == [None, None, None]
+    assert [one.configuration for one in recommend(found)] == [None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -199,12 +208,12 @@ def known(risk, k=5, epsilon=None, **changed):
 
 def made_up(points, method="equality", parameters=None, *, linked=True):
     """A comparison with a configuration for every tail, profiles and risk."""
-    configs, rows = [], []
+    configurations, rows = [], []
     for i, (tail, profiles, risk) in enumerate(points):
         name = f"configuration {i}"
         given = parameters or {"k": 5}
         found = known(risk, epsilon=given.get("epsilon"))
-        configs.append(Configuration(name, method, 5, given, holds=True, linked=linked, known=found))
+        configurations.append(Configuration(name, method, 5, given, holds=True, linked=linked, known=found))
         rows += [
             Row(name, "utility", "retention", "queries_kept", "", tail),
             Row(name, "utility", "retention", "queries_kept_by_users", "1 user", tail),
@@ -213,7 +222,7 @@ def made_up(points, method="equality", parameters=None, *, linked=True):
         ]
     counts = Counts(rows=9, events=9, users=3, queries=9, clicks=0)
     bands = (Band(least=1, most=1, queries=9, events=9), Band(least=2, most=4, queries=0, events=0))
-    return Comparison("f", 0, 9, counts, bands, tuple(configs), tuple(rows))
+    return Comparison("f", 0, 9, counts, bands, tuple(configurations), tuple(rows))
 
 
 UNIT = st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -228,11 +237,11 @@ def test_nothing_beats_the_frontier_and_it_beats_the_rest(points):
             kept, risk = frontier.points[name]
             return any(k >= kept and r <= risk and (k, r) != (kept, risk) for k, r in frontier.points.values())
 
-        assert not any(beaten(name) for name in frontier.configs)
-        on = {frontier.points[name] for name in frontier.configs}
+        assert not any(beaten(name) for name in frontier.configurations)
+        on = {frontier.points[name] for name in frontier.configurations}
         best = {point for name, point in frontier.points.items() if not beaten(name)}
         assert {point for point in best if point[0] > 0} == on
-        assert len(on) == len(frontier.configs)
+        assert len(on) == len(frontier.configurations)
 
 
 @given(st.lists(st.tuples(UNIT, UNIT, st.integers(0, 20).map(lambda n: n / 100)), max_size=12))
@@ -241,10 +250,10 @@ def test_recommendations_keep_the_most_of_what_meets_the_policy(points):
     for place, chosen in ((0, tail), (1, histories)):
         fit = [point for point in points if point[2] <= Policy().max_linkage and point[place] > 0]
         if not fit:
-            assert chosen.config is None
+            assert chosen.configuration is None
         else:
-            assert chosen.config is not None
-            best = points[int(chosen.config.split()[1])]
+            assert chosen.configuration is not None
+            best = points[int(chosen.configuration.split()[1])]
             assert (best[place], -best[2]) == max((point[place], -point[2]) for point in fit)
 
 
@@ -252,57 +261,63 @@ def test_recommendations_keep_the_most_of_what_meets_the_policy(points):
 def test_only_what_meets_the_policy_is_recommended(points, limit):
     found = replace(made_up(points), policy=Policy(max_linkage=limit))
     for one in recommend(found):
-        assert one.config is None or found.judgement(one.config).meets is True
+        assert one.configuration is None or found.judgement(one.configuration).meets is True
     assert set(found.meeting) == {f"configuration {i}" for i, point in enumerate(points) if point[2] <= limit}
 
 
 def test_another_policy_recommends_another_release():
     found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.05)])
-    assert recommend(found)[0].config == "configuration 1"
-    assert recommend(replace(found, policy=Policy(max_linkage=0.3)))[0].config == "configuration 0"
-    assert recommend(replace(found, policy=Policy(min_k=6)))[0].config is None
+    assert recommend(found)[0].configuration == "configuration 1"
+    assert recommend(replace(found, policy=Policy(max_linkage=0.3)))[0].configuration == "configuration 0"
+    assert recommend(replace(found, policy=Policy(min_k=6)))[0].configuration is None
 
 
 def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why():
     found = made_up([(0.9, 0, 0.3), (0.2, 0, 0.1), (0.5, 0, 0.2)])
-    worse = replace(found.configs[1], known=replace(found.configs[1].known, few=7, covered=False))
-    chosen = recommend(replace(found, configs=(found.configs[0], worse, found.configs[2])))[0]
-    assert chosen.config is None
+    worse = replace(found.configurations[1], known=replace(found.configurations[1].known, few=7, covered=False))
+    chosen = recommend(replace(found, configurations=(found.configurations[0], worse, found.configurations[2])))[0]
+    assert chosen.configuration is None
     assert chosen.reason == (
         "No release that keeps anything of it meets the policy. The nearest is configuration 2: unknown query texts"
         " attributed to the right person: 20.0 %; at most 9.0 % allowed."
     )
-    assert not replace(found, configs=(worse,)).meeting
+    assert not replace(found, configurations=(worse,)).meeting
 
 
 def test_of_equal_misses_the_smaller_one_is_the_nearest():
     found = made_up([(0.2, 0, 0.01), (0.9, 0, 0.01)])
     few, fewer = (
-        replace(config, known=replace(config.known, numbers=(*config.known.numbers[:1], Number("sybil", "", n), *rest)))
-        for config, n in zip(found.configs, (3.0, 1.0), strict=True)
-        for rest in [config.known.numbers[2:]]
+        replace(
+            configuration,
+            known=replace(
+                configuration.known, numbers=(*configuration.known.numbers[:1], Number("sybil", "", n), *rest)
+            ),
+        )
+        for configuration, n in zip(found.configurations, (3.0, 1.0), strict=True)
+        for rest in [configuration.known.numbers[2:]]
     )
     assert (
-        "The nearest is configuration 0: planted accounts" in recommend(replace(found, configs=(few, fewer)))[0].reason
+        "The nearest is configuration 0: planted accounts"
+        in recommend(replace(found, configurations=(few, fewer)))[0].reason
     )
 
 
 def test_what_was_not_measured_is_not_recommended():
     found = made_up([(0.9, 0.9, None)])
     assert found.risk("configuration 0") is None
-    assert {one.config for one in recommend(found)} == {None}
+    assert {one.configuration for one in recommend(found)} == {None}
     assert "not measured" in recommend(found)[0].reason
 
 
 def test_histories_need_linked_events():
     found = made_up([(0.5, 0.5, 0.01)], linked=False)
     tail, histories, _ = recommend(found)
-    assert (tail.config, histories.config) == ("configuration 0", None)
+    assert (tail.configuration, histories.configuration) == ("configuration 0", None)
 
 
 def test_what_does_not_separate_is_left_out_of_the_ranking():
     found = made_up([(0.5, 0.9, 0.01), (0.5, 0.1, 0.02)])
-    assert recommend(found)[1].config == "configuration 0"
+    assert recommend(found)[1].configuration == "configuration 0"
     rows = tuple(
         replace(row, separates=False, why="the log itself scores 1.1 %") if row.measure == "profile_retention" else row
         for row in found.rows
@@ -312,7 +327,7 @@ def test_what_does_not_separate_is_left_out_of_the_ranking():
         for i, value in enumerate((0.2, 0.3))
     )
     blind = replace(found, rows=rows)
-    assert recommend(blind)[1].config == "configuration 1"
+    assert recommend(blind)[1].configuration == "configuration 1"
     assert MEASURES["cluster_retention"].label in recommend(blind)[1].rule
     assert blind.unranked == {MEASURES["profile_retention"].label: "the log itself scores 1.1 %"}
     assert blind.kept("configuration 0")["profiles"] is None
@@ -321,7 +336,7 @@ def test_what_does_not_separate_is_left_out_of_the_ranking():
 
 def private(epsilon, kept, name):
     found = made_up([(kept, 0, 0.01)], "zealous", {"epsilon": epsilon, "delta": 1e-6}, linked=False)
-    return replace(found.configs[0], name=name), tuple(replace(row, config=name) for row in found.rows)
+    return replace(found.configurations[0], name=name), tuple(replace(row, configuration=name) for row in found.rows)
 
 
 def test_statistics_are_of_the_smallest_epsilon():
@@ -330,37 +345,37 @@ def test_statistics_are_of_the_smallest_epsilon():
         private(0.5, 0.1, "strict"),
         private(0.5, 0.2, "more"),
     )
-    found = replace(made_up([]), configs=(weak, strict, more), rows=some + others + rest)
-    assert recommend(found)[2].config == "more"
+    found = replace(made_up([]), configurations=(weak, strict, more), rows=some + others + rest)
+    assert recommend(found)[2].configuration == "more"
     assert "e^0.5" in recommend(found)[2].reason
-    assert "guarantee is weak" in recommend(replace(found, configs=(weak,)))[2].reason
-    assert recommend(replace(found, policy=Policy(max_epsilon=0.1)))[2].config is None
+    assert "guarantee is weak" in recommend(replace(found, configurations=(weak,)))[2].reason
+    assert recommend(replace(found, policy=Policy(max_epsilon=0.1)))[2].configuration is None
     wrong = replace(weak, known=replace(weak.known, refuted=1))
-    assert recommend(replace(found, configs=(wrong,)))[2].config is None
+    assert recommend(replace(found, configurations=(wrong,)))[2].configuration is None
 
 
 def test_why_there_are_no_statistics_is_said_as_it_is():
     found = made_up([(0.3, 0.2, 0.05)])
     assert recommend(found)[2].reason == "No differentially private method was tried."
     missing = Configuration("zealous", "zealous", None, {"epsilon": 1.0}, "failed", "OpenDP is not installed.")
-    assert "OpenDP is not installed." in recommend(replace(found, configs=(missing,)))[2].reason
+    assert "OpenDP is not installed." in recommend(replace(found, configurations=(missing,)))[2].reason
     empty = tuple(Configuration(f"z {e}", "zealous", None, {"epsilon": e}, "empty", "Nothing.") for e in (1.0, 10.0))
-    assert recommend(replace(found, configs=empty[:1]))[2].reason == (
+    assert recommend(replace(found, configurations=empty[:1]))[2].reason == (
         "No differentially private release is possible on this log: at epsilon 1 nothing passes."
     )
-    assert "at epsilon 1 and 10 nothing passes" in recommend(replace(found, configs=empty))[2].reason
+    assert "at epsilon 1 and 10 nothing passes" in recommend(replace(found, configurations=empty))[2].reason
 
 
 def test_risk_is_what_the_policy_limits():
     words = replace(known(0.1), kind="tokens")
     words = replace(words, numbers=(*words.numbers, Number("token_hashing", "", 0.6, 0.7)))
     older = replace(known(0.1), numbers=(*known(0.1).numbers, Number("history_linkage", "older half", 0.3, 0.4)))
-    configs = tuple(
+    configurations = tuple(
         Configuration(name, "equality", 5, {}, holds=True, known=one)
         for name, one in (("half", known(0.25)), ("older", older), ("words", words), ("nothing", known(None)))
     )
-    found = replace(made_up([]), configs=configs)
-    assert [found.risk(config.name) for config in configs] == [0.25, 0.3, 0.6, None]
+    found = replace(made_up([]), configurations=configurations)
+    assert [found.risk(configuration.name) for configuration in configurations] == [0.25, 0.3, 0.6, None]
 
 
 def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
@@ -382,18 +397,18 @@ def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
 
 def test_releases_without_linked_events_are_on_no_frontier():
     found = made_up([(0.3, 0.2, 0.05), (0.9, 0.8, 0.01)])
-    apart = replace(found, configs=(found.configs[0], replace(found.configs[1], linked=False)))
+    apart = replace(found, configurations=(found.configurations[0], replace(found.configurations[1], linked=False)))
     for frontier, kept in zip(apart.frontiers[:2], (0.9, 0.8), strict=True):
-        assert frontier.configs == tuple(frontier.points) == ("configuration 0",)
+        assert frontier.configurations == tuple(frontier.points) == ("configuration 0",)
         assert frontier.apart == {"configuration 1": kept}
 
 
 def test_refuted_releases_are_on_no_frontier():
     made = made_up([(0.3, 0.2, 0.05), (0.2, 0.1, 0.5)])
-    refuted = replace(made.configs[0], holds=False, known=replace(made.configs[0].known, refuted=1))
-    wrong = replace(made, configs=(refuted, made.configs[1]))
-    assert wrong.frontiers[0].configs == ("configuration 1",)
-    assert {one.config for one in recommend(wrong)} == {None}
+    refuted = replace(made.configurations[0], holds=False, known=replace(made.configurations[0].known, refuted=1))
+    wrong = replace(made, configurations=(refuted, made.configurations[1]))
+    assert wrong.frontiers[0].configurations == ("configuration 1",)
+    assert {one.configuration for one in recommend(wrong)} == {None}
 
 
 def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
@@ -410,9 +425,9 @@ def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda config: config.update(status="bogus"),
-        lambda config: config.update(name="equality, k = 5"),
-        lambda config: config.pop("method"),
+        lambda configuration: configuration.update(status="bogus"),
+        lambda configuration: configuration.update(name="equality, k = 5"),
+        lambda configuration: configuration.pop("method"),
     ],
 )
 def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
@@ -421,7 +436,7 @@ def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
     file = tmp_path / "c" / "configurations" / "equality_k-2.json"
     good = file.read_bytes()
     bad = json.loads(good)
-    damage(bad["config"])
+    damage(bad["configuration"])
     file.write_text(json.dumps(bad))
     assert compare(log, tmp_path / "c", **given) == found
     assert file.read_bytes() == good

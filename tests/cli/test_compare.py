@@ -85,4 +85,4 @@ def test_a_comparison_in_which_nothing_meets_the_policy_says_so_and_fails(run, p
     found = json.loads(run(*words, "--policy", policy, "--json")[1])
     assert found["policy"]["min_k"] == 50
     assert {one["meets"] for one in found["judgements"].values()} == {False}
-    assert {one["config"] for one in found["recommendations"]} == {None}
+    assert {one["configuration"] for one in found["recommendations"]} == {None}

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from queryveil.assess import reproductions
+from queryveil.assess.reproduce import PAPERS, Figure, Paper
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
 from tests.knowledge.test_resolvers import engine, results
@@ -169,7 +169,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     words = ("reproduce", "erola2011", log, "--taxonomy", tmp_path / "odp.qvd")
     code, out, err = run(*words, "-o", tmp_path / "figures")
     assert (code, err) == (0, "")
-    assert "Figure 3: What is left of users' interests (SRP)" in out
+    assert "Figure 3: Profile retention (SRP)" in out
     names = {"run.json", *(f"figure-{n}.{kind}" for n in (2, 3, 4) for kind in ("csv", "svg"))}
     assert {file.name for file in (tmp_path / "figures").iterdir()} == names
     assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
@@ -183,8 +183,8 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
 
 def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkeypatch):
     rows = ({"k": 2, "SRP": 0.5}, {"k": 3, "SRP": float("nan")})
-    figure = reproductions.Figure("figure-1", "Retention", rows, "k", "SRP")
-    monkeypatch.setitem(reproductions.PAPERS, "erola2011", lambda run: [figure])
+    figure = Figure("figure-1", "Retention", rows, "k", "SRP")
+    monkeypatch.setitem(PAPERS, "erola2011", Paper("erola2011", 2, lambda run: [figure]))
     log = tmp_path / "users.tsv"
     log.write_text("user\tquery\n" + "".join(f"u{i}\tdog\n" for i in range(9)))
     _, out, _ = run("reproduce", "erola2011", log, "--json")

@@ -10,7 +10,7 @@ import queryveil as qv
 from queryveil.engines import Table
 from queryveil.log.draws import keyed
 from queryveil.release.linkage import Linkage, measure_linkage
-from tests.assess.attacks.helpers import by_lot, own_words, read
+from tests.assess.attacks.helpers import own_words, random_queries, read
 from tests.both import on_both_engines
 from tests.oracles import background as oracle
 
@@ -32,7 +32,7 @@ def released(log, size=None, seed=None):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [None, 3])
 def test_it_is_the_literal_way(seed, size):
-    log = by_lot(users=12, queries=8, seed=seed, words=9) if seed % 2 else own_words(12, 8, seed, of_own=0.3)
+    log = random_queries(users=12, queries=8, seed=seed, words=9) if seed % 2 else own_words(12, 8, seed, of_own=0.3)
     found = measure_linkage(log, *released(log, size), column="user", seed=seed)
     events = log.engine.fetch("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
     draw = keyed(log.secret(seed, "background knowledge"), events["event_id"].to_numpy().astype(np.uint64))
@@ -65,7 +65,7 @@ def test_words_of_ones_own_give_everybody_away_and_records_at_random_nobody():
 
 
 def test_where_nothing_is_anybodys_nothing_is_learned():
-    log = by_lot(users=200, queries=6, words=60)
+    log = random_queries(users=200, queries=6, words=60)
     found = measure_linkage(log, *released(log, size=1), column="session", seed=0)
     assert found.low <= found.baseline * 3
 

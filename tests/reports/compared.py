@@ -111,6 +111,6 @@ def made_up(text=""):
         tests=2_000,
         counts=counts,
         bands=BANDS,
-        configs=tuple(configs),
+        configurations=tuple(configs),
         rows=tuple(rows),
     )

@@ -13,10 +13,10 @@ from tests.reports.html import Page
 def test_how_many_meet_the_policy_comes_first_and_then_what_is_recommended():
     comparison = made_up()
     comparison = replace(
-        comparison, configs=tuple(config for config in comparison.configs if config.method != "zealous")
+        comparison, configurations=tuple(config for config in comparison.configurations if config.method != "zealous")
     )
     text = Page(comparison_page(comparison)).text
-    done = sum(config.status == "done" for config in comparison.configs)
+    done = sum(config.status == "done" for config in comparison.configurations)
     places = [text.index(f"{len(comparison.meeting)} of {done} releases meet the policy.")]
     places += [text.index(one.aim) for one in recommend(comparison)]
     assert places == sorted(places)
@@ -36,7 +36,7 @@ def test_that_nothing_meets_the_policy_is_said_first():
 def test_the_measures_that_do_not_rank_are_named_with_the_reason():
     comparison = made_up()
     dull = Row(
-        comparison.configs[0].name,
+        comparison.configurations[0].name,
         "utility",
         "task",
         "suggestion",
@@ -52,7 +52,7 @@ def test_the_measures_that_do_not_rank_are_named_with_the_reason():
 def test_every_release_is_in_the_table_and_every_other_has_its_reason():
     comparison = made_up()
     text = Page(comparison_page(comparison)).text
-    for config in comparison.configs:
+    for config in comparison.configurations:
         assert config.name in text
         assert config.why in text
 
@@ -67,24 +67,24 @@ def test_every_chart_has_words_and_a_table():
 
 def test_the_frontier_is_told_by_its_ends():
     comparison = made_up()
-    least, most = comparison.frontiers[0].configs[0], comparison.frontiers[0].configs[-1]
+    least, most = comparison.frontiers[0].configurations[0], comparison.frontiers[0].configurations[-1]
     text = Page(comparison_page(comparison)).text
     assert re.search(rf"linked events goes from {re.escape(least)} \(.*to {re.escape(most)} \(", text)
 
 
 def test_a_refuted_release_is_named_on_top():
     comparison = made_up()
-    wrong = replace(comparison.configs[3], holds=False)
-    configs = (*comparison.configs[:3], wrong, *comparison.configs[4:])
-    text = Page(comparison_page(replace(comparison, configs=configs))).text
+    wrong = replace(comparison.configurations[3], holds=False)
+    configs = (*comparison.configurations[:3], wrong, *comparison.configurations[4:])
+    text = Page(comparison_page(replace(comparison, configurations=configs))).text
     assert f"The verifier refutes 1 of the releases: {wrong.name}." in text
 
 
 def test_releases_with_the_same_queries_have_one_line_in_the_long_tail():
     comparison = made_up()
-    first, twin = (config.name for config in comparison.configs[:2])
-    rows = [row for row in comparison.rows if row.config != twin or row.kind == "risk"]
-    rows += [replace(row, config=twin) for row in rows if row.config == first and row.kind == "utility"]
+    first, twin = (config.name for config in comparison.configurations[:2])
+    rows = [row for row in comparison.rows if row.configuration != twin or row.kind == "risk"]
+    rows += [replace(row, configuration=twin) for row in rows if row.configuration == first and row.kind == "utility"]
     page = comparison_page(replace(comparison, rows=tuple(rows)))
     tail = page[page.index('id="bands"') : page.index('id="configurations"')]
     assert f">{first}<" in tail
@@ -107,7 +107,7 @@ def test_releases_that_differ_in_more_than_the_link_are_all_in_the_long_tail():
         for config in configs
         for band in comparison.bands
     ]
-    page = comparison_page(replace(comparison, configs=tuple(configs), rows=tuple(rows)))
+    page = comparison_page(replace(comparison, configurations=tuple(configs), rows=tuple(rows)))
     tail = page[page.index('id="bands"') : page.index('id="configurations"')]
     assert [f">{config.name}<" in tail for config in configs] == [True, True, True, True, False]
 
@@ -119,7 +119,7 @@ def test_where_nothing_is_kept_there_is_no_frontier_but_a_page():
         Row("hash", "risk", "linkability", "record_linkage", "", 0.4, 0.3, 0.5, baseline=0.1, succeeds=True),
     )
     hashed = Configuration("hash", "hash", None, {"link": "user"}, holds=True, linked=True)
-    alone = replace(comparison, configs=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
+    alone = replace(comparison, configurations=(replace(hashed, known=evidence(hashed, 0.4)),), rows=rows)
     assert any(frontier.points for frontier in alone.frontiers)
     text = Page(comparison_page(alone)).text
     assert "No release of linked events keeps anything of it, so that there is no frontier." in text
@@ -142,7 +142,7 @@ def test_releases_without_linked_events_stand_in_a_strip_outside_the_axis():
     comparison = made_up()
     for i, frontier in enumerate(comparison.frontiers[:1]):
         (main, upper), (strip, lower) = layers(charts(comparison_page(comparison))[f"frontier-{i}"])
-        linked = {config.name for config in comparison.configs if config.linked}
+        linked = {config.name for config in comparison.configurations if config.linked}
         assert {value["name"] for value in main if "name" in value} == set(frontier.points) <= linked
         assert {value["name"] for value in strip if "name" in value} == set(frontier.apart)
         assert not set(frontier.apart) & linked
@@ -167,8 +167,8 @@ def test_the_chart_has_a_line_a_method_with_its_ks_and_the_zone_of_the_policy():
 
 def test_a_comparison_without_linked_events_has_a_strip_alone():
     comparison = made_up()
-    apart = tuple(config for config in comparison.configs if not config.linked)
-    page = comparison_page(replace(comparison, configs=apart))
+    apart = tuple(config for config in comparison.configurations if not config.linked)
+    page = comparison_page(replace(comparison, configurations=apart))
     assert len(list(layers(charts(page)["frontier-0"]))) == 1
     assert "there is no frontier" in Page(page).text
 
@@ -183,11 +183,11 @@ def test_attacks_that_work_are_told_as_shares_of_those_tried():
         for i, won in enumerate(every)
     ]
     configs = tuple(Configuration(name, "equality", 2, {"k": 2}, holds=True) for name, _ in tried)
-    text = Page(comparison_page(replace(comparison, configs=configs, rows=tuple(rows)))).text.replace(
+    text = Page(comparison_page(replace(comparison, configurations=configs, rows=tuple(rows)))).text.replace(
         "\N{NO-BREAK SPACE}", " "
     )
     assert "the smallest share works on other (66.7 %), the largest on one (100.0 %)." in text
-    text = Page(comparison_page(replace(comparison, configs=configs[:1], rows=tuple(rows[:1])))).text
+    text = Page(comparison_page(replace(comparison, configurations=configs[:1], rows=tuple(rows[:1])))).text
     assert "On every release, 100.0" in text
 
 
@@ -199,8 +199,8 @@ def test_accounts_are_not_drawn_as_shares():
 
 def test_where_nothing_was_released_there_is_still_a_page():
     comparison = made_up()
-    configs = tuple(replace(config, status="failed", why="It failed.") for config in comparison.configs)
-    text = Page(comparison_page(replace(comparison, configs=configs, rows=()))).text
+    configs = tuple(replace(config, status="failed", why="It failed.") for config in comparison.configurations)
+    text = Page(comparison_page(replace(comparison, configurations=configs, rows=()))).text
     assert "No release has both." in text
     assert "No attack could be tried." in text
 

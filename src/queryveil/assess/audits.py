@@ -14,13 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from queryveil.arrays import Longs
 from queryveil.errors import QueryveilError
 from queryveil.log.ingest import read_log
 from queryveil.methods import DpSet, Zealous
-
-Longs = NDArray[np.int64]
 
 _REPEATED = 3
 """How often the added user issues each of their queries; they may count for each of them only once."""
@@ -143,14 +141,7 @@ def _trial(method: Zealous | DpSet, users: int, runs: int, delta: float, doubt: 
 
 
 def _scores(method: Zealous | DpSet, users: int, more: int, runs: int) -> dict[str, Longs]:
-    """In each run: how many rows are released, and the sum of their counts; of the user's first queries, and of all.
-
-    Args:
-        method: The method.
-        users: How many users issue the same queries.
-        more: How many issue all of them.
-        runs: How many copies there are.
-    """
+    """In each run: how many rows are released, and the sum of their counts; of the user's first queries, and of all."""
     wide = 2 * method.max_queries_per_user
     copy, which = np.divmod(np.arange(runs * wide), wide)
     # As many words as an n-gram has, so that a query is one n-gram.

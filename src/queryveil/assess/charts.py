@@ -51,7 +51,7 @@ def comparison_chart(comparison: "Comparison", frontier: "Frontier") -> Any:
 
     if not frontier.points and not frontier.apart:
         raise QueryveilError(f"There is nothing to draw: no release has a value for {frontier.utility}.")
-    methods = {config.name: config.method for config in comparison.configs}
+    methods = {configuration.name: configuration.method for configuration in comparison.configurations}
     risk = alt.Y("risk:Q", scale=alt.Scale(domainMin=0), axis=alt.Axis(format="~%"))
     lane = alt.Y("method:N", title=None)
     parts = []

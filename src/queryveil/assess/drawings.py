@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from queryveil.arrays import Floats
 from queryveil.errors import require
 from queryveil.files.folders import check_file, write_whole
 from queryveil.text.show import printable
@@ -79,7 +79,7 @@ def _tones(degrees: Sequence[int]) -> dict[int, tuple[str, str]]:
     return found
 
 
-def _layout(n: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
+def _layout(n: int, edges: Sequence[tuple[int, int]]) -> Floats:
     """Places in the unit square: all vertices push each other off, edges pull (Fruchterman and Reingold 1991)."""
     place = np.random.default_rng(0).random((n, 2))
     if n == 1:
@@ -97,7 +97,7 @@ def _layout(n: int, edges: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
         length = np.maximum(np.sqrt((push**2).sum(axis=1)), 1e-9)
         place += push * (np.minimum(length, step) / length)[:, None]
     low, high = place.min(axis=0), place.max(axis=0)
-    spread: NDArray[np.float64] = (place - low) / np.maximum(high - low, 1e-9)
+    spread: Floats = (place - low) / np.maximum(high - low, 1e-9)
     return spread
 
 

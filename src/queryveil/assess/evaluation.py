@@ -11,7 +11,7 @@ import pyarrow as pa
 from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
 from queryveil.assess.measures.registry import Group, Measure, Value
-from queryveil.errors import Progress, old_names
+from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.log import QueryLog, local
 from queryveil.log.sharing import sharing
@@ -122,7 +122,7 @@ def evaluate(
         log: Its log.
         taxonomy: Where queries are looked up, for SRP, L and NCP.
         tests: On how many events of the log a task is tried.
-        seed: Decides which, and which users L looks at.
+        seed: Random seed.
         sensitive: Queries of the log with a label, for F-beta: `query` and `sensitive`, as `f_beta` takes them.
         progress: Called with what is being done.
     """
@@ -145,8 +145,11 @@ def _measures(on: Assessment, progress: Progress) -> Iterator[Measured]:
         if mine and (group != "labelled" or on.sensitive is not None):
             progress(group)
         for one in mine:
-            for value in one.of(on):
-                yield finite(one, value)
+            try:
+                values = list(one.of(on))
+            except QueryveilError as error:
+                values = [Value(None, str(error))]
+            yield from (finite(one, value) for value in values)
 
 
 def finite(measure: Measure, found: Value) -> Measured:

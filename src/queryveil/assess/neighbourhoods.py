@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Ints, Longs, Ragged, offsets
 from queryveil.assess.drawings import draw_graph
 from queryveil.errors import QueryveilError, parameter
 from queryveil.files.folders import check_file, write_whole
@@ -170,7 +169,7 @@ def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, m
     return Neighbourhood(theta, whole, found, _edges(graph, few.of_query[queries]))
 
 
-def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
+def _only(vertices: Vertices, inside: Longs) -> Vertices:
     """Some of the vertices, as a graph of their own."""
     from queryveil.kernels.cores import Users
 
@@ -178,7 +177,7 @@ def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
     number = np.full(len(vertices) + 1, -1, np.int32)
     number[inside] = np.arange(len(inside), dtype=np.int32)
 
-    def rows(start: NDArray[np.int64], values: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def rows(start: Longs, values: Ints) -> tuple[Longs, Ints]:
         lists = Ragged(start)
         return offsets(lists.sizes[inside]), values[lists.positions(inside)]
 
@@ -190,7 +189,7 @@ def _only(vertices: Vertices, inside: NDArray[np.int64]) -> Vertices:
     )
 
 
-def _edges(graph: AffinityGraph, vertex: NDArray[np.int32]) -> tuple[tuple[int, int], ...]:
+def _edges(graph: AffinityGraph, vertex: Ints) -> tuple[tuple[int, int], ...]:
     """The positions of similar queries, given the vertex of each; queries of one vertex are similar too."""
     places: dict[int, list[int]] = {}
     for place, v in enumerate(vertex.tolist()):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from queryveil.arrays import Bools
 from queryveil.engines import identifier
 from queryveil.log import QueryLog
 from queryveil.release.bands import Band, bands
@@ -120,7 +120,7 @@ def profile(log: QueryLog) -> Profile:
     )
 
 
-def _sums(table: pa.Table, inside: NDArray[np.bool_]) -> tuple[int, int]:
+def _sums(table: pa.Table, inside: Bools) -> tuple[int, int]:
     queries, events = (int(table[name].to_numpy()[inside].sum()) for name in ("queries", "events"))
     return queries, events
 

@@ -59,7 +59,7 @@ def compare(
 ) -> None:
     """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
 
-    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A config is
+    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration is
     stored when it is finished: a run that was stopped continues where it was. The folder describes the log, and is for
     those who may see that.
     """
@@ -98,11 +98,11 @@ def compare(
         )
     failed = policy is not None and not found.meeting
     if as_json:
-        judged = {config.name: found.judgement(config.name) for config in found.configs}
+        judged = {config.name: found.judgement(config.name) for config in found.configurations}
         said = {
             "fingerprint": found.fingerprint,
             "seed": found.seed,
-            "configurations": [asdict(config) for config in found.configs],
+            "configurations": [asdict(config) for config in found.configurations],
             "rows": [asdict(row) for row in found.rows],
             "frontiers": [asdict(frontier) for frontier in found.frontiers],
             "policy": found.policy.model_dump(),
@@ -146,9 +146,9 @@ def _board(board: "Board") -> Any:
     ended = sum(state not in ("waiting", "at work") for state in states)
     table = Table.grid(padding=(0, 2))
     table.title = f"Comparing: {ended} of {len(states)} releases"
-    for method in dict.fromkeys(config.method for config in board.configs):
-        mine = [place for place, config in enumerate(board.configs) if config.method == method]
-        now = next((board.configs[place].name for place in mine if states[place] == "at work"), "")
+    for method in dict.fromkeys(config.method for config in board.configurations):
+        mine = [place for place, config in enumerate(board.configurations) if config.method == method]
+        now = next((board.configurations[place].name for place in mine if states[place] == "at work"), "")
         table.add_row(method, " ".join(_SIGNS[states[place]] for place in mine), now)
     return table
 
@@ -156,9 +156,9 @@ def _board(board: "Board") -> Any:
 def _parts(found: "Comparison") -> list[Any]:
     from queryveil.assess.comparison import recommend
 
-    on = {name for frontier in found.frontiers for name in frontier.configs}
+    on = {name for frontier in found.frontiers for name in frontier.configurations}
     rows = []
-    for config in found.configs:
+    for config in found.configurations:
         if config.status != "done":
             continue
         kept, risk = found.kept(config.name), found.risk(config.name)
@@ -178,11 +178,11 @@ def _parts(found: "Comparison") -> list[Any]:
         "* on a frontier: of the releases of linked events no other keeps as much at less risk, or more at as much.\n",
     ]
     parts += [f"Not ranked by {measure}: {why}." for measure, why in found.unranked.items()]
-    wrong = [config for config in found.configs if config.status != "done" or not config.holds]
+    wrong = [config for config in found.configurations if config.status != "done" or not config.holds]
     for why in dict.fromkeys(config.why for config in wrong):
         parts.append(f"{'; '.join(config.name for config in wrong if config.why == why)}: {options.printable(why)}")
     parts.append(f"\nReleases that meet the policy: {len(found.meeting)} of {len(rows)}.")
-    parts += [f"\n{one.aim}: {one.config or 'none'}. {one.reason}" for one in recommend(found)]
+    parts += [f"\n{one.aim}: {one.configuration or 'none'}. {one.reason}" for one in recommend(found)]
     return parts
 
 

@@ -9,7 +9,7 @@ from queryveil.cli import options
 from queryveil.errors import QueryveilError, did_you_mean, require
 
 if TYPE_CHECKING:
-    from queryveil.assess.reproductions import Figure
+    from queryveil.assess.reproduce import Figure
 
 
 def reproduce(
@@ -41,8 +41,8 @@ def reproduce(
     as_json: options.Json = False,
 ) -> None:
     """Run the experiments of a paper on a log: its figures as tables and charts."""
-    from queryveil.assess.reproductions import PAPERS
-    from queryveil.assess.reproductions import reproduce as run
+    from queryveil.assess.reproduce import PAPERS
+    from queryveil.assess.reproduce import reproduce as run
     from queryveil.knowledge import Clicks, Sites, open_taxonomy
 
     if paper not in PAPERS:

@@ -281,7 +281,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
                 "low": finding.estimate.low,
                 "high": finding.estimate.high,
                 "guess": finding.baseline,
-                "guessing": f"{shown(finding.baseline, finding.unit)} ({finding.guessing})",
+                "guessing": f"{shown(finding.baseline, finding.unit)} ({finding.baseline_text})",
                 "control": None if control is None else control.value,
                 "control_low": None if control is None else control.low,
                 "control_high": None if control is None else control.high,

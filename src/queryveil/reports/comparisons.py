@@ -48,14 +48,14 @@ def comparison_page(comparison: Comparison) -> str:
         comparison: What `queryveil.compare` found.
     """
     check_packages()
-    done = [config for config in comparison.configs if config.status == "done"]
+    done = [config for config in comparison.configurations if config.status == "done"]
     drawn = frontier_figure(comparison), _bands(comparison), _attacks(comparison)
     figures = [figure for figure in drawn if figure is not None]
     return render(
         "comparison.html",
         figures,
         title="Methods compared on one log",
-        methods=len({config.method for config in comparison.configs}),
+        methods=len({config.method for config in comparison.configurations}),
         done=done,
         other=_unreleased(comparison),
         refuted=[config for config in done if not config.holds],
@@ -76,7 +76,7 @@ def comparison_page(comparison: Comparison) -> str:
 def _unreleased(comparison: Comparison) -> list[tuple[str, str]]:
     """Configurations without a release by the reason why."""
     found: dict[str, list[str]] = {}
-    for config in comparison.configs:
+    for config in comparison.configurations:
         if config.status != "done":
             found.setdefault(config.why, []).append(config.name)
     return [("; ".join(names), why) for why, names in found.items()]
@@ -88,7 +88,7 @@ def _tiles(comparison: Comparison, done: int) -> list[tuple[str, str, str, str]]
         ("Users", f"{counts.users or 0:,}", "in the log", ""),
         ("Events", f"{counts.events:,}", "searches", ""),
         ("Distinct queries", f"{counts.queries:,}", _tail(comparison.bands), ""),
-        ("Releases", f"{done} of {len(comparison.configs)}", "settings released something", ""),
+        ("Releases", f"{done} of {len(comparison.configurations)}", "settings released something", ""),
     ]
 
 
@@ -103,13 +103,13 @@ def _table(comparison: Comparison, done: "Sequence[Configuration]") -> list[tupl
     tried: dict[str, list[bool]] = {}
     for row in comparison.rows:
         if row.succeeds is not None:
-            tried.setdefault(row.config, []).append(row.succeeds)
+            tried.setdefault(row.configuration, []).append(row.succeeds)
     found = []
     frontiers = comparison.frontiers
     for config in done:
         kept = comparison.kept(config.name)
         won = tried.get(config.name, [])
-        on = sum(config.name in frontier.configs for frontier in frontiers)
+        on = sum(config.name in frontier.configurations for frontier in frontiers)
         found.append(
             (
                 config.name,
@@ -135,7 +135,7 @@ def _meets(comparison: Comparison, config: str) -> str:
 
 def _limits(comparison: Comparison) -> list[tuple[str, ...]]:
     """The policy, line by line, with how many releases meet it, miss it, or leave it open."""
-    judged = [found for config in comparison.configs if (found := comparison.judgement(config.name)) is not None]
+    judged = [found for config in comparison.configurations if (found := comparison.judgement(config.name)) is not None]
     rows: dict[str, list[Criterion]] = {}
     for one in (line for found in judged for line in found.criteria):
         rows.setdefault(one.id, []).append(one)
@@ -159,7 +159,7 @@ def _bands(comparison: Comparison) -> Figure | None:
     lines: dict[str, list[float]] = {}
     same: set[tuple[object, ...]] = set()
     without = 0
-    for config in comparison.configs:
+    for config in comparison.configurations:
         kept = [comparison.value(config.name, "queries_kept_by_users", band.label) for band in bands]
         known = [value for value in kept if value is not None]
         if config.status != "done":
@@ -211,11 +211,11 @@ def _attacks(comparison: Comparison) -> Figure | None:
     if not shares:
         return None
     columns = list(dict.fromkeys(_title(row) for question in QUESTIONS for row in shares if row.group == question))
-    have = {row.config for row in shares}
-    lines = [config.name for config in comparison.configs if config.name in have]
+    have = {row.configuration for row in shares}
+    lines = [config.name for config in comparison.configurations if config.name in have]
     values = [
         {
-            "line": row.config,
+            "line": row.configuration,
             "column": _title(row),
             "value": min(max(row.value or 0.0, 0.0), 1.0),
             "text": _whole(row.value or 0.0),
@@ -245,7 +245,7 @@ def _attacks(comparison: Comparison) -> Figure | None:
         ("release", "attack", "found (95 %)", "guessing", "control", "beats"),
         tuple(
             (
-                row.config,
+                row.configuration,
                 _title(row),
                 _estimated(row),
                 _in_unit(row.baseline, row.unit),
@@ -263,7 +263,7 @@ def _successes(found: "Sequence[Row]") -> str:
     """On which releases the smallest and the largest share of the attacks that were tried work."""
     tried: dict[str, list[bool]] = {}
     for row in found:
-        tried.setdefault(row.config, []).append(bool(row.succeeds))
+        tried.setdefault(row.configuration, []).append(bool(row.succeeds))
     won = {name: Fraction(sum(some), len(some)) for name, some in tried.items()}
     least, most = min(won.values()), max(won.values())
     low, high = number(float(least), True), number(float(most), True)
@@ -339,13 +339,15 @@ def _heat(
 
 def command(comparison: Comparison) -> str:
     """The command that makes the same comparison again, with names in the place of files."""
-    methods = list(dict.fromkeys(config.method for config in comparison.configs))
-    ks = sorted({config.k for config in comparison.configs if config.k is not None})
+    methods = list(dict.fromkeys(config.method for config in comparison.configurations))
+    ks = sorted({config.k for config in comparison.configurations if config.k is not None})
     epsilons = sorted(
-        {float(e) for config in comparison.configs if (e := config.parameters.get("epsilon")) is not None}
+        {float(e) for config in comparison.configurations if (e := config.parameters.get("epsilon")) is not None}
     )
     places = {
-        config.method: config.parameters["taxonomy"] for config in comparison.configs if "taxonomy" in config.parameters
+        config.method: config.parameters["taxonomy"]
+        for config in comparison.configurations
+        if "taxonomy" in config.parameters
     }
     sites = places.pop("search", "wordnet")
     own = any(place != "wordnet" for place in places.values())

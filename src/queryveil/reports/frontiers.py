@@ -26,7 +26,7 @@ def frontier_figure(comparison: "Comparison") -> Figure | None:
     some = [frontier for frontier in comparison.frontiers if frontier.points or frontier.apart]
     if not some:
         return None
-    shown = {config.method for config in comparison.configs if config.status == "done"}
+    shown = {config.method for config in comparison.configurations if config.status == "done"}
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
     limit = number(comparison.policy.max_linkage, True)
     return Figure(
@@ -50,7 +50,7 @@ def frontier_figure(comparison: "Comparison") -> Figure | None:
                 number(kept, True),
                 number(comparison.risk(name), True),
                 "yes" if comparison.meets(name) else "no",
-                "no records" if name in frontier.apart else "yes" if name in frontier.configs else "no",
+                "no records" if name in frontier.apart else "yes" if name in frontier.configurations else "no",
             )
             for frontier in some
             for name, kept in _by_risk(frontier)
@@ -66,14 +66,14 @@ def _by_risk(frontier: "Frontier") -> list[tuple[str, float]]:
 
 def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
     """A colour and a shape for each method; the two go round at different speeds, so that no pair comes twice soon."""
-    methods = list(dict.fromkeys(config.method for config in comparison.configs))
+    methods = list(dict.fromkeys(config.method for config in comparison.configurations))
     return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(methods)}
 
 
 def _drawing(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> Drawing:
     listed = tuple(
         f"{name} ({number(frontier.points[name][0], True)} kept, risk {number(frontier.points[name][1], True)})"
-        for name in frontier.configs
+        for name in frontier.configurations
     )
     return Drawing(f"Risk against {frontier.utility}", _chart(comparison, frontier, looks), _ends(listed), listed)
 
@@ -90,7 +90,7 @@ def _ends(listed: Sequence[str]) -> str:
 def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict[str, Any]:
     import altair as alt
 
-    of = {config.name: config for config in comparison.configs}
+    of = {config.name: config for config in comparison.configurations}
     linked = [_value(comparison, of[name], kept, looks) for name, (kept, _) in frontier.points.items()]
     apart = [_value(comparison, of[name], kept, looks) for name, kept in frontier.apart.items()]
     wide = max(0.05, *(value["kept"] for value in (*linked, *apart))) * _ROOM

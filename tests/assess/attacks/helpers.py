@@ -36,20 +36,20 @@ def as_it_is(log):
 
 
 def shuffled(log, seed=1):
-    """The events of a log under the ids of users by lot, so that a record is nobody's."""
+    """The events of a log under the ids of random users, so that a record is nobody's."""
     events = log.engine.fetch("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
     user = np.random.default_rng(seed).permutation(events["user_id"].to_numpy())
-    log.engine.read("dealt", events.set_column(1, "user_id", pa.array(user)))
+    log.engine.read("permuted", events.set_column(1, "user_id", pa.array(user)))
     release = Release.of_events(
-        log, "SELECT event_id, user_id, query_id FROM dealt", None, method="rules", parameters={}, claims=(), limits=(),
-        seed=0,
+        log, "SELECT event_id, user_id, query_id FROM permuted", None, method="rules", parameters={}, claims=(),
+        limits=(), seed=0,
     )  # fmt: skip
-    log.engine.drop("dealt")
+    log.engine.drop("permuted")
     return release
 
 
 def together(log, k=None, seed=1):
-    """Users in groups by lot, all of them in one if k is not given."""
+    """Users in random groups, all of them in one if k is not given."""
     k = log.n_users if k is None else k
     group = (np.random.default_rng(seed).permutation(log.n_users) // k).astype(np.int32)
     group = np.minimum(group, log.n_users // k - 1)
@@ -81,7 +81,7 @@ def own_words(users=120, queries=12, seed=0, of_own=0.9):
     return read(pairs)
 
 
-def by_lot(users=120, queries=12, seed=0, words=30):
-    """Users whose queries are drawn by lot from the same ones, so that nothing is anybody's."""
+def random_queries(users=120, queries=12, seed=0, words=30):
+    """Users whose queries are drawn at random from the same ones, so that nothing is anybody's."""
     rng = np.random.default_rng(seed)
     return read([(u, f"w{rng.integers(words)} w{rng.integers(words)}") for u in range(users) for _ in range(queries)])

@@ -7,7 +7,7 @@ import queryveil as qv
 from queryveil.assess.attacks import InapplicableError, attribution, attribution_to_one
 from queryveil.log.draws import keyed
 from queryveil.release.scoring import half
-from tests.assess.attacks.helpers import by_lot, identity, own_words, read, records, together
+from tests.assess.attacks.helpers import identity, own_words, random_queries, read, records, together
 
 BOTH = pytest.mark.parametrize("attack", [attribution, attribution_to_one])
 
@@ -34,7 +34,7 @@ def test_people_like_real_ones_are_told_from_each_other(synthetic, attack, k):
 def test_where_nothing_is_anybodys_it_hardly_ever_succeeds(attack):
     won = 0
     for seed in range(12):
-        log = by_lot(users=60, queries=12, seed=seed, words=40)
+        log = random_queries(users=60, queries=12, seed=seed, words=40)
         won += attack(together(log, 4, seed), log, seed=seed).succeeds
     assert won <= 2
 

@@ -10,7 +10,7 @@ import queryveil as qv
 from queryveil.assess.attacks import InapplicableError, history_linkage, older_history
 from queryveil.release import Release, loaded
 from queryveil.release.linkage import measure_linkage
-from tests.assess.attacks.helpers import as_it_is, by_lot, identity, own_words, read, shuffled, together
+from tests.assess.attacks.helpers import as_it_is, identity, own_words, random_queries, read, shuffled, together
 
 START = datetime(2026, 1, 1)
 
@@ -59,7 +59,7 @@ def test_records_of_nobody_or_of_all_teach_nothing(synthetic, make):
 def test_where_nothing_is_anybodys_it_hardly_ever_succeeds(link):
     won = 0
     for seed in range(12):
-        log = by_lot(users=60, queries=8, seed=seed, words=8)
+        log = random_queries(users=60, queries=8, seed=seed, words=8)
         made = permuted(log, seed) if link == "user" else as_texts(log, link="none")
         won += history_linkage(made, log, seed=seed).succeeds
     assert won <= 2

@@ -10,7 +10,7 @@ from queryveil.assess.attacks import InapplicableError, differencing, disambigua
 from queryveil.assess.attacks.disambiguation import adjusted_rand
 from queryveil.assess.attacks.sybil import _fewest
 from queryveil.methods.microaggregation.common import Searches
-from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
+from tests.assess.attacks.helpers import identity, own_words, random_queries, read, together
 from tests.assess.attacks.test_records import PAIRS
 from tests.methods.microaggregation.test_common import WORDS, taxonomy
 from tests.methods.microaggregation.test_common import read as read_clicked
@@ -69,7 +69,7 @@ def test_people_of_different_interests_are_told_apart_in_a_shared_record():
 
 
 def test_people_who_search_by_lot_are_not_told_apart():
-    log = by_lot(users=200, queries=12, words=60)
+    log = random_queries(users=200, queries=12, words=60)
     found = disambiguation(together(log, 5), log)
     assert not found.succeeds
     assert found.estimate.value < 0.1
@@ -105,15 +105,15 @@ def test_a_person_flips_an_output_if_the_release_without_him_is_another(pairs, k
 
 
 def test_the_same_release_twice_tells_nothing():
-    log = by_lot(words=5)
+    log = random_queries(words=5)
     release = qv.Equality(k=2).anonymize(log)
     found = differencing(release, log, other=qv.Equality(k=2).anonymize(log, seed=5))
     assert (found.estimate.value, found.succeeds) == (0, False)
 
 
 def test_another_day_tells_who_was_new():
-    day = by_lot(users=60, words=4)
-    later = by_lot(users=60, words=6, seed=9)
+    day = random_queries(users=60, words=4)
+    later = random_queries(users=60, words=6, seed=9)
     found = differencing(qv.Equality(k=3).anonymize(later), later, other=qv.Equality(k=3).anonymize(day))
     assert found.succeeds
 
@@ -126,13 +126,13 @@ def test_without_a_threshold_another_release_is_needed():
 
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 def test_planting_takes_k_accounts_under_equality(k):
-    log = by_lot(users=40, words=6)
+    log = random_queries(users=40, words=6)
     found = sybil(qv.Equality(k=k).anonymize(log), log)
     assert (found.estimate.value, found.baseline, found.succeeds) == (k, k, False)
 
 
 def test_planting_takes_one_account_where_everything_is_released():
-    log = by_lot(users=40, words=6)
+    log = random_queries(users=40, words=6)
     assert sybil(identity(log), log).estimate.value == 1
     found = sybil(together(log, 4), log)
     assert found.baseline == 4
@@ -149,7 +149,7 @@ def test_planting_is_tried_on_some_users_with_all_that_the_log_has(tmp_path):
 
 
 def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
-    log = by_lot(users=40, words=6)
+    log = random_queries(users=40, words=6)
     found = sybil(qv.Equality(k=8).anonymize(log), log, accounts=6)
     assert found.estimate.value == 6
     assert "do not bring" in found.number
@@ -157,14 +157,14 @@ def test_what_does_not_succeed_is_told_with_the_most_that_was_tried():
 
 @pytest.mark.parametrize(("accounts", "value"), [(4, 4), (8, 8)])
 def test_to_give_up_is_no_success(accounts, value):
-    log = by_lot(users=40, words=6)
+    log = random_queries(users=40, words=6)
     found = sybil(qv.Equality(k=8).anonymize(log), log, accounts=accounts)
     assert (found.estimate.value, found.baseline, found.succeeds) == (value, 8, False)
     assert found.gave_up == (accounts < 8)
 
 
 def test_a_method_that_cannot_be_run_again_is_told(tmp_path, monkeypatch):
-    log = by_lot(users=40, words=6)
+    log = random_queries(users=40, words=6)
     (tmp_path / "list").write_text("w1 w1\n")
     release = qv.Rules(block_list=tmp_path / "list", link="user").anonymize(log)
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,7 @@ from queryveil.assess.attacks import (
 from queryveil.assess.measures import record_linkage as measured
 from queryveil.errors import QueryveilError
 from queryveil.methods.microaggregation.common import Searches
-from tests.assess.attacks.helpers import by_lot, identity, own_words, owners, read, records, together
+from tests.assess.attacks.helpers import identity, own_words, owners, random_queries, read, records, together
 from tests.oracles import attacks as oracle
 
 PAIRS = st.lists(
@@ -127,7 +127,7 @@ def test_known_queries_single_out_people_in_the_log_as_it_is_and_nobody_among_eq
 
 
 def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
-    log = by_lot(users=300, words=60)
+    log = random_queries(users=300, words=60)
     release, searches = identity(log), Searches.of(log)
     alone = log.users_per_query[searches.query] == 1
     truth = np.mean([mine.mean() for mine in np.split(alone, searches.start[1:-1])])
@@ -138,13 +138,13 @@ def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
 
 
 def test_more_known_queries_single_out_more_people():
-    log = by_lot(words=10)
+    log = random_queries(words=10)
     found = [background_knowledge(identity(log), log, n_known=m).estimate.value for m in (1, 3, 5)]
     assert found[0] < found[1] < found[2]
 
 
 def test_the_same_seed_knows_the_same_queries():
-    log = by_lot()
+    log = random_queries()
     release = identity(log)
     tried = partial(background_knowledge, release, log)
     assert tried(n_known=2, seed=3) == tried(n_known=2, seed=3)
@@ -211,12 +211,12 @@ def test_pairs_are_unique_in_the_log_as_it_is_and_as_rare_as_across_records_amon
 
 
 def test_shared_queries_are_not_unique():
-    log = by_lot(words=3)
+    log = random_queries(words=3)
     assert unique_queries(qv.Equality(k=2).anonymize(log), log).estimate.value == 0
     log = own_words()
     found = unique_queries(identity(log), log)
     assert found.succeeds
-    assert found.details["astray"] == 0
+    assert found.details["misplaced"] == 0
 
 
 def test_a_release_of_another_log_is_refused():
@@ -226,7 +226,7 @@ def test_a_release_of_another_log_is_refused():
 
 
 def test_what_needs_records_or_the_user_map_says_so(tmp_path):
-    log = by_lot()
+    log = random_queries()
     dropped = qv.Equality(k=2, link="none").anonymize(log)
     for attack in (background_knowledge, record_linkage, unique_pairs, reidentification_risk):
         with pytest.raises(InapplicableError, match="with pseudonyms"):

@@ -8,7 +8,7 @@ import queryveil as qv
 from queryveil.assess.attacks import attack
 from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
-from tests.assess.attacks.helpers import by_lot, identity, own_words, read, together
+from tests.assess.attacks.helpers import identity, own_words, random_queries, read, together
 
 RECORDS = {"background_knowledge", "unique_pairs", "record_linkage", "disambiguation"}
 
@@ -29,7 +29,7 @@ def test_the_log_as_it_is_gives_everybody_away():
 
 
 def test_one_record_for_all_gives_nobody_away():
-    log = by_lot(users=200, words=12)
+    log = random_queries(users=200, words=12)
     found = attack(together(log), log, n_known=(1, 3))
     assert not [finding.attack for finding in found.findings if finding.succeeds]
     assert found.summary.count("no attack was above its baseline and its control") == 3
@@ -49,8 +49,8 @@ def test_every_finding_has_an_interval_around_it_and_says_what_it_is_compared_wi
     log = own_words()
     for finding in attack(together(log, 4), log).findings:
         assert finding.estimate.low <= finding.estimate.value <= finding.estimate.high
-        assert finding.guessing
-        assert finding.controlled
+        assert finding.baseline_text
+        assert finding.control_text
         assert finding.trials > 0
 
 
@@ -68,7 +68,7 @@ def test_a_saved_release_needs_its_user_map(tmp_path):
 
 
 def test_users_dropped_leave_what_is_about_queries():
-    log = by_lot(users=400, words=20)
+    log = random_queries(users=400, words=20)
     found = attack(qv.Equality(k=3, link="none").anonymize(log), log)
     assert {finding.attack for finding in found.findings} == {
         "unique_queries", "history_linkage", "user_linkage", "personal_data", "differencing", "sybil",

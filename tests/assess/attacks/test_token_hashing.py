@@ -1,4 +1,4 @@
-"""Hashed words are read again by whoever has a log of the same kind."""
+"""Hashed words are read again by an attacker who has a log of the same kind."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -120,7 +120,7 @@ def test_hashing_is_shown_to_be_broken(synthetic, tmp_path):
 
 
 def test_few_tokens_that_are_read_are_a_success_too(tmp_path):
-    """Of a small log, one who has another half reads 5 of 300, where less than one is right by lot."""
+    """Of a small log, one who has another half reads 5 of 300, where less than one is right by chance."""
     qv.generate(tmp_path / "log.tsv", users=200, seed=1)
     log = qv.read_log(tmp_path / "log.tsv")
     (tmp_path / "key").write_bytes(bytes(32))
@@ -173,7 +173,7 @@ def test_records_are_linked_by_the_words_that_are_read(pairs):
     assert linked_by_words(release, log)[0].tolist() == pytest.approx(expected)
 
 
-def test_whoever_has_the_log_links_hashed_records(hashed, tmp_path):
+def test_an_attacker_who_has_the_log_links_hashed_records(hashed, tmp_path):
     log, release, _ = hashed
     found = record_linkage(release, log)
     assert found.succeeds

@@ -78,9 +78,9 @@ def test_a_record_without_a_query_of_the_log_fits_all(tmp_path):
     # Ten fit all twenty, and ten fit one another.
     assert record_linkage(release) == pytest.approx(literal(log, release)) == pytest.approx(7.5)
     for seed in range(3):
-        dealt = linkage_chances(release, seed)
-        assert (dealt == 1 / 20).sum() == 10
-        assert set(dealt.tolist()) <= {0, 1 / 20, 1 / 10}
+        permuted = linkage_chances(release, seed)
+        assert (permuted == 1 / 20).sum() == 10
+        assert set(permuted.tolist()) <= {0, 1 / 20, 1 / 10}
 
 
 def test_without_users_there_is_nothing_to_link():

@@ -83,8 +83,8 @@ def test_like_users_lose_less_than_users_thrown_together(taxonomy, log):
     assert len(set(clusters.cluster.tolist())) == 4
     alike = qv.Mdav(k=3, taxonomy=taxonomy, linker="terms").anonymize(log)
     thrown = np.random.default_rng(1).permutation(40).astype(np.int32) % 10
-    by_lot = qv.Odp(k=4).release_groups(log, Searches.of(log), thrown, parts=0, seed=1, notes=[])
-    assert information_loss(alike, clusters) < information_loss(by_lot, clusters) - 20
+    random_queries = qv.Odp(k=4).release_groups(log, Searches.of(log), thrown, parts=0, seed=1, notes=[])
+    assert information_loss(alike, clusters) < information_loss(random_queries, clusters) - 20
 
 
 def test_users_who_are_gone_are_a_loss(taxonomy, log):

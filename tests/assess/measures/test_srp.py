@@ -1,4 +1,4 @@
-"""SRP against the literal share, and its two ends: the log as it is, and users thrown together by lot."""
+"""SRP against the literal share, and its two ends: the log as it is, and users thrown together at random."""
 
 import random
 from collections import Counter, defaultdict

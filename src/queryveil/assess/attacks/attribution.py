@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from queryveil.arrays import ranges
+from queryveil.arrays import Bools, Floats, Ints, ranges, sampled
 from queryveil.assess.attacks.disambiguation import rarity_of
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
 from queryveil.assess.attacks.view import View, events_of, view
@@ -21,10 +20,6 @@ from queryveil.log.draws import keyed
 from queryveil.release import Release
 from queryveil.release.scoring import half, interval
 from queryveil.text.show import percent
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 GROUPS = 300
 _QUERIES = 400
@@ -46,10 +41,10 @@ class _Group:
     """
 
     query: Ints
-    issued: NDArray[np.bool_]
+    issued: Bools
     known: list[Ints]
 
-    def only(self, queries: NDArray[np.bool_]) -> "_Group":
+    def only(self, queries: Bools) -> "_Group":
         return _Group(self.query[queries], self.issued[queries], self.known)
 
 
@@ -69,7 +64,7 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
     seen = view(release, log)
     seen.owners()
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
-    right, sure, chance, permuted, size = [], [], [], [], []
+    right, sure, chance, permuted = [], [], [], []
     for group in _groups(seen, seed, groups, rng):
         new = group.only(~np.isin(group.query, np.concatenate(group.known)))
         if not len(new.query):
@@ -83,26 +78,13 @@ def attribution(release: Release, log: QueryLog, *, seed: int = 0, groups: int =
         chance.append(new.issued.mean(axis=1))
         others = [(credit * new.issued[rng.permutation(len(credit))]).sum(axis=1) for _ in range(_PERMUTED)]
         permuted.append(np.mean(others, axis=0))
-        size.append(len(credit))
     if not right:
         raise InapplicableError("no shared record has a query that the attacker does not know already")
-    every, surest = np.concatenate(right), np.argsort(-np.concatenate(sure), kind="stable")
-    half_right = float(every[surest[: (len(every) + 1) // 2]].mean())
-    baseline, control = float(np.concatenate(chance).mean()), _estimate(permuted, seed)
-    return Finding(
-        attack="attribution",
-        setting="half of all members",
-        number="unknown queries of a shared record attributed to a member who issued them",
-        unit="share",
-        estimate=_estimate(right, seed),
-        baseline=baseline,
-        guessing="a member at random",
-        control=control,
-        controlled="the same with the queries of a record permuted among its members",
-        trials=len(size),
-        beside=f"{percent(half_right)} of the half that the attacker is surest of",
-        details={"surest_half": half_right, "queries": len(every), "records": len(size)},
-        loss=surest_loss(every, np.concatenate(sure), max(baseline, control.value)),
+    return _finding(
+        ("half of all members", "unknown queries of a shared record attributed to a member who issued them"),
+        (right, sure, chance, permuted),
+        ("a member at random", "the same with the queries of a record permuted among its members"),
+        seed,
     )
 
 
@@ -121,7 +103,7 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
     seen = view(release, log)
     seen.owners()
     rng, rarity = np.random.default_rng(seed), rarity_of(seen.log, seen.queries)
-    right, sure, chance, strangers, size = [], [], [], [], []
+    right, sure, chance, strangers = [], [], [], []
     before: Ints | None = None
     for group in _groups(seen, seed, groups, rng):
         member = int(rng.integers(len(group.known)))
@@ -141,27 +123,43 @@ def attribution_to_one(release: Release, log: QueryLog, *, seed: int = 0, groups
             stranger = np.lexsort((tie, -_likeness(seen.log, new.query, [before], rarity)[:, 0]))[:taken]
             strangers.append(theirs[stranger].astype(np.float64))
         before = mine
-        size.append(taken)
     if not right:
         raise InapplicableError(
             "no shared record has queries of a member and of others that the attacker does not know"
         )
+    control_text = "the same with half of a stranger's log" if strangers else "none: there is one record"
+    return _finding(
+        ("half of one member", "queries of a shared record taken for one member's that are theirs"),
+        (right, sure, chance, strangers),
+        ("queries of the record at random", control_text),
+        seed,
+    )
+
+
+def _finding(
+    what: tuple[str, str],
+    tried: tuple[list[Floats], list[Floats], list[Floats], list[Floats]],
+    compared: tuple[str, str],
+    seed: int,
+) -> Finding:
+    """The finding from what was right, how sure the attacker was, the baseline and the control, record by record."""
+    right, sure, chance, others = tried
     every, surest = np.concatenate(right), np.argsort(-np.concatenate(sure), kind="stable")
     half_right = float(every[surest[: (len(every) + 1) // 2]].mean())
-    baseline, control = float(np.concatenate(chance).mean()), _estimate(strangers, seed) if strangers else None
+    baseline, control = float(np.concatenate(chance).mean()), _estimate(others, seed) if others else None
     return Finding(
         attack="attribution",
-        setting="half of one member",
-        number="queries of a shared record taken for one member's that are theirs",
+        setting=what[0],
+        number=what[1],
         unit="share",
         estimate=_estimate(right, seed),
         baseline=baseline,
-        guessing="queries of the record at random",
+        baseline_text=compared[0],
         control=control,
-        controlled="none: there is one record" if control is None else "the same with half of a stranger's log",
-        trials=len(size),
+        control_text=compared[1],
+        trials=len(right),
         beside=f"{percent(half_right)} of the half that the attacker is surest of",
-        details={"surest_half": half_right, "queries": len(every), "records": len(size)},
+        details={"surest_half": half_right, "queries": len(every), "records": len(right)},
         loss=surest_loss(every, np.concatenate(sure), max(baseline, control.value if control else 0.0)),
     )
 
@@ -176,25 +174,18 @@ def _groups(seen: View, seed: int, most: int, rng: np.random.Generator) -> Itera
     shared = np.flatnonzero(size >= 2)
     if 2 * len(size) > len(there):  # two people may have the same short record by chance
         raise InapplicableError("records are not shared by several people")
-    if len(shared) > most:
-        shared = np.sort(rng.choice(shared, most, replace=False))
+    shared = sampled(shared, most, rng)
     key, all_queries = seen.log.secret(seed, _PURPOSE), seen.log.events["query_id"].to_numpy()
     for one in shared.tolist():
         members = order[begin[one] : begin[one] + size[one]]
         record = owner[members[0]]
-        query = seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]]
-        if len(query) > _QUERIES:
-            query = np.sort(rng.choice(query, _QUERIES, replace=False))
+        query = sampled(seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]], _QUERIES, rng)
         event, user = events_of(seen.log, members)
         issued = all_queries[event]
         chosen = half(user, keyed(key, event.astype(np.uint64)))
-        known = [_some(np.unique(issued[chosen & (user == i)]), rng) for i in range(len(members))]
+        known = [sampled(np.unique(issued[chosen & (user == i)]), _KNOWN, rng) for i in range(len(members))]
         by = np.stack([np.isin(query, issued[user == i]) for i in range(len(members))], axis=1)
         yield _Group(query, by, known).only(by.sum(axis=1) > 0)
-
-
-def _some(queries: Ints, rng: np.random.Generator) -> Ints:
-    return queries if len(queries) <= _KNOWN else np.sort(rng.choice(queries, _KNOWN, replace=False))
 
 
 def _likeness(log: LocalLog, query: Ints, known: Sequence[Ints], rarity: Floats) -> Floats:

@@ -4,9 +4,8 @@ from math import sqrt
 from typing import Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from queryveil.arrays import offsets
+from queryveil.arrays import Bools, offsets, sampled
 from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, mean, share
 from queryveil.assess.attacks.view import view
 from queryveil.errors import QueryveilError
@@ -24,12 +23,12 @@ def check_known(known: str) -> Known:
     Raises:
         QueryveilError: If there is no such way.
     """
-    for way in get_args(Known):
-        if known == way:
-            return cast(Known, way)
-    raise QueryveilError(
-        f"The 'known' parameter of an attack must be one of {', '.join(get_args(Known))}. Got '{known}' instead."
-    )
+    ways = get_args(Known)
+    if known not in ways:
+        raise QueryveilError(
+            f"The 'known' parameter of an attack must be one of {', '.join(ways)}. Got '{known}' instead."
+        )
+    return cast(Known, known)
 
 
 def background_knowledge(
@@ -46,8 +45,8 @@ def background_knowledge(
         n_known: How many distinct queries of a person the attacker saw.
         known: Which: any, at random; the ones that fewest users issued, of equals those of the lower id; or half of all
             that the person issued, at random, whatever n_known is.
-        seed: Decides what is drawn.
-        people: Most people that it is tried on; of more, some are drawn.
+        seed: Random seed.
+        people: Most people that it is tried on; of more, a random sample.
     """
     if n_known < 1:
         raise QueryveilError(f"The 'n_known' argument must be a whole number of at least 1. Got {n_known} instead.")
@@ -59,21 +58,20 @@ def background_knowledge(
     user = np.flatnonzero((owner >= 0) & (size >= (2 if known == "half" else n_known)))
     if len(user) == 0:
         raise InapplicableError(f"nobody in the release has {2 if known == 'half' else n_known} distinct queries")
-    if len(user) > people:
-        user = np.sort(rng.choice(user, people, replace=False))
+    user = sampled(user, people, rng)
     mine = searches.take(user)
     draw = rng.permutation(len(mine.query))
     if known == "rarest":
         draw = np.lexsort((mine.query, seen.log.users_per_query[mine.query])).argsort()
     order = np.lexsort((draw, mine.owners))
-    wanted = (size[user] + 1) // 2 if known == "half" else np.full(len(user), n_known)
-    seen_query = (mine.within < wanted[mine.owners]) & np.isin(mine.query[order], seen.queries)
+    n_seen = (size[user] + 1) // 2 if known == "half" else np.full(len(user), n_known)
+    seen_query = (mine.within < n_seen[mine.owners]) & np.isin(mine.query[order], seen.queries)
     start = offsets(mine.sums(seen_query))
     found, there = seen.holding.count(start, mine.query[order][seen_query], owner[user])
     right, wrong = (found == 1) & there, found - there == 1
     baseline = 1 / int(seen.people.sum())
     size_of = mean(found.astype(np.float64), seed, 0, float(seen.people.sum()))
-    told = {
+    queries = {
         "random": f"any {n_known} of their queries",
         "rarest": f"their {n_known} rarest queries",
         "half": "half of their queries",
@@ -81,13 +79,13 @@ def background_knowledge(
     return Finding(
         attack="background_knowledge",
         setting="half" if known == "half" else f"{n_known} {known}",
-        number=f"people singled out by {told[known]}",
+        number=f"people singled out by {queries[known]}",
         unit="share",
         estimate=share(int(right.sum()), len(user)),
         baseline=baseline,
-        guessing="one person of the release at random",
+        baseline_text="one person of the release at random",
         control=share(int(wrong.sum()), len(user)),
-        controlled="the same with the person taken out of the release: another is singled out, wrongly",
+        control_text="the same with the person taken out of the release: another is singled out, wrongly",
         trials=len(user),
         beside=f"{size_of.value:,.1f} candidates on average ({size_of.low:,.1f} to {size_of.high:,.1f})",
         details={
@@ -104,7 +102,7 @@ def background_knowledge(
     )
 
 
-def _correlation(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
+def _correlation(one: Bools, other: Bools) -> float:
     """That of two columns, from whole numbers; 0 if one of them never changes."""
     n, a, b, both = len(one), int(one.sum()), int(other.sum()), int((one & other).sum())
     spread = a * (n - a) * b * (n - b)

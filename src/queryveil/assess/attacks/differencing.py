@@ -3,7 +3,7 @@
 import numpy as np
 
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, share
-from queryveil.assess.attacks.view import View, view
+from queryveil.assess.attacks.view import released_queries, view
 from queryveil.claims import PartOfLog, QueryUsers
 from queryveil.errors import option
 from queryveil.log import QueryLog
@@ -14,7 +14,7 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
     """The share of the log's users who issued a query that stands in one of two releases and not in the other.
 
     Without another release: that of the same log with one user more asked for each query. A query with exactly as many
-    users as it needs would go if any one of them were not in the log, so that this is the share of users without whom a
+    users as it needs would go if any one of them were not in the log. So this is the share of users without whom a
     released query would be missing. Words and clicks that have just enough users are not looked at.
 
     Args:
@@ -33,7 +33,8 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
     else:
         if "query" not in other.schema.names:
             raise InapplicableError("the other release has no queries")
-        flips = np.setxor1d(seen.queries, _queries(seen, other))
+        with loaded(other, seen.log) as released:
+            flips = np.setxor1d(seen.queries, released_queries(released, seen.log))
         number = "people who issued a query that only one of the two releases has"
     there = np.isin(seen.searches.query, flips)
     people = len(np.unique(seen.searches.owners[there]))
@@ -44,9 +45,9 @@ def differencing(release: Release, log: QueryLog, *, other: Release | None = Non
         unit="share",
         estimate=share(people, seen.log.n_users),
         baseline=0.0,
-        guessing="two equal releases tell nothing",
+        baseline_text="two equal releases show nothing",
         control=Estimate(0.0, 0.0, 0.0),
-        controlled="a user without a query in either release changes nothing, by definition",
+        control_text="a user without a query in either release changes nothing, by definition",
         trials=seen.log.n_users,
         beside=f"{people:,} people, {len(flips):,} queries",
         details={"queries": len(flips), "people": people},
@@ -62,12 +63,3 @@ def _threshold(release: Release) -> int:
             f"no threshold on the users of a query decides; name another release to compare with {option('other')}"
         )
     return k
-
-
-def _queries(seen: View, other: Release) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    with loaded(other, seen.log) as released:
-        found = seen.log.engine.fetch(
-            f"SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM {released} GROUP BY query) AS r"
-            " ON r.query = q.query ORDER BY query_id"
-        )
-    return np.asarray(found["query_id"].to_numpy(), np.int32)

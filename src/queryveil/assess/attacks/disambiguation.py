@@ -7,19 +7,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Floats, Ints, Longs, sampled
 from queryveil.assess.attacks.finding import Finding, InapplicableError, mean
 from queryveil.assess.attacks.view import View, view
 from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-
 GROUPS = 300
 _QUERIES = 400
-_DEALT = 10
-"""How often the queries of a record are dealt to its people by lot, for the control."""
+_PERMUTED = 10
+"""How often the queries of a record are permuted among its people, for the control."""
 
 
 def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: int = GROUPS) -> Finding:
@@ -33,8 +31,8 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
     Args:
         release: A release with shared records that knows who is who.
         log: Its log.
-        seed: Decides what is drawn.
-        groups: Most groups of people to try; of more, some are drawn. Of a long record, 400 queries are drawn.
+        seed: Random seed.
+        groups: Most groups of people to try; of more, a random sample. Of a long record, 400 queries are drawn.
     """
     seen = view(release, log)
     owner = seen.owners()
@@ -44,10 +42,9 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
     shared = np.flatnonzero(members >= 2)
     if len(shared) == 0:
         raise InapplicableError("no record is shared by several people")
-    if len(shared) > groups:
-        shared = np.sort(rng.choice(shared, groups, replace=False))
+    shared = sampled(shared, groups, rng)
     rarity = rarity_of(seen.log, seen.queries)
-    found, by_lot = [], []
+    found, permuted = [], []
     for one in shared.tolist():
         query, issuer = _issuers(seen, group, one, rng)
         own = issuer >= 0
@@ -56,8 +53,8 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
             continue
         cluster = _split(seen.log, query, rarity, int(members[one]))[own]
         found.append(adjusted_rand(cluster, issuer[own]))
-        dealt = [adjusted_rand(cluster, rng.permutation(issuer[own])) for _ in range(_DEALT)]
-        by_lot.append(float(np.mean(dealt)))
+        others = [adjusted_rand(cluster, rng.permutation(issuer[own])) for _ in range(_PERMUTED)]
+        permuted.append(float(np.mean(others)))
     if not found:
         raise InapplicableError("no shared record has queries that only one of its people issued")
     return Finding(
@@ -67,9 +64,9 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
         unit="index",
         estimate=mean(np.array(found), seed, -1, 1),
         baseline=0.0,
-        guessing="a split by lot",
-        control=mean(np.array(by_lot), seed, -1, 1),
-        controlled="the same with the queries of a record dealt to its people by lot",
+        baseline_text="a random split",
+        control=mean(np.array(permuted), seed, -1, 1),
+        control_text="the same with the queries of a record permuted among its people",
         trials=len(found),
     )
 
@@ -77,9 +74,7 @@ def disambiguation(release: Release, log: QueryLog, *, seed: int = 0, groups: in
 def _issuers(seen: View, group: Longs, one: int, rng: np.random.Generator) -> tuple[Ints, Longs]:
     """The queries of a shared record, and the one person of the group who issued each; -1 for none or several."""
     record = int(np.flatnonzero(seen.kind == one)[0])
-    query = seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]]
-    if len(query) > _QUERIES:
-        query = np.sort(rng.choice(query, _QUERIES, replace=False))
+    query = sampled(seen.bags.item[seen.bags.start[record] : seen.bags.start[record + 1]], _QUERIES, rng)
     mine = seen.searches.take(np.flatnonzero(group == one))
     there = np.isin(mine.query, query)
     place = np.searchsorted(query, mine.query[there])
@@ -89,13 +84,13 @@ def _issuers(seen: View, group: Longs, one: int, rng: np.random.Generator) -> tu
     return query, issuer
 
 
-def rarity_of(log: LocalLog, queries: Ints) -> NDArray[np.float64]:
+def rarity_of(log: LocalLog, queries: Ints) -> Floats:
     """The logarithm of one by the share of released queries that have a word."""
     word = log.tokens.word[log.tokens.positions(queries)]
     return np.asarray(np.log(len(queries) / np.maximum(np.bincount(word, minlength=len(log.tokens.text)), 1)))
 
 
-def _split(log: LocalLog, query: Ints, rarity: NDArray[np.float64], parts: int) -> Ints:
+def _split(log: LocalLog, query: Ints, rarity: Floats, parts: int) -> Ints:
     """Clusters of queries by meaning and words."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.sparse import csr_matrix

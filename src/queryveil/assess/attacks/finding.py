@@ -6,8 +6,8 @@ from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from queryveil.arrays import Floats
 from queryveil.errors import QueryveilError
 from queryveil.text.show import percent
 
@@ -26,6 +26,13 @@ class InapplicableError(QueryveilError):
     """An attack that this release leaves no room for, or that lacks what it needs."""
 
 
+class NoUserMapError(InapplicableError):
+    """An attack that needs to know who is who."""
+
+    def __init__(self) -> None:
+        super().__init__("needs the user map")
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number, and the interval that holds the true one 95 times in 100."""
@@ -36,37 +43,10 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What an attack found."""
+class Tried:
+    """An attack that was tried, by its id in the registry."""
 
     attack: str
-    """Its id in the registry."""
-    setting: str
-    """What the attacker knows or does, where there is a choice; else empty."""
-    number: str
-    """What the estimate is, in words."""
-    unit: Unit
-    """A share from 0 to 1, an index of at most 1, a number of accounts, or a share shown as so many in 100,000."""
-    estimate: Estimate
-    baseline: float
-    guessing: str
-    """What the baseline is, in words."""
-    control: Estimate | None
-    controlled: str
-    """What the control is, in words, or why there is none."""
-    trials: int
-    """How many people, pairs, queries or groups it was tried on."""
-    beside: str = ""
-    """What else it tells, in words."""
-    examples: tuple[str, ...] = ()
-    """What it looks like, masked."""
-    details: Mapping[str, float | int | str] = field(default_factory=dict)
-    correlation: float = 0.0
-    """How the trials of the estimate and of the control go together, where they are the same people; from -1 to 1."""
-    gave_up: bool = False
-    """Whether it ended before it found anything, which is no success whatever the number."""
-    loss: float | None = None
-    """The Anonymity Loss Coefficient, at most 1; None where the attack makes no predictions about people."""
 
     @property
     def label(self) -> str:
@@ -81,6 +61,38 @@ class Finding:
         from queryveil.assess.attacks.registry import ATTACKS
 
         return ATTACKS[self.attack].question
+
+
+@dataclass(frozen=True)
+class Finding(Tried):
+    """What an attack found."""
+
+    setting: str
+    """What the attacker knows or does, where there is a choice; else empty."""
+    number: str
+    """What the estimate is, in words."""
+    unit: Unit
+    """A share from 0 to 1, an index of at most 1, a number of accounts, or a share shown as so many in 100,000."""
+    estimate: Estimate
+    baseline: float
+    baseline_text: str
+    """What the baseline is, in words."""
+    control: Estimate | None
+    control_text: str
+    """What the control is, in words, or why there is none."""
+    trials: int
+    """How many people, pairs, queries or groups it was tried on."""
+    beside: str = ""
+    """What else it found, in words."""
+    examples: tuple[str, ...] = ()
+    """What it looks like, masked."""
+    details: Mapping[str, float | int | str] = field(default_factory=dict)
+    correlation: float = 0.0
+    """How the trials of the estimate and of the control go together, where they are the same people; from -1 to 1."""
+    gave_up: bool = False
+    """Whether it ended before it found anything, which is no success whatever the number."""
+    loss: float | None = None
+    """The Anonymity Loss Coefficient, at most 1; None where the attack makes no predictions about people."""
 
     @property
     def succeeds(self) -> bool:
@@ -135,7 +147,7 @@ def share(hits: float, trials: int) -> Estimate:
 
     Args:
         hits: How many trials succeeded. It may also be a sum of chances, each from 0 to 1: they vary less than hits
-            with the same mean, so that the interval is then wider than it need be.
+            with the same mean, so the interval is then wider than it need be.
         trials: How many there were.
     """
     from scipy.special import betaincinv
@@ -163,7 +175,7 @@ def anonymity_loss(precision: float, recall: float, baseline: float) -> float:
     return _loss(np.array([precision]), np.array([recall]), baseline)
 
 
-def surest_loss(right: NDArray[np.float64], sure: NDArray[np.float64], baseline: float) -> float:
+def surest_loss(right: Floats, sure: Floats, baseline: float) -> float:
     """The coefficient of an attacker who predicts only where they are sure: the largest over all thresholds.
 
     Args:
@@ -178,7 +190,7 @@ def surest_loss(right: NDArray[np.float64], sure: NDArray[np.float64], baseline:
     return _loss(np.cumsum(right[order])[last] / made, made / n, baseline)
 
 
-def _loss(precision: NDArray[np.float64], recall: NDArray[np.float64], baseline: float) -> float:
+def _loss(precision: Floats, recall: Floats, baseline: float) -> float:
     if baseline >= 1:
         return 0.0
     counted = precision * (1 - (np.log(np.maximum(recall, _LEAST_RECALL)) / np.log(_LEAST_RECALL)) ** 3)
@@ -203,12 +215,12 @@ def least_gain(found: Estimate, control: Estimate, correlation: float = 0.0) -> 
     return found.value - control.value - sqrt(max(below**2 + above**2 - 2 * correlation * below * above, 0.0))
 
 
-def mean(values: NDArray[np.float64], seed: int, least: float, most: float) -> Estimate:
+def mean(values: Floats, seed: int, least: float, most: float) -> Estimate:
     """A mean, with the percentile interval of the bootstrap.
 
     Args:
         values: The values.
-        seed: Decides what is drawn.
+        seed: Random seed.
         least: The least that a value can be.
         most: The most that a value can be. Of a few values, the interval is all that is possible.
     """
@@ -228,7 +240,7 @@ def f1(right: int, wrong: int, missed: int, other: int, seed: int) -> Estimate:
         wrong: Pairs wrongly said to be.
         missed: Pairs wrongly said not to be.
         other: Pairs rightly said not to be.
-        seed: Decides what is drawn.
+        seed: Random seed.
     """
     table = np.array([right, wrong, missed, other])
     drawn = np.random.default_rng(seed).multinomial(table.sum(), table / table.sum(), ROUNDS)
@@ -238,6 +250,6 @@ def f1(right: int, wrong: int, missed: int, other: int, seed: int) -> Estimate:
     return Estimate(float(found[0]), *_percentiles(found[1:]))
 
 
-def _percentiles(found: NDArray[np.float64]) -> tuple[float, float]:
+def _percentiles(found: Floats) -> tuple[float, float]:
     low, high = np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

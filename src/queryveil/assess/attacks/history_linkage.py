@@ -1,8 +1,8 @@
 """History linkage: someone who has half of what people searched for looks for the rest of it in a release.
 
-How records are scored, and what counts as learned, is said in `queryveil.release.linkage`. Here it is tried on every
-kind of release: records of users, sessions, records that a group shares, generalized items in the place of queries, and
-rows that nothing links, each distinct text of which is a record by itself.
+`queryveil.release.linkage` says how records are scored, and what counts as learned. Here it is tried on every kind of
+release: records of users, sessions, records that a group shares, generalized items in the place of queries, and rows
+that nothing links. Of the latter, each distinct text is a record by itself.
 """
 
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Bools, Ints, Longs, Ragged, offsets
 from queryveil.assess.attacks.again import cannot, method_again, rows_of
-from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, surest_loss
-from queryveil.assess.attacks.view import NO_MAP, NO_QUERY, View, events_of, view
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, NoUserMapError, surest_loss
+from queryveil.assess.attacks.view import NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError, option
 from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
@@ -40,8 +40,6 @@ from queryveil.release.scoring import (
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text.show import percent
 
-Longs = NDArray[np.int64]
-
 OF_ITEMS = 5_000
 """Most candidates where items are released, because every noun stands for all that is above it."""
 AGAIN = 5_000
@@ -54,7 +52,7 @@ _PURPOSE = "background knowledge"
 
 @dataclass(frozen=True, eq=False)
 class _Released:
-    """What a release has of whom, in the ids of the log.
+    """What a release has of people, in the ids of the log.
 
     Attributes:
         records: The queries or nodes of each record.
@@ -76,7 +74,7 @@ class _World:
     """Some people, what the attacker compares, and what there is to learn of those whose records are looked at."""
 
     people: Longs
-    looked_for: NDArray[np.bool_]
+    looked_for: Bools
     known: Bags
     issued: Bags
     records: Bags
@@ -181,7 +179,7 @@ def _released(release: Release, seen: View, log: LocalLog, taxonomy: str | None)
         bags = Bags(np.arange(len(item) + 1), item, np.ones(len(item), np.int64))
         return _Released(bags, _issuers(seen, item, base), group, True, base)
     if seen.truth is None:
-        raise InapplicableError(NO_MAP)
+        raise NoUserMapError
     if seen.owner is not None:
         there = seen.owner >= 0
         group[there] = log.n_users + seen.kind[seen.owner[there]]
@@ -224,7 +222,7 @@ def _drawn(log: LocalLog, seed: int) -> Longs:
     return found
 
 
-def _people(log: LocalLog, given: _Released, seed: int, users: int) -> tuple[Longs, NDArray[np.bool_]]:
+def _people(log: LocalLog, given: _Released, seed: int, users: int) -> tuple[Longs, Bools]:
     """Some released people, ascending, and whether their records are looked at.
 
     They are whole groups, because those who share a record hide each other.
@@ -252,7 +250,7 @@ def _people(log: LocalLog, given: _Released, seed: int, users: int) -> tuple[Lon
     return people, np.isin(people, order[np.isin(place, turn[looked_for])])
 
 
-def _by_age(log: LocalLog, people: Longs) -> tuple[Longs, Longs, NDArray[np.bool_]]:
+def _by_age(log: LocalLog, people: Longs) -> tuple[Longs, Longs, Bools]:
     """The timed events of some people who have two, the users, and whether each is in the older half."""
     event, place = events_of(log, np.sort(people))
     time = log.events["time"].combine_chunks().take(pa.array(event))
@@ -266,14 +264,7 @@ def _by_age(log: LocalLog, people: Longs) -> tuple[Longs, Longs, NDArray[np.bool
 
 
 def _moved(given: _Released, log: LocalLog, here: LocalLog, event: Longs) -> _Released:
-    """What a release has in the ids of a log that holds more than its own.
-
-    Args:
-        given: In the ids of the release's own log.
-        log: That log.
-        here: The larger log.
-        event: The events of the larger log that the other was made of.
-    """
+    """What a release of `log` has in the ids of the larger log `here`, some events of which `log` was made of."""
     query = np.unique(here.events["query_id"].to_numpy()[event])
     user = np.unique(here.events["user_id"].to_numpy()[event])
     users = user[pc.index_in(log.user_text, value_set=here.user_text.take(pa.array(user))).to_numpy()].astype(np.int64)
@@ -291,21 +282,12 @@ def _moved(given: _Released, log: LocalLog, here: LocalLog, event: Longs) -> _Re
 def _world(
     log: LocalLog,
     given: _Released,
-    some: tuple[Longs, NDArray[np.bool_]],
+    some: tuple[Longs, Bools],
     event: Longs,
     user: Longs,
-    chosen: NDArray[np.bool_],
+    chosen: Bools,
 ) -> _World:
-    """The people with their records, in small numbers.
-
-    Args:
-        log: The log.
-        given: What is released.
-        some: Users of the log, and whether their records are looked at.
-        event: Their events.
-        user: The place of each event's person.
-        chosen: Whether the attacker knows it.
-    """
+    """Some people and their records in small numbers; `user` is the place of each event's person."""
     people, looked_for = some
     query = log.events["query_id"].to_numpy()[event].astype(np.int64)
     known, issued = histories(user, query, chosen, len(people))
@@ -326,7 +308,7 @@ def _world(
     return _World(people, looked_for, known, issued, records, truth, Compared(*items, passed))
 
 
-def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, NDArray[np.int32]], int]:
+def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, Ints], int]:
     ids, word = np.unique(log.tokens.word[log.tokens.positions(queries)], return_inverse=True)
     return (offsets(log.tokens.sizes[queries]), word.astype(np.int32)), len(ids)
 
@@ -384,9 +366,9 @@ def _finding(world: _World, given: _Released, seen: View, setting: str, seed: in
         unit="share",
         estimate=_estimate(found, seed),
         baseline=baseline,
-        guessing="one of these candidates at random",
+        baseline_text="one of these candidates at random",
         control=control,
-        controlled=why,
+        control_text=why,
         trials=int((found.texts > 0).sum()),
         beside=", ".join(beside),
         details=details,

@@ -1,9 +1,10 @@
-"""Vanity and PII: names, addresses and numbers of people that are left in released queries."""
+"""Residual personal data: names, addresses and numbers of people in released queries."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.arrays import sampled
 from queryveil.assess.attacks.finding import Finding, InapplicableError, share, shown
 from queryveil.assess.attacks.view import NO_QUERY, view
 from queryveil.errors import missing
@@ -28,28 +29,26 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     Args:
         release: A release of queries.
         log: Its log, for comparison.
-        seed: Decides which examples are drawn.
+        seed: Random seed.
     """
     seen = view(release, log)
     if not seen.texts:
         raise InapplicableError("personal data is looked for in releases of queries")
     if release.manifest.kind == "tokens":
-        raise InapplicableError(
-            "tokens stand for the words, so that there is nothing to recognize before they are read"
-        )
+        raise InapplicableError("tokens stand for the words, so there is nothing to recognize before they are read")
     with loaded(release, seen.log) as released:
-        told = seen.log.engine.fetch(
+        queries = seen.log.engine.fetch(
             f"SELECT query FROM {released} WHERE query IS NOT NULL GROUP BY query ORDER BY query"
         )
-    if not len(told):
+    if not len(queries):
         raise InapplicableError(NO_QUERY)
-    texts = told["query"].combine_chunks()
+    texts = queries["query"].combine_chunks()
     lacking = missing("phonenumbers", "stdnum")
     if lacking is not None:
         raise InapplicableError(lacking)
     found = mask(texts, KINDS)
     before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
-    # What is not in the log was typed by nobody, so that it is not widespread.
+    # Nobody typed what is not in the log, so it is not widespread.
     place = pc.index_in(texts, value_set=seen.log.query_text.cast(texts.type))
     users = np.append(seen.log.users_per_query, 0)[pc.fill_null(place, seen.log.n_queries).to_numpy()]
     few = users < WIDESPREAD
@@ -70,9 +69,9 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         unit="rate",
         estimate=share(int(hit.sum()), len(hit)),
         baseline=0.0,
-        guessing="a release without anything personal has none",
+        baseline_text="a release without anything personal has none",
         control=None,
-        controlled="none: what is published is published",
+        control_text="none: what is published is published",
         trials=len(hit),
         beside=f"in the log {shown(original, 'rate')}"
         + (f"; by kind: {listed}" if listed else "")
@@ -89,9 +88,7 @@ def _examples(
     log: LocalLog, found: Masked, hit: np.ndarray[tuple[int], np.dtype[np.bool_]], seed: int
 ) -> tuple[str, ...]:
     """A few of what was found, with all masked that is personal, and every word that few users typed."""
-    some = np.flatnonzero(hit)
-    if len(some) > EXAMPLES:
-        some = np.sort(np.random.default_rng(seed).choice(some, EXAMPLES, replace=False))
+    some = sampled(np.flatnonzero(hit), EXAMPLES, np.random.default_rng(seed))
     log.ensure_tables("word_users")
     common = log.engine.fetch(
         f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"

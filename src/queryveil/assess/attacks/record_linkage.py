@@ -11,23 +11,23 @@ from queryveil.text.show import percent
 
 
 def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
-    """The mean probability that a released user is linked to his record (RL of Batet et al. 2013, as a share).
+    """The mean probability that a released user is linked to their record (RL of Batet et al. 2013, as a share).
 
-    Of hashed words, the attacker first reads the tokens that he can, and then compares words instead of queries.
+    Of hashed words, the attacker first reads the tokens that they can, and then compares words instead of queries.
 
     Args:
         release: A release with users that knows who is who.
         log: Its log.
-        seed: Decides who is shuffled in the control.
+        seed: Random seed, of the control.
     """
     seen = view(release, log)
     hashed = release.manifest.kind == "tokens"
     if hashed and seen.records:
         seen.need_owner()
-        chances, by_lot = linked_by_words(release, log, seed=seed)
+        chances, permuted = linked_by_words(release, log, seed=seed)
     else:
         seen.owners()
-        chances, by_lot = linkage_chances(release), linkage_chances(release, seed)
+        chances, permuted = linkage_chances(release), linkage_chances(release, seed)
     if not len(chances):
         raise InapplicableError("the release is empty")
     k = next((claim.users for claim in release.manifest.claims if isinstance(claim, RecordUsers)), None)
@@ -38,11 +38,11 @@ def record_linkage(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         unit="share",
         estimate=share(float(chances.sum()), len(chances)),
         baseline=1 / seen.log.n_users,
-        guessing="one user of the log by lot",
-        control=share(float(by_lot.sum()), len(by_lot)),
-        controlled="the same with records dealt to the users by lot",
+        baseline_text="one user of the log at random",
+        control=share(float(permuted.sum()), len(permuted)),
+        control_text="the same with records permuted among the users",
         trials=len(chances),
         beside="" if k is None else f"at most {percent(1 / k)}, because {k} users share every record",
         details={} if k is None else {"bound": 1 / k},
-        loss=anonymity_loss(float(chances.mean()), 1.0, max(1 / seen.log.n_users, float(by_lot.mean()))),
+        loss=anonymity_loss(float(chances.mean()), 1.0, max(1 / seen.log.n_users, float(permuted.mean()))),
     )

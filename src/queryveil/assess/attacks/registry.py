@@ -57,85 +57,41 @@ def _known(on: Attempt) -> Iterable[Finding]:
         yield background_knowledge(on.release, on.log, n_known=n, known=on.known, seed=on.seed)
 
 
+def _differencing(on: Attempt) -> Iterable[Finding]:
+    yield differencing(on.release, on.log, other=on.other)
+
+
+def _tokens(on: Attempt) -> Iterable[Finding]:
+    yield token_hashing(on.release, on.log, reference=on.reference, seed=on.seed)
+
+
+def _seeded(one: Callable[..., Finding]) -> Callable[[Attempt], Iterable[Finding]]:
+    """An attack that needs nothing but a seed."""
+    return lambda on: [one(on.release, on.log, seed=on.seed)]
+
+
+def _rerun(one: Callable[..., Finding]) -> Callable[[Attempt], Iterable[Finding]]:
+    """An attack that needs the taxonomy of the release as well."""
+    return lambda on: [one(on.release, on.log, seed=on.seed, taxonomy=on.taxonomy)]
+
+
+_RISK = "prosecutor, journalist and marketer risk"
+
 ATTACKS: dict[str, Attack] = {
     attack.id: attack
     for attack in (
         Attack("background_knowledge", "background knowledge of n queries", "singling out", (_known,)),
         Attack("unique_queries", "unique queries", "singling out", (lambda on: [unique_queries(on.release, on.log)],)),
-        Attack(
-            "unique_pairs",
-            "unique pairs",
-            "singling out",
-            (lambda on: [unique_pairs(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "reidentification_risk",
-            "prosecutor, journalist and marketer risk",
-            "singling out",
-            (lambda on: [reidentification_risk(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "history_linkage",
-            "history linkage",
-            "linkability",
-            (
-                lambda on: [history_linkage(on.release, on.log, seed=on.seed, taxonomy=on.taxonomy)],
-                lambda on: [older_history(on.release, on.log, seed=on.seed, taxonomy=on.taxonomy)],
-            ),
-        ),
-        Attack(
-            "record_linkage",
-            "record linkage",
-            "linkability",
-            (lambda on: [record_linkage(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "user_linkage",
-            "user linkage between queries",
-            "linkability",
-            (lambda on: [user_linkage(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "attribution",
-            "attribution",
-            "inference",
-            (
-                lambda on: [attribution(on.release, on.log, seed=on.seed)],
-                lambda on: [attribution_to_one(on.release, on.log, seed=on.seed)],
-            ),
-        ),
-        Attack(
-            "disambiguation",
-            "disambiguation",
-            "inference",
-            (lambda on: [disambiguation(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "personal_data",
-            "residual personal data",
-            "inference",
-            (lambda on: [personal_data(on.release, on.log, seed=on.seed)],),
-        ),
-        Attack(
-            "differencing",
-            "differencing",
-            "inference",
-            (lambda on: [differencing(on.release, on.log, other=on.other)],),
-        ),
-        Attack(
-            "token_hashing",
-            "token hashing",
-            "inference",
-            (
-                lambda on: [token_hashing(on.release, on.log, reference=on.reference, seed=on.seed)],
-                lambda on: [token_matching(on.release, on.log, seed=on.seed)],
-            ),
-        ),
-        Attack(
-            "sybil",
-            "Sybil attack (planted accounts)",
-            "inference",
-            (lambda on: [sybil(on.release, on.log, seed=on.seed, taxonomy=on.taxonomy)],),
-        ),
+        Attack("unique_pairs", "unique pairs", "singling out", (_seeded(unique_pairs),)),
+        Attack("reidentification_risk", _RISK, "singling out", (_seeded(reidentification_risk),)),
+        Attack("history_linkage", "history linkage", "linkability", (_rerun(history_linkage), _rerun(older_history))),
+        Attack("record_linkage", "record linkage", "linkability", (_seeded(record_linkage),)),
+        Attack("user_linkage", "user linkage between queries", "linkability", (_seeded(user_linkage),)),
+        Attack("attribution", "attribution", "inference", (_seeded(attribution), _seeded(attribution_to_one))),
+        Attack("disambiguation", "disambiguation", "inference", (_seeded(disambiguation),)),
+        Attack("personal_data", "residual personal data", "inference", (_seeded(personal_data),)),
+        Attack("differencing", "differencing", "inference", (_differencing,)),
+        Attack("token_hashing", "token hashing", "inference", (_tokens, _seeded(token_matching))),
+        Attack("sybil", "Sybil attack (planted accounts)", "inference", (_rerun(sybil),)),
     )
 }

@@ -8,7 +8,15 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from queryveil.assess.attacks.background_knowledge import Known, check_known
-from queryveil.assess.attacks.finding import Finding, InapplicableError, Question, estimated, shown
+from queryveil.assess.attacks.finding import (
+    Finding,
+    InapplicableError,
+    NoUserMapError,
+    Question,
+    Tried,
+    estimated,
+    shown,
+)
 from queryveil.assess.attacks.registry import ATTACKS, Attempt
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
 from queryveil.log import QueryLog
@@ -24,21 +32,11 @@ _MEANING = {
 
 
 @dataclass(frozen=True)
-class Skipped:
+class Skipped(Tried):
     """An attack that was not run, and why."""
 
-    attack: str
     why: str
-
-    @property
-    def label(self) -> str:
-        """What the attack is called in tables and reports."""
-        return ATTACKS[self.attack].label
-
-    @property
-    def question(self) -> Question:
-        """Which of the three questions it asks."""
-        return ATTACKS[self.attack].question
+    needs_user_map: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def attack(
             try:
                 findings.extend(setting(attempt))
             except InapplicableError as why:
-                skipped.append(Skipped(one.id, str(why)))
+                skipped.append(Skipped(one.id, str(why), isinstance(why, NoUserMapError)))
     return Findings(made.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)))
 
 
@@ -192,8 +190,8 @@ def _strongest(findings: Sequence[Finding]) -> list[Finding]:
 def _sentence(finding: Finding) -> str:
     if finding.unit == "accounts":
         return f"{finding.number[0].upper()}{finding.number[1:]}: {shown(finding.estimate.value, finding.unit)}."
-    told = f"{finding.number[0].upper()}{finding.number[1:]}: {estimated(finding.estimate, finding.unit)}"
-    told += f"; baseline: {shown(finding.baseline, finding.unit)}"
+    text = f"{finding.number[0].upper()}{finding.number[1:]}: {estimated(finding.estimate, finding.unit)}"
+    text += f"; baseline: {shown(finding.baseline, finding.unit)}"
     if finding.control is not None:
-        told += f"; control: {shown(finding.control.value, finding.unit)}"
-    return f"{told}."
+        text += f"; control: {shown(finding.control.value, finding.unit)}"
+    return f"{text}."

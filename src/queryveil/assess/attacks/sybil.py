@@ -1,4 +1,4 @@
-"""Planting: how many accounts does it take to have a chosen query released?
+"""Sybil attack: how many planted accounts does it take to have a chosen query released?
 
 Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Management 51 (2015), section 5.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from queryveil.arrays import sampled
 from queryveil.assess.attacks.again import cannot, method_again, rows_of
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError
 from queryveil.assess.attacks.view import NO_QUERY, View, view
@@ -46,8 +47,8 @@ def sybil(
         log: Its log.
         seed: Random seed, also of the method.
         accounts: Most accounts to try.
-        users: Most users of the log that it is tried on; of more, some are drawn.
-        taxonomy: Where the directory lies that the release was made with, of which it knows only the name.
+        users: Most users of the log that it is tried on; of more, a random sample.
+        taxonomy: Where the taxonomy lies that the release was made with, of which it knows only the name.
     """
     seen = view(release, log)
     if not seen.texts:
@@ -76,11 +77,11 @@ def sybil(
         unit="accounts",
         estimate=Estimate(accounts, accounts, accounts) if j is None else Estimate(j, j, j),
         baseline=0 if anyway else k or 2,
-        guessing="it is released whoever issues it"
+        baseline_text="it is released in any case"
         if anyway
-        else "users whom the release promises behind what it tells; 2 if it promises none, for one alone should not do",
+        else "users that the release promises behind what it shows; 2 if it promises none",
         control=None,
-        controlled="with as many accounts that issue another query, the chosen one is "
+        control_text="with as many accounts that issue another query, the chosen one is "
         + ("released as well" if anyway else "not released"),
         trials=1,
         details={"users": len(table["user"].unique())},
@@ -116,9 +117,7 @@ def _secrets(release: Release, seen: View) -> tuple[str, str]:
 
 def _table(log: LocalLog, users: int, seed: int) -> pa.Table:
     """The rows of a log, or of some of its users."""
-    some = np.arange(log.n_users)
-    if len(some) > users:
-        some = np.sort(np.random.default_rng(seed).choice(some, users, replace=False))
+    some = sampled(np.arange(log.n_users), users, np.random.default_rng(seed))
     return rows_of(log, np.flatnonzero(np.isin(log.events["user_id"].to_numpy(), some)))
 
 

@@ -5,7 +5,6 @@ attacker has a public log of the same kind. The more often a token occurs the hi
 in the public log is the first guess; the tokens that stand beside it correct the guess.
 """
 
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -14,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import Bools, Floats, Ints, Longs, sampled
 from queryveil.assess.attacks.background_knowledge import PEOPLE
 from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, anonymity_loss, share
 from queryveil.assess.attacks.token_texts import Texts, guessed, released_texts, same_words, typed_texts
+from queryveil.assess.attacks.view import once
 from queryveil.errors import QueryveilError
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
@@ -26,9 +27,6 @@ from queryveil.release import Release
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text.show import percent
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
 Digests = NDArray[np.uint64]
 
 MOST = 300
@@ -76,7 +74,7 @@ def token_frequency_attack(
     Args:
         release: A release of hashed words.
         reference: A log of the same kind that the attacker has, on this machine.
-        truth: The word of each token, by which guesses are told right or wrong.
+        truth: The word of each token, to count how many guesses are right.
         most: How many tokens are attacked, at most.
 
     Raises:
@@ -102,9 +100,9 @@ def token_hashing(
     Args:
         release: A release of hashed words.
         log: Its log.
-        reference: The log that the attacker has. By default what half of the users typed, drawn by lot; the tokens are
-            those of the other half, or of all if it is not known who is who, which makes it easier.
-        seed: Decides who that is.
+        reference: The log that the attacker has. By default what a random half of the users typed; the tokens are
+            those of the other half, or of all if it is not known who is who, which makes the attack easier.
+        seed: Random seed.
         most: How many tokens are attacked, at most.
     """
     read = _reading(release, log)
@@ -129,11 +127,11 @@ def token_hashing(
     if not len(guesses):
         raise InapplicableError("there is no token, or no word to guess")
     truth = read.truth
-    wanted = pc.fill_null(truth["word"].take(pc.index_in(guesses["token"], value_set=truth["token"])), "")
-    right = _equal(guesses["word"], wanted)
-    frequency = _equal(guesses["by_frequency"], wanted)
-    # The mean over all ways to deal them, which is known: no word is guessed twice.
-    by_lot = int(pc.is_in(wanted, value_set=guesses["word"]).to_numpy().sum()) / len(guesses) ** 2
+    words = pc.fill_null(truth["word"].take(pc.index_in(guesses["token"], value_set=truth["token"])), "")
+    right = _equal(guesses["word"], words)
+    frequency = _equal(guesses["by_frequency"], words)
+    # The mean over all permutations, which is known: no word is guessed twice.
+    permuted = int(pc.is_in(words, value_set=guesses["word"]).to_numpy().sum()) / len(guesses) ** 2
     text = int(guesses["occurrences"].to_numpy()[right].sum()) / int(tokens.occurrences.sum())
     return Finding(
         attack="token_hashing",
@@ -142,14 +140,14 @@ def token_hashing(
         unit="share",
         estimate=share(int(right.sum()), len(guesses)),
         baseline=1 / max(int((known.occurrences > 0).sum()), 1),
-        guessing="a word of the attacker's log by lot",
-        control=Estimate(by_lot, by_lot, by_lot),
-        controlled="the same guesses dealt to the tokens by lot, on average",
+        baseline_text="a word of the attacker's log at random",
+        control=Estimate(permuted, permuted, permuted),
+        control_text="the same guesses permuted among the tokens, on average",
         trials=len(guesses),
         beside=f"{percent(text)} of all that was typed; by how often they occur alone"
         f" {percent(float(frequency.mean()))} of these tokens",
         details={"of_text": text, "by_frequency": float(frequency.mean())},
-        loss=anonymity_loss(float(right.mean()), 1.0, by_lot),
+        loss=anonymity_loss(float(right.mean()), 1.0, permuted),
     )
 
 
@@ -162,14 +160,14 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
     Args:
         release: A release of hashed words.
         log: Its log.
-        seed: Decides which words are dealt where in the control.
+        seed: Random seed, of the control.
     """
     read = _reading(release, log)
     if not int(read.tokens.occurrences.sum()):
         raise InapplicableError("there is no token, or no word to guess")
     words, total = read.words, read.hashed.stats.words
-    dealt = np.random.default_rng(seed).permutation(words.item)
-    by_lot = same_words(read.tokens, replace(words, item=dealt))
+    item = np.random.default_rng(seed).permutation(words.item)
+    permuted = same_words(read.tokens, replace(words, item=item))
     found = read.tokens.occurrences[pc.index_in(read.truth["token"], value_set=read.tokens.text).to_numpy()]
     text = int(found.sum()) / int(read.tokens.occurrences.sum())
     return Finding(
@@ -179,36 +177,34 @@ def token_matching(release: Release, log: QueryLog, *, seed: int = 0) -> Finding
         unit="share",
         estimate=share(len(read.truth), total),
         baseline=1 / total,
-        guessing="a word of the log by lot",
-        control=share(len(by_lot), total),
-        controlled="the same with the words of the log dealt to their places by lot",
+        baseline_text="a word of the log at random",
+        control=share(len(permuted), total),
+        control_text="the same with the words of the log permuted among their places",
         trials=total,
         beside=f"{percent(text)} of all that was typed",
         details={"of_text": text},
-        loss=anonymity_loss(len(read.truth) / total, 1.0, max(1, len(by_lot)) / total),
+        loss=anonymity_loss(len(read.truth) / total, 1.0, max(1, len(permuted)) / total),
     )
 
 
 def linked_by_words(release: Release, log: QueryLog, *, seed: int = 0, people: int = PEOPLE) -> tuple[Floats, Floats]:
-    """The probability that each released user is linked to his record by the words that one who has the log reads.
+    """The probability that each released user is linked to their record by the words that one who has the log reads.
 
     As in `queryveil.assess.measures.record_linkage`, with words that are read in the place of queries.
 
     Args:
         release: A release of hashed words that knows who is who.
         log: Its log.
-        seed: Decides who is drawn, and who is shuffled in the control.
-        people: Most people that it is tried on; of more, some are drawn.
+        seed: Random seed.
+        people: Most people that it is tried on; of more, a random sample.
 
     Returns:
-        The probabilities, and those with records dealt to these users by lot.
+        The probabilities, and those with records permuted among these users.
     """
     read = _reading(release, log)
     rng = np.random.default_rng(seed)
     who = read.log.engine.fetch(f'SELECT user_id, "user" AS record FROM {release.pseudonyms} ORDER BY record')
-    some = np.arange(len(who))
-    if len(some) > people:
-        some = np.sort(rng.choice(some, people, replace=False))
+    some = sampled(np.arange(len(who)), people, rng)
     # One user stands behind each record.
     record, user = who["record"].to_numpy()[some], read.numbers(who["user_id"].to_numpy()[some])
     held, issued = _records(release, read.truth["token"], record), _users(read.hashed, read.truth["word"])
@@ -260,7 +256,7 @@ class _Reading:
         hashed: The log as it was hashed, which may have been scrubbed first.
         tokens: The texts of the release.
         words: The texts of the log as it was hashed.
-        truth: What belongs together, as `same_words` tells.
+        truth: What belongs together, as `same_words` finds it.
     """
 
     log: LocalLog
@@ -276,25 +272,21 @@ class _Reading:
 
 
 def _reading(release: Release, log: QueryLog) -> _Reading:
-    """What can be read in a release; looked at once, and let go of with the release."""
+    """What can be read in a release."""
     if release.manifest.kind != "tokens":
         raise InapplicableError("the release has no hashed words")
-    key = id(release), id(log)
-    if key not in _readings:
-        here = local(log, "An attack on hashed words")
-        hashed = here
+
+    def read() -> _Reading:
+        here = hashed = local(log, "An attack on hashed words")
         if release.manifest.scrub is not None and log.stats.scrub is None:
             hashed = local(repeat_scrub(log, release.manifest.scrub), "An attack on hashed words")
         tokens, words = released_texts(release), typed_texts(hashed, hashed.events_per_query)
-        _readings[key] = _Reading(here, hashed, tokens, words, same_words(tokens, words))
-        weakref.finalize(release, _readings.pop, key, None)
-    return _readings[key]
+        return _Reading(here, hashed, tokens, words, same_words(tokens, words))
+
+    return once("tokens", release, log, read)
 
 
-_readings: dict[tuple[int, int], _Reading] = {}
-
-
-def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Bools:
     return np.asarray(pc.equal(one, other).to_numpy(), np.bool_)
 
 

@@ -9,13 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Floats, Longs, Ragged, offsets
 from queryveil.log import LocalLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release
 
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Digests = NDArray[np.uint64]
 
 _KEY = b"words and tokens"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from queryveil.arrays import sampled
 from queryveil.assess.attacks.finding import Finding, InapplicableError, share
 from queryveil.assess.attacks.view import NO_QUERY, lists, view
 from queryveil.log import QueryLog
@@ -13,7 +14,7 @@ PAIRS = 10_000
 def unique_queries(release: Release, log: QueryLog) -> Finding:
     """The share of the distinct released queries that only one user issued.
 
-    Such a query singles out its user where it stands in his record and in no other.
+    Such a query singles out its user where it stands in their record and in no other.
 
     Args:
         release: A release of queries.
@@ -24,21 +25,21 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         raise InapplicableError(NO_QUERY)
     users = seen.log.users_per_query[seen.queries]
     unique = seen.queries[users == 1]
-    astray = None
+    misplaced = None
     control, why = None, "none: events are not linked, so a query stands in nobody's record"
     if seen.sessions:
         why = "none: a session is one person's, so what stands in it is theirs"
     elif seen.records:
         own = None if seen.owner is None else seen.owner[seen.issued.record[seen.issued.start[unique]]]
         held, there = seen.holding.count(*lists(unique), own)
-        astray = held != 1 if own is None else (held != 1) | ~there
+        misplaced = held != 1 if own is None else (held != 1) | ~there
         by_chance = 0.0
         if own is not None:
             by_chance = float((seen.bags.sizes[own[own >= 0]] / len(seen.bags.item)).sum())
-        control = share(min(float(astray.sum()) + by_chance, len(unique)), len(users))
+        control = share(min(float(misplaced.sum()) + by_chance, len(unique)), len(users))
         why = (
             "those of them that stand in the records of several people or of another than who issued them, and as many"
-            " of the others as would stand right if queries were dealt to records by lot"
+            " of the others as would stand right if queries were permuted among records"
         )
     return Finding(
         attack="unique_queries",
@@ -47,24 +48,25 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         unit="share",
         estimate=share(len(unique), len(users)),
         baseline=0.0,
-        guessing="a release of shared queries has none",
+        baseline_text="a release of shared queries has none",
         control=control,
-        controlled=why,
+        control_text=why,
         trials=len(users),
-        details={"queries": len(unique)} | ({} if astray is None else {"astray": float(astray.sum() / len(users))}),
+        details={"queries": len(unique)}
+        | ({} if misplaced is None else {"misplaced": float(misplaced.sum() / len(users))}),
     )
 
 
 def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int = PAIRS) -> Finding:
     """The share of pairs of queries in one record that only one user issued both of.
 
-    A record is drawn by lot, and a pair of its distinct queries.
+    A random record is drawn, and a random pair of its distinct queries.
 
     Args:
         release: A release of queries with users.
         log: Its log.
-        seed: Decides what is drawn.
-        pairs: Most records that a pair is drawn from; of more, some are drawn.
+        seed: Random seed.
+        pairs: Most records that a pair is drawn from; of more, a random sample.
     """
     seen = view(release, log)
     seen.need_records()
@@ -73,14 +75,13 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
     record = np.flatnonzero(size >= 2)
     if len(record) < 2:
         raise InapplicableError("fewer than two records have two queries")
-    if len(record) > pairs:
-        record = np.sort(rng.choice(record, pairs, replace=False))
+    record = sampled(record, pairs, rng)
     begin, n = seen.bags.start[record], size[record]
     first = rng.integers(0, n)
     second = rng.integers(0, n - 1)
     second += second >= first
     one, other = seen.bags.item[begin + first], seen.bags.item[begin + second]
-    # Each first query with the second one of the next record, in an order by lot.
+    # Each first query with the second one of the next record, in random order.
     order = rng.permutation(len(record))
     apart, next_ = one[order], np.roll(other[order], 1)
     apart, next_ = apart[apart != next_], next_[apart != next_]
@@ -93,9 +94,9 @@ def unique_pairs(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         unit="share",
         estimate=share(int((together == 1).sum()), len(together)),
         baseline=0.0,
-        guessing="a release of shared pairs has none",
+        baseline_text="a release of shared pairs has none",
         control=share(int((across == 1).sum()), len(across)) if len(across) else None,
-        controlled="pairs of queries of two different records",
+        control_text="pairs of queries of two different records",
         trials=len(together),
         details={"nobody": float((together == 0).mean())},
     )

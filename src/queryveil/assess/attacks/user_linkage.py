@@ -1,8 +1,8 @@
-"""Same user: a classifier says of two released queries whether one person wrote both.
+"""User linkage between queries: a classifier says of two released queries whether one person wrote both.
 
-The users of the log fall into three parts by lot. From the first, the attacker learns which words go together; on pairs
-of released queries of the second, he trains; on those of the third, he is tried; and the same with the parts in turn,
-so that every user is tried once, by one who knows nothing of him. He sees texts and what they mean, and clicked
+The users of the log fall into three parts at random. From the first, the attacker learns which words go together. They
+train on pairs of released queries of the second, and are tried on those of the third. The parts take turns, so every
+user is tried once, by an attacker who knows nothing of them. The attacker sees texts and what they mean, and clicked
 addresses and days where they are released, never under which id a query was released.
 """
 
@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Bools, Floats, Ints, Longs, Ragged, offsets
 from queryveil.assess.attacks.finding import (
-    Estimate,
     Finding,
     InapplicableError,
     anonymity_loss,
@@ -33,9 +32,6 @@ from queryveil.methods.microaggregation.common import Searches
 from queryveil.release import Release, loaded
 from queryveil.text.arrays import byte_spans
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-
 TRAINED = 20_000
 _LEAST = 20
 _PER_USER = 8
@@ -48,13 +44,13 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
     """How often the classifier is right when it says that one person wrote both queries.
 
     Half of the pairs are two queries of one user, the others of two users; what counts as one person's is whether any
-    user issued both. Every user gives at most one pair of each kind to the test. The attacker says so only where he is
-    sure; in the control, of as many pairs, the ones that he is surest of.
+    user issued both. Every user gives at most one pair of each kind to the test. The attacker says so only where they
+    are sure; in the control, of as many pairs, the ones that they are surest of.
 
     Args:
         release: A release of queries.
         log: Its log.
-        seed: Decides what is drawn.
+        seed: Random seed.
         pairs: Most pairs of each kind to train on, and most to try.
     """
     lacking = missing("sklearn")
@@ -62,18 +58,18 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         raise InapplicableError(lacking)
     seen = view(release, log)
     if not seen.texts:
-        raise InapplicableError("the same user is looked for in releases of queries")
+        raise InapplicableError("user linkage between queries is for releases of queries")
     released = np.zeros(seen.log.n_queries, np.bool_)
     released[seen.queries] = True
     beside = _Beside.of(release, seen.log)
     searches = seen.searches
     found = _tried(seen.log, searches, released, beside, seed, pairs)
-    by_lot = np.random.default_rng(seed).permutation(len(searches.query))
-    shuffled = _distinct(searches.owners, searches.query[by_lot], len(searches))
+    order = np.random.default_rng(seed).permutation(len(searches.query))
+    shuffled = _distinct(searches.owners, searches.query[order], len(searches))
     control = _tried(seen.log, shuffled, released, beside, seed, pairs, found.right + found.wrong)
     precision, by_chance = (share(one.right, one.right + one.wrong) for one in (found, control))
     recall = share(found.right, found.right + found.missed)
-    whole = found.f1(seed)
+    whole = f1(found.right, found.wrong, found.missed, found.other, seed)
     return Finding(
         attack="user_linkage",
         setting="",
@@ -81,12 +77,12 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
         unit="share",
         estimate=precision,
         baseline=found.base,
-        guessing="pairs of one person among those tried",
+        baseline_text="pairs of one person among those tried",
         control=by_chance,
-        controlled="the same in a log whose queries were dealt to the users by lot",
+        control_text="the same in a log whose queries are permuted among the users",
         trials=found.right + found.wrong + found.missed + found.other,
         beside=f"recall {estimated(recall, 'share')}, F1 {estimated(whole, 'index')},"
-        f" F1 of guessing {shown(2 * found.base / (1 + found.base), 'index')}",
+        f" F1 of the baseline {shown(2 * found.base / (1 + found.base), 'index')}",
         details={
             "recall": recall.value,
             "recall_low": recall.low,
@@ -94,7 +90,7 @@ def user_linkage(release: Release, log: QueryLog, *, seed: int = 0, pairs: int =
             "f1": whole.value,
             "f1_low": whole.low,
             "f1_high": whole.high,
-            "f1_guessing": 2 * found.base / (1 + found.base),
+            "f1_baseline": 2 * found.base / (1 + found.base),
         },
         loss=anonymity_loss(precision.value, recall.value, max(found.base, by_chance.value)),
     )
@@ -111,13 +107,10 @@ class _Tried:
     def base(self) -> float:
         return (self.right + self.missed) / (self.right + self.wrong + self.missed + self.other)
 
-    def f1(self, seed: int) -> Estimate:
-        return f1(self.right, self.wrong, self.missed, self.other, seed)
-
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """What a release tells of each query beside its text: clicked addresses and days, ascending; None if nothing."""
+    """What a release shows of each query beside its text: clicked addresses and days, ascending; None if nothing."""
 
     clicks: tuple[Longs, Ints] | None
     days: tuple[Longs, Ints] | None
@@ -132,14 +125,14 @@ class _Beside:
 
 
 _CLICKS = (
-    "SELECT q.query_id AS query_id, u.url_id AS told FROM (SELECT query, url FROM {} WHERE url IS NOT NULL"
+    "SELECT q.query_id AS query_id, u.url_id AS value FROM (SELECT query, url FROM {} WHERE url IS NOT NULL"
     " GROUP BY query, url) AS r JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
-    " ORDER BY query_id, told"
+    " ORDER BY query_id, value"
 )
 _DAYS = (
-    "SELECT q.query_id AS query_id, r.told AS told FROM (SELECT query, CAST(time AS DATE) AS told FROM {}"
+    "SELECT q.query_id AS query_id, r.value AS value FROM (SELECT query, CAST(time AS DATE) AS value FROM {}"
     " WHERE time IS NOT NULL GROUP BY query, CAST(time AS DATE)) AS r JOIN queries q ON q.query = r.query"
-    " ORDER BY query_id, told"
+    " ORDER BY query_id, value"
 )
 
 
@@ -147,7 +140,7 @@ def _by_query(table: pa.Table | None, queries: int) -> tuple[Longs, Ints] | None
     if table is None:
         return None
     start = np.searchsorted(table["query_id"].to_numpy(), np.arange(queries + 1))
-    return start, table["told"].cast(pa.int32()).to_numpy()
+    return start, table["value"].cast(pa.int32()).to_numpy()
 
 
 def _distinct(user: Longs, query: Ints, users: int) -> Searches:
@@ -160,13 +153,13 @@ def _distinct(user: Longs, query: Ints, users: int) -> Searches:
 def _tried(
     log: LocalLog,
     searches: Searches,
-    released: NDArray[np.bool_],
+    released: Bools,
     beside: _Beside,
     seed: int,
     pairs: int,
-    said: int | None = None,
+    positives: int | None = None,
 ) -> _Tried:
-    """Learn from two thirds of the users, and try on the others, in turn; say so of so many pairs, or where sure."""
+    """Learn from two thirds of the users, and try on the others, in turn; say so of some pairs, or where sure."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     rng = np.random.default_rng(seed)
@@ -189,9 +182,9 @@ def _tried(
         truths.append(truth)
     truth, chance = np.concatenate(truths), np.concatenate(chances)
     yes = chance >= _SURE
-    if said is not None:
+    if positives is not None:
         yes = np.zeros(len(chance), np.bool_)
-        yes[np.lexsort((np.arange(len(chance)), -chance))[:said]] = True
+        yes[np.lexsort((np.arange(len(chance)), -chance))[:positives]] = True
     return _Tried(
         right=int((yes & truth).sum()),
         wrong=int((yes & ~truth).sum()),
@@ -215,7 +208,7 @@ def _model(seed: int) -> Any:
     )
 
 
-def _kept(searches: Searches, released: NDArray[np.bool_]) -> Searches:
+def _kept(searches: Searches, released: Bools) -> Searches:
     kept = released[searches.query]
     return _distinct(searches.owners[kept], searches.query[kept], len(searches))
 
@@ -245,12 +238,12 @@ def _words(log: LocalLog, query: Ints) -> tuple[Longs, Ints]:
     return np.searchsorted(both >> 32, np.arange(len(query) + 1)), (both & 0xFFFFFFFF).astype(np.int32)
 
 
-def _word_queries(log: LocalLog, released: NDArray[np.bool_]) -> Longs:
+def _word_queries(log: LocalLog, released: Bools) -> Longs:
     """How many released queries have each word."""
     return np.bincount(_words(log, np.flatnonzero(released).astype(np.int32))[1], minlength=len(log.tokens.text))
 
 
-def _topics(log: LocalLog, searches: Searches) -> NDArray[np.float64]:
+def _topics(log: LocalLog, searches: Searches) -> Floats:
     """A vector of each word by who of some users typed it: near to each other if the same people did.
 
     A word that one of them typed says nothing; of the others, the 20,000 that most typed are looked at.
@@ -284,15 +277,13 @@ def _topics(log: LocalLog, searches: Searches) -> NDArray[np.float64]:
     return found
 
 
-def _cosines(vectors: NDArray[np.floating], a: Longs, b: Longs) -> NDArray[np.float64]:
+def _cosines(vectors: NDArray[np.floating], a: Longs, b: Longs) -> Floats:
     """Cosines of pairs of rows, rounded so that the last digit of a sum decides nothing."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
     return np.asarray(np.einsum("ij,ij->i", unit[a], unit[b]).round(4), np.float64)
 
 
-def _features(
-    log: LocalLog, word_queries: Longs, topics: NDArray[np.float64], beside: _Beside, one: Ints, other: Ints
-) -> NDArray[np.float64]:
+def _features(log: LocalLog, word_queries: Longs, topics: Floats, beside: _Beside, one: Ints, other: Ints) -> Floats:
     """What the classifier sees of each pair."""
     queries, place = np.unique(np.concatenate([one, other]), return_inverse=True)
     a, b = place[: len(one)].astype(np.int64), place[len(one) :].astype(np.int64)
@@ -324,7 +315,7 @@ def _features(
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
 
 
-def _of(told: tuple[Longs, Ints], queries: Ints) -> tuple[Longs, Ints]:
-    """What is told of some queries."""
-    of_query = Ragged(told[0])
-    return offsets(of_query.sizes[queries]), told[1][of_query.positions(queries)]
+def _of(values: tuple[Longs, Ints], queries: Ints) -> tuple[Longs, Ints]:
+    """The values of some queries."""
+    of_query = Ragged(values[0])
+    return offsets(of_query.sizes[queries]), values[1][of_query.positions(queries)]

@@ -2,17 +2,19 @@
 
 import os
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets, ranges
-from queryveil.assess.attacks.finding import InapplicableError
+from queryveil.arrays import Bools, Ints, Longs, Ragged, offsets, ranges
+from queryveil.assess.attacks.finding import InapplicableError, NoUserMapError
 from queryveil.engines import Table
 from queryveil.kernels import holders as kernel
 from queryveil.kernels.postings import postings
@@ -22,11 +24,8 @@ from queryveil.methods.microaggregation.common import Searches
 from queryveil.release import Release, check_log, loaded
 from queryveil.release.scoring import Bags, Truth
 
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-
 NO_QUERY = "the release has no query of the log"
-NO_MAP = "needs the user map"
+T = TypeVar("T")
 _KEY = b"records compared"
 _CHUNK = 2_000
 
@@ -52,7 +51,7 @@ class Holders(Ragged):
         found = postings(start, item, np.ones(len(item), np.int32), items, np.ones(n, np.bool_))
         return cls(found[0], found[1], np.ones(n, np.int64) if people is None else people)
 
-    def count(self, start: Longs, item: Ints, own: Ints | None = None) -> tuple[Longs, NDArray[np.bool_]]:
+    def count(self, start: Longs, item: Ints, own: Ints | None = None) -> tuple[Longs, Bools]:
         """How many people hold all items of a list, and whether the list's owner does.
 
         Args:
@@ -63,7 +62,7 @@ class Holders(Ragged):
         n = len(start) - 1
         whose = np.full(n, -1, np.int32) if own is None else own
 
-        def part(at: int) -> tuple[Longs, NDArray[np.bool_]]:
+        def part(at: int) -> tuple[Longs, Bools]:
             end = min(at + _CHUNK, n)
             return kernel.holders(start[at : end + 1], item, self.start, self.record, self.people, whose[at:end])
 
@@ -114,10 +113,7 @@ class View:
             queries = nodes = np.empty(0, np.int32)
             other = here.engine.fetch(_other(released, column)) if texts and column else None
             if texts:
-                queries = here.engine.fetch(
-                    "SELECT q.query_id AS query_id FROM queries q"
-                    f" JOIN (SELECT query FROM {released} GROUP BY query) AS r ON r.query = q.query ORDER BY query_id"
-                )["query_id"].to_numpy()
+                queries = released_queries(released, here)
             else:
                 found = here.engine.fetch(f"SELECT node FROM {released} GROUP BY node ORDER BY node")
                 nodes = found["node"].to_numpy().astype(np.int32)
@@ -174,7 +170,7 @@ class View:
 
     @cached_property
     def kind(self) -> Longs:
-        """Records that hold the same, as often, are of one kind; nobody can tell them apart."""
+        """Records that hold the same, as often, are of one kind; nobody can distinguish them."""
         whole: NDArray[np.uint64] = self.bags.sums(_mixed(self.bags.item, self.bags.n)) ^ keyed(_KEY, self.rest)
         return np.unique(whole, return_inverse=True)[1].astype(np.int64)
 
@@ -204,22 +200,36 @@ class View:
                 "needs one record per user, and here every session has its own; history linkage tries sessions"
             )
         if self.owner is None:
-            raise InapplicableError(NO_MAP)
+            raise NoUserMapError
         return self.owner
 
 
 def view(release: Release, log: QueryLog) -> View:
-    """What there is to see of a release; looked at once, and let go of with the release."""
-    key = id(release), id(log)
-    found = _views.get(key)
-    if found is None:
-        found = _views.setdefault(key, View.of(release, log))
-        weakref.finalize(release, _views.pop, key, None)
+    """What there is to see of a release."""
+    return once("view", release, log, lambda: View.of(release, log))
+
+
+def once(kind: str, release: Release, log: QueryLog, make: Callable[[], T]) -> T:
+    """What is made of a release and its log: made once, and let go of with the release."""
+    key = kind, id(release), id(log)
+    if key not in _made:
+        _made.setdefault(key, make())
+        weakref.finalize(release, _made.pop, key, None)
+    found: T = _made[key]
     return found
 
 
-_views: dict[tuple[int, int], View] = {}
-"""A view holds its log, and goes with its release, so that no other objects get these numbers meanwhile."""
+_made: dict[tuple[str, int, int], Any] = {}
+"""All of it holds its log, and goes with its release, so that no other objects get these numbers meanwhile."""
+
+
+def released_queries(released: Table, log: LocalLog) -> Ints:
+    """The released queries of a log, each once, ascending."""
+    found = log.engine.fetch(
+        f"SELECT q.query_id AS query_id FROM queries q JOIN (SELECT query FROM {released} GROUP BY query) AS r"
+        " ON r.query = q.query ORDER BY query_id"
+    )
+    return np.asarray(found["query_id"].to_numpy(), np.int32)
 
 
 def lists(*columns: NDArray[np.integer]) -> tuple[Longs, Ints]:

@@ -46,7 +46,7 @@ def grid(
         web_directory: Where `search` looks sites up; by default in the same.
         times: Whether the log has times; without them there are no sessions.
     """
-    configs: list[Configuration] = []
+    configurations: list[Configuration] = []
     for name in METHODS if methods is None else dict.fromkeys(methods):
         if name not in METHODS:
             raise QueryveilError(f"There is no method '{name}'; {did_you_mean(name, METHODS)}.")
@@ -54,15 +54,15 @@ def grid(
         settings = METHODS[name].grid(sorted(set(ks)), sorted(set(epsilons)))
         for label, parameters in settings:
             if "taxonomy" in fields:
-                wanted = taxonomy if fields["taxonomy"].default is not None else web_directory or taxonomy
-                parameters = parameters | {"taxonomy": wanted}
+                base = taxonomy if fields["taxonomy"].default is not None else web_directory or taxonomy
+                parameters = parameters | {"taxonomy": base}
             title = ", ".join(part for part in (name, label) if part)
             k = parameters.get("k")
-            configs.append(Configuration(title, name, k, parameters))
+            configurations.append(Configuration(title, name, k, parameters))
             if "link" in fields and "link" not in parameters:
                 for link in ("session", "user") if times else ("user",):
-                    configs.append(Configuration(f"{title}, link {link}", name, k, parameters | {"link": link}))
-    return configs
+                    configurations.append(Configuration(f"{title}, link {link}", name, k, parameters | {"link": link}))
+    return configurations
 
 
 @dataclass(frozen=True)
@@ -74,48 +74,50 @@ class Job:
     tests: int
     seed: int
 
-    def file(self, config: Configuration) -> Path:
+    def file(self, configuration: Configuration) -> Path:
         """Where a configuration is stored."""
-        parts = [config.method, *(f"{name}-{value}" for name, value in sorted(config.parameters.items()))]
-        if config.method == "rules":  # its parameters are many, and have a name
-            parts = [config.name]
-        if "taxonomy" in config.parameters:
+        parts = [configuration.method, *(f"{name}-{value}" for name, value in sorted(configuration.parameters.items()))]
+        if configuration.method == "rules":  # its parameters are many, and have a name
+            parts = [configuration.name]
+        if "taxonomy" in configuration.parameters:
             parts = [part for part in parts if not part.startswith("taxonomy-")]
         return self.folder / (
             "_".join("".join(c if c.isalnum() or c in ".-" else "-" for c in p) for p in parts) + ".json"
         )
 
-    def stored(self, config: Configuration) -> "Stored | None":
+    def stored(self, configuration: Configuration) -> "Stored | None":
         """A configuration that is finished; None if it is not, or cannot be read."""
-        found = _stored(self.file(config))
-        return found if found is not None and found.config.name == config.name else None
+        found = _stored(self.file(configuration))
+        return found if found is not None and found.configuration.name == configuration.name else None
 
-    def others(self, configs: Sequence[Configuration]) -> "list[Stored]":
+    def others(self, configurations: Sequence[Configuration]) -> "list[Stored]":
         """What earlier runs stored in the same folder beside some configurations."""
-        mine = {self.file(config) for config in configs}
+        mine = {self.file(configuration) for configuration in configurations}
         found = [_stored(file) for file in sorted(self.folder.glob("*.json")) if file not in mine]
-        return [one for one in found if one is not None and one.config.method in METHODS]
+        return [one for one in found if one is not None and one.configuration.method in METHODS]
 
-    def do(self, config: Configuration, log: LocalLog) -> Configuration:
+    def do(self, configuration: Configuration, log: LocalLog) -> Configuration:
         """Make a configuration, and store it."""
-        made, rows = self._made(config, log)
-        write_whole(self.file(config), as_json(asdict(Stored(made, tuple(rows)))), overwrite=True, private=True)
+        made, rows = self._made(configuration, log)
+        write_whole(self.file(configuration), as_json(asdict(Stored(made, tuple(rows)))), overwrite=True, private=True)
         return made
 
-    def _made(self, config: Configuration, log: LocalLog) -> tuple[Configuration, list[Row]]:
-        method = METHODS[config.method](**config.parameters)
-        taxonomy = config.parameters.get("taxonomy", "wordnet")
-        if "taxonomy" in config.parameters:  # its name alone, as in a manifest
-            config = replace(config, parameters=config.parameters | {"taxonomy": taxonomy_name(taxonomy)})
+    def _made(self, configuration: Configuration, log: LocalLog) -> tuple[Configuration, list[Row]]:
+        method = METHODS[configuration.method](**configuration.parameters)
+        taxonomy = configuration.parameters.get("taxonomy", "wordnet")
+        if "taxonomy" in configuration.parameters:  # its name alone, as in a manifest
+            configuration = replace(
+                configuration, parameters=configuration.parameters | {"taxonomy": taxonomy_name(taxonomy)}
+            )
         try:
             release = method.anonymize(log, seed=self.seed)
         except QueryveilError as error:
-            return replace(config, status="failed", why=str(error)), []
+            return replace(configuration, status="failed", why=str(error)), []
         if release.manifest.counts.rows == 0:
-            return replace(config, status="empty", why="Nothing is released."), []
+            return replace(configuration, status="empty", why="Nothing is released."), []
         checked = run_checks(release, log)
         kept = evaluate(release, log, taxonomy=self.taxonomy, tests=self.tests, seed=self.seed)
-        rows = [_kept(config, measured) for measured in kept.measured]
+        rows = [_kept(configuration, measured) for measured in kept.measured]
         found = attack(
             release,
             log,
@@ -123,13 +125,13 @@ class Job:
             seed=self.seed,
             taxonomy=None if taxonomy == "wordnet" else taxonomy,
         )
-        rows += [_found(config, finding) for finding in found.findings]
+        rows += [_found(configuration, finding) for finding in found.findings]
         rows += [
-            Row(config.name, "risk", skipped.question, skipped.attack, "", None, why=skipped.why)
+            Row(configuration.name, "risk", skipped.question, skipped.attack, "", None, why=skipped.why)
             for skipped in found.skipped
         ]
         made = replace(
-            config,
+            configuration,
             promises=tuple(claim.statement for claim in release.manifest.claims),
             holds=checked.holds,
             linked=bool({"user", "session"} & set(release.schema.names)),
@@ -143,13 +145,13 @@ class Job:
 class Stored:
     """A configuration with its numbers, as it is stored."""
 
-    config: Configuration
+    configuration: Configuration
     rows: tuple[Row, ...]
 
     @property
     def finished(self) -> bool:
         """Whether there is nothing to be gained by making it again: nothing failed, and no package was missing."""
-        return self.config.status != "failed" and not any("pip install" in row.why for row in self.rows)
+        return self.configuration.status != "failed" and not any("pip install" in row.why for row in self.rows)
 
 
 def _stored(file: Path) -> Stored | None:
@@ -159,10 +161,10 @@ def _stored(file: Path) -> Stored | None:
         return None
 
 
-def _kept(config: Configuration, measured: Measured) -> Row:
+def _kept(configuration: Configuration, measured: Measured) -> Row:
     unit = "share" if measured.share else "number"
     return Row(
-        config.name,
+        configuration.name,
         "utility",
         measured.group,
         measured.measure,
@@ -175,9 +177,9 @@ def _kept(config: Configuration, measured: Measured) -> Row:
     )
 
 
-def _found(config: Configuration, finding: Finding) -> Row:
+def _found(configuration: Configuration, finding: Finding) -> Row:
     return Row(
-        config.name,
+        configuration.name,
         "risk",
         finding.question,
         finding.attack,

@@ -1,7 +1,7 @@
 """Which release serves an aim best, among those that meet the policy."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queryveil.assess.comparison.results import Comparison, Configuration
@@ -12,8 +12,8 @@ from queryveil.text.show import percent
 HISTORIES = (("profile_retention", ""), ("cluster_retention", ""), ("suggestion", "hit@10"), ("events_kept", ""))
 """What releases of linked events are ranked by: the first of these that separates them."""
 
-_Able = Sequence[tuple[tuple[float, float], Configuration]]
-"""Releases that could serve an aim, each with what it is ranked by."""
+_Ranked = Mapping[str, tuple[float, float]]
+"""Releases that could serve an aim by their names, each with what it is ranked by."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Recommendation:
     Attributes:
         aim: The aim.
         rule: How the release was chosen.
-        config: The release; None if none meets the policy.
+        configuration: The release; None if none meets the policy.
         reason: The numbers behind it; if none will do, why, and the nearest miss.
     """
 
     aim: str
     rule: str
-    config: str | None
+    configuration: str | None
     reason: str
 
 
@@ -40,40 +40,36 @@ def recommend(found: Comparison) -> tuple[Recommendation, ...]:
 
 def _long_tail(found: Comparison) -> Recommendation:
     of = "of the distinct queries of fewer than 5 users"
-    able = [
-        ((kept, -(found.risk(config.name) or 0.0)), config)
-        for config in found.configs
-        if (kept := found.kept(config.name)["tail"])
-    ]
     return _best(
         found,
         "Keep the long tail",
         f"Of the releases that meet the policy, the one that keeps the most {of}.",
-        able,
-        lambda score, config: f"It keeps {percent(score)} {of}.",
+        _by_kept(found, {one.name: found.kept(one.name)["tail"] for one in found.configurations}),
+        lambda score, name: f"It keeps {percent(score)} {of}.",
     )
 
 
 def _histories(found: Comparison) -> Recommendation:
-    linked = [config for config in found.configs if config.linked]
-    able: _Able = []
+    linked = [one.name for one in found.configurations if one.linked]
+    ranked: _Ranked = {}
     what = ""
     for measure, setting in HISTORIES:
         what = label_of(measure, setting) + (" kept" if measure == "events_kept" else "")
-        able = [
-            ((kept, -(found.risk(config.name) or 0.0)), config)
-            for config in linked
-            if (kept := found.ranked(config.name, measure, setting))
-        ]
-        if able:
+        ranked = _by_kept(found, {name: found.ranked(name, measure, setting) for name in linked})
+        if ranked:
             break
     return _best(
         found,
         "Keep sessions and histories",
         f"Of the releases of linked events that meet the policy, the one with the most {what}.",
-        able,
-        lambda score, config: f"Its {what}: {percent(score)}.",
+        ranked,
+        lambda score, name: f"Its {what}: {percent(score)}.",
     )
+
+
+def _by_kept(found: Comparison, kept: Mapping[str, float | None]) -> _Ranked:
+    """Releases that keep anything, by how much they keep, and of equals by the least risk."""
+    return {name: (share, -(found.risk(name) or 0.0)) for name, share in kept.items() if share}
 
 
 def _statistics(found: Comparison) -> Recommendation:
@@ -83,80 +79,67 @@ def _statistics(found: Comparison) -> Recommendation:
         " the one with the most distinct queries. Without such a guarantee, statistics that are published day after"
         " day give away who was added in between."
     )
-    tried = [config for config in found.configs if "epsilon" in config.parameters]
-    made = [config for config in tried if config.status == "done"]
+    tried = [one for one in found.configurations if "epsilon" in one.parameters]
+    parameters = {one.name: one.parameters for one in tried if one.status == "done"}
     if not tried:
         return Recommendation(aim, rule, None, "No differentially private method was tried.")
-    if not made:
+    if not parameters:
         return Recommendation(aim, rule, None, _none_private(tried))
-    able = [
-        (
-            (
-                -config.parameters["epsilon"],
-                found.value(config.name, "queries_kept") or 0.0,
-            ),
-            config,
-        )
-        for config in made
-    ]
-    return _best(found, aim, rule, able, lambda score, config: _guarantee(-score, config.parameters["delta"]))
+    ranked = {name: (-given["epsilon"], found.value(name, "queries_kept") or 0.0) for name, given in parameters.items()}
+    return _best(found, aim, rule, ranked, lambda score, name: _guarantee(-score, parameters[name]["delta"]))
 
 
 def _guarantee(epsilon: float, delta: float) -> str:
-    told = (
+    weak = f" An epsilon of {epsilon:g} is large: the guarantee is weak, and a larger log would allow a smaller one."
+    return (
         "Whatever an attacker knows, one user's whole log changes the chance of any release by at most a factor of"
-        f" e^{epsilon:g}, but for a chance of {delta:g}."
+        f" e^{epsilon:g}, but for a chance of {delta:g}." + (weak if epsilon > 1 else "")
     )
-    if epsilon > 1:
-        told += (
-            f" An epsilon of {epsilon:g} is large: the guarantee is weak, and a larger log would allow a smaller one."
-        )
-    return told
 
 
 def _none_private(tried: Sequence[Configuration]) -> str:
     """Why there is no differentially private release."""
-    empty = sorted({float(config.parameters["epsilon"]) for config in tried if config.status == "empty"})
-    told = []
+    empty = sorted({float(one.parameters["epsilon"]) for one in tried if one.status == "empty"})
+    reasons = list(dict.fromkeys(one.why for one in tried if one.status == "failed"))
     if empty:
-        values = " and ".join(f"{epsilon:g}" for epsilon in empty)
-        told.append(f"No differentially private release is possible on this log: at epsilon {values} nothing passes.")
-    told += dict.fromkeys(config.why for config in tried if config.status == "failed")
-    return " ".join(told)
+        at = " and ".join(f"{epsilon:g}" for epsilon in empty)
+        reasons = [
+            f"No differentially private release is possible on this log: at epsilon {at} nothing passes.",
+            *reasons,
+        ]
+    return " ".join(reasons)
 
 
 def _best(
-    found: Comparison, aim: str, rule: str, able: _Able, told: Callable[[float, Configuration], str]
+    found: Comparison, aim: str, rule: str, ranked: _Ranked, reason: Callable[[float, str], str]
 ) -> Recommendation:
     """The first in rank among the releases that meet the policy."""
-    if not able:
+    if not ranked:
         return Recommendation(aim, rule, None, "No release keeps anything of it.")
-    fit = [one for one in able if found.meets(one[1].name)]
+    fit = [name for name in ranked if found.meets(name)]
     if not fit:
-        return Recommendation(
-            aim, rule, None, f"No release that keeps anything of it meets the policy. {_nearest(found, able)}"
-        )
-    (score, _), config = max(fit, key=lambda one: one[0])
-    return Recommendation(aim, rule, config.name, f"{told(score, config)} {_risks(found, config)}".strip())
+        why = f"No release that keeps anything of it meets the policy. {_nearest(found, ranked)}"
+        return Recommendation(aim, rule, None, why)
+    best = max(fit, key=lambda name: ranked[name])
+    return Recommendation(aim, rule, best, f"{reason(ranked[best][0], best)} {_risks(found, best)}".strip())
 
 
-def _risks(found: Comparison, config: Configuration) -> str:
+def _risks(found: Comparison, name: str) -> str:
     """What an attacker learns from a release, and what only a promise about similar queries protects."""
-    lines = {one.id: one for one in _criteria(found, config)}
+    lines = {one.id: one for one in _criteria(found, name)}
     covered = lines["exposed_queries"].why
     return f"{lines['linkage'].sentence.capitalize()}." + (f" {covered}" if covered else "")
 
 
-def _nearest(found: Comparison, able: _Able) -> str:
+def _nearest(found: Comparison, ranked: _Ranked) -> str:
     """The release that misses the fewest lines of the policy, of equals by the least, and which it misses."""
-    missed = {config.name: [one for one in _criteria(found, config) if one.met is not True] for _, config in able}
+    missed = {name: [one for one in _criteria(found, name) if one.met is not True] for name in ranked}
 
-    def distance(one: tuple[tuple[float, float], Configuration]) -> tuple[int, float, float]:
-        lines = missed[one[1].name]
-        return len(lines), max(map(_excess, lines), default=0.0), -one[0][0]
+    def distance(name: str) -> tuple[int, float, float]:
+        return len(missed[name]), max(map(_excess, missed[name]), default=0.0), -ranked[name][0]
 
-    _, config = min(able, key=distance)
-    return f"The nearest is {config.name}: {'; '.join(one.sentence for one in missed[config.name])}."
+    nearest = min(ranked, key=distance)
+    return f"The nearest is {nearest}: {'; '.join(one.sentence for one in missed[nearest])}."
 
 
 def _excess(one: Criterion) -> float:
@@ -167,6 +150,6 @@ def _excess(one: Criterion) -> float:
     return large / small if small else math.inf
 
 
-def _criteria(found: Comparison, config: Configuration) -> tuple[Criterion, ...]:
-    judged = found.judgement(config.name)
+def _criteria(found: Comparison, name: str) -> tuple[Criterion, ...]:
+    judged = found.judgement(name)
     return () if judged is None else judged.criteria

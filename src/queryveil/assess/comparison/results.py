@@ -56,8 +56,8 @@ class Row:
     """One number of one configuration.
 
     Attributes:
-        config: The config.
-        kind: Whether it tells of what is kept, or of what is given away.
+        configuration: The name of the configuration.
+        kind: Whether it is about what is kept, or about what is given away.
         group: Such as `retention`, or `singling out`.
         measure: The id of the measure, or of the attack.
         setting: Which of several numbers of a measure it is, or what the attacker knows.
@@ -73,7 +73,7 @@ class Row:
         separates: Of what is kept: whether releases can be ranked by it.
     """
 
-    config: str
+    configuration: str
     kind: Literal["utility", "risk"]
     group: str
     measure: str
@@ -109,7 +109,7 @@ class Frontier:
 
     utility: str
     points: dict[str, tuple[float, float]]
-    configs: tuple[str, ...]
+    configurations: tuple[str, ...]
     apart: dict[str, float]
 
 
@@ -119,7 +119,7 @@ class Comparison(Tabular):
 
     Attributes:
         fingerprint: That of the log.
-        seed: Decided all that is random but the noise of differential privacy.
+        seed: Random seed, for everything but the noise of differential privacy.
         tests: On how many events of the log a task was tried.
         counts: What the log holds.
         bands: Its queries, by how many users issued them.
@@ -133,38 +133,42 @@ class Comparison(Tabular):
     tests: int
     counts: Counts
     bands: tuple[Band, ...]
-    configs: tuple[Configuration, ...]
+    configurations: tuple[Configuration, ...]
     rows: tuple[Row, ...]
     policy: Policy = field(default_factory=Policy)
     _index: dict[tuple[str, str, str], Row] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = {(row.config, row.measure, setting): row for row in self.rows[::-1] for setting in (row.setting, "")}
+        first = {(row.configuration, row.measure): row for row in self.rows[::-1]}
+        found = {(*key, ""): row for key, row in first.items()}
+        found |= {(row.configuration, row.measure, row.setting): row for row in self.rows[::-1]}
         object.__setattr__(self, "_index", found)
 
-    def value(self, config: str, measure: str, setting: str = "") -> float | None:
+    def value(self, configuration: str, measure: str, setting: str = "") -> float | None:
         """A number of a configuration, by the id of its measure or attack; of several settings, the first."""
-        row = self._index.get((config, measure, setting))
+        row = self._index.get((configuration, measure, setting))
         return None if row is None else row.value
 
-    def judgement(self, config: str) -> Judgement | None:
+    def judgement(self, configuration: str) -> Judgement | None:
         """Whether a release meets the policy; None if nothing was released."""
-        known = next((one.known for one in self.configs if one.name == config and one.status == "done"), None)
+        known = next(
+            (one.known for one in self.configurations if one.name == configuration and one.status == "done"), None
+        )
         return None if known is None else judge(self.policy, known)
 
-    def meets(self, config: str) -> bool:
+    def meets(self, configuration: str) -> bool:
         """Whether a release meets the policy. What cannot be said does not."""
-        judged = self.judgement(config)
+        judged = self.judgement(configuration)
         return judged is not None and judged.meets is True
 
     @property
     def meeting(self) -> tuple[str, ...]:
         """The releases that meet the policy."""
-        return tuple(config.name for config in self.configs if self.meets(config.name))
+        return tuple(configuration.name for configuration in self.configurations if self.meets(configuration.name))
 
-    def ranked(self, config: str, measure: str, setting: str = "") -> float | None:
+    def ranked(self, configuration: str, measure: str, setting: str = "") -> float | None:
         """A number of a configuration that releases can be ranked by; None if it does not separate them."""
-        row = self._index.get((config, measure, setting))
+        row = self._index.get((configuration, measure, setting))
         return None if row is None or not row.separates else row.value
 
     @property
@@ -176,35 +180,35 @@ class Comparison(Tabular):
                 found[row.label] = min(found.get(row.label, row.why), row.why, key=len)
         return found
 
-    def kept(self, config: str) -> dict[str, float | None]:
+    def kept(self, configuration: str) -> dict[str, float | None]:
         """What a release keeps, in the numbers that decide.
 
         Of `distinct queries`, of those of the `tail` of fewer than five users, of users' `profiles` (SRP above random
         groups) and of the precision of `terms` (1 - NCP); each None where it does not apply or does not separate.
         """
-        lost = self.ranked(config, "certainty_penalty")
+        lost = self.ranked(configuration, "certainty_penalty")
         return {
-            "distinct queries": self.ranked(config, "queries_kept"),
-            "tail": self._tail(config),
-            "profiles": self.ranked(config, "profile_retention"),
+            "distinct queries": self.ranked(configuration, "queries_kept"),
+            "tail": self._tail(configuration),
+            "profiles": self.ranked(configuration, "profile_retention"),
             "terms": None if lost is None else 1 - lost,
         }
 
-    def _tail(self, config: str) -> float | None:
+    def _tail(self, configuration: str) -> float | None:
         few = [band for band in self.bands if band.queries and band.label in TAIL]
-        kept = [self.value(config, "queries_kept_by_users", band.label) for band in few]
+        kept = [self.value(configuration, "queries_kept_by_users", band.label) for band in few]
         if not few or None in kept:
             return None
         total = sum(band.queries for band in few)
         return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
 
-    def risk(self, config: str) -> float | None:
+    def risk(self, configuration: str) -> float | None:
         """The share of unknown query texts that an attacker with half of a person's history attributes to them.
 
         It is the number that the policy limits (`max_linkage`), in the worst setting. Of hashed words, the share that
         is read again if that is more. None if it was not measured, which is never a risk of 0.
         """
-        judged = self.judgement(config)
+        judged = self.judgement(configuration)
         lines = () if judged is None else judged.criteria
         found = [one.found for one in lines if one.id in ("linkage", "tokens") and one.found is not None]
         return max(found, default=None)
@@ -216,14 +220,14 @@ class Comparison(Tabular):
 
     def _frontier(self, name: str, utility: str) -> Frontier:
         points, apart = {}, {}
-        for config in self.configs:
-            kept, risk = self.kept(config.name)[name], self.risk(config.name)
-            if kept is None or not config.holds:
+        for configuration in self.configurations:
+            kept, risk = self.kept(configuration.name)[name], self.risk(configuration.name)
+            if kept is None or not configuration.holds:
                 continue
-            if not config.linked:
-                apart[config.name] = kept
+            if not configuration.linked:
+                apart[configuration.name] = kept
             elif risk is not None:
-                points[config.name] = (kept, risk)
+                points[configuration.name] = (kept, risk)
         best: list[str] = []
         most = 0.0  # who keeps nothing has nothing to compare
         for found, (kept, _) in sorted(points.items(), key=lambda point: (point[1][1], -point[1][0], point[0])):
@@ -244,25 +248,24 @@ class Comparison(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """One row per number, with all that is needed to make it again."""
-        of = {config.name: config for config in self.configs}
-        said = [
+        made = {one.name: one for one in self.configurations}
+        rows = [
             {
-                "method": of[row.config].method,
-                "k": of[row.config].k,
-                "parameters": json.dumps(of[row.config].parameters),
+                "method": made[row.configuration].method,
+                "k": made[row.configuration].k,
+                "parameters": json.dumps(made[row.configuration].parameters),
                 "seed": self.seed,
                 "fingerprint": self.fingerprint,
-                "configuration": row.config,
                 "label": row.label,
                 **asdict(row),
             }
             for row in self.rows
         ]
-        return pa.Table.from_pylist(said, schema=_SCHEMA)
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     def _repr_html_(self) -> str:
         rows = []
-        for one in self.configs:
+        for one in self.configurations:
             found = (*self.kept(one.name).values(), self.risk(one.name))
             shown = (None if value is None else percent(value) for value in found)
             rows.append((one.name, one.status, self.meets(one.name), *shown))
@@ -281,17 +284,11 @@ UTILITIES = {
 
 _SCHEMA = pa.schema(
     [
-        ("configuration", pa.string()),
-        ("method", pa.string()),
+        *((name, pa.string()) for name in ("configuration", "method")),
         ("k", pa.int64()),
         ("parameters", pa.string()),
         ("seed", pa.int64()),
-        ("fingerprint", pa.string()),
-        ("kind", pa.string()),
-        ("group", pa.string()),
-        ("measure", pa.string()),
-        ("setting", pa.string()),
-        ("label", pa.string()),
+        *((name, pa.string()) for name in ("fingerprint", "kind", "group", "measure", "setting", "label")),
         *((name, pa.float64()) for name in ("value", "low", "high", "best", "baseline", "control")),
         ("unit", pa.string()),
         ("succeeds", pa.bool_()),

@@ -37,7 +37,7 @@ State = Literal["waiting", "at work", "done", "empty", "failed"]
 class Board:
     """How far a comparison is: the state of every configuration, which changes while it is made."""
 
-    configs: tuple[Configuration, ...]
+    configurations: tuple[Configuration, ...]
     states: list[State]
 
 
@@ -86,13 +86,13 @@ def compare(
         "web_directory": None if web_directory is None else _digest(open_taxonomy(web_directory)),
     }
     some = [k for k in ks if k <= here.n_users]
-    configs = grid(
+    configurations = grid(
         methods, ks=some, epsilons=epsilons, taxonomy=taxonomy, web_directory=web_directory, times=here.has_times
     )
-    if not configs:
+    if not configurations:
         raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")
-    for config in configs:  # a wrong value must not wait for its turn
-        METHODS[config.method](**config.parameters)
+    for configuration in configurations:  # a wrong value must not wait for its turn
+        METHODS[configuration.method](**configuration.parameters)
     place = Path(folder)
     settings = {
         "software": f"queryveil {__version__}",
@@ -103,8 +103,8 @@ def compare(
     }
     _prepare(place, settings, overwrite)
     job = Job(place / _STORED, taxonomy, tests, seed)
-    _run(job, here, configs, threads, progress)
-    comparison = _gathered(job, here, configs, policy or load_policy())
+    _run(job, here, configurations, threads, progress)
+    comparison = _gathered(job, here, configurations, policy or load_policy())
     _write_tables(place, comparison)
     return comparison
 
@@ -143,23 +143,23 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
 def _run(
     job: Job,
     log: LocalLog,
-    configs: Sequence[Configuration],
+    configurations: Sequence[Configuration],
     threads: int,
     progress: Callable[[Board], None] | None,
 ) -> None:
     """Make what is not yet made, a method after the other, so that what its configurations share is made once."""
-    board = Board(tuple(configs), ["waiting"] * len(configs))
+    board = Board(tuple(configurations), ["waiting"] * len(configurations))
     todo = []
-    for place, config in enumerate(configs):
-        done = job.stored(config)
+    for place, configuration in enumerate(configurations):
+        done = job.stored(configuration)
         if done is None or not done.finished:
             todo.append(place)
         else:
-            board.states[place] = done.config.status
+            board.states[place] = done.configuration.status
     if progress is not None:
         progress(board)
-    families = [list(family) for _, family in groupby(todo, key=lambda place: configs[place].method)]
-    families.sort(key=lambda family: (not METHODS[configs[family[0]].method].slow, -len(family)))
+    families = [list(family) for _, family in groupby(todo, key=lambda place: configurations[place].method)]
+    families.sort(key=lambda family: (not METHODS[configurations[family[0]].method].slow, -len(family)))
     waiting, failures = deque(families), deque[BaseException]()
 
     def work() -> None:
@@ -170,7 +170,7 @@ def _run(
                 return
             for place in family:
                 board.states[place] = "at work"
-                board.states[place] = job.do(board.configs[place], log).status
+                board.states[place] = job.do(board.configurations[place], log).status
 
     def beside() -> None:
         try:
@@ -178,7 +178,7 @@ def _run(
         except BaseException as error:
             failures.append(error)
 
-    # This thread works as well, so that whoever stops the program stops it; the others end with it.
+    # This thread works as well, so that stopping the program stops it; the others end with it.
     others = [threading.Thread(target=beside, daemon=True) for _ in range(min(threads, len(families)) - 1)]
     with sharing(log):
         for other in others:
@@ -190,18 +190,22 @@ def _run(
         raise failures[0]
 
 
-def _gathered(job: Job, log: LocalLog, configs: Sequence[Configuration], policy: Policy) -> Comparison:
-    found = [*(job.stored(config) for config in configs), *job.others(configs)]
-    whole = sorted((one for one in found if one is not None), key=lambda one: _order(one.config))
-    made = [one.config for one in whole]
+def _gathered(job: Job, log: LocalLog, configurations: Sequence[Configuration], policy: Policy) -> Comparison:
+    found = [*(job.stored(configuration) for configuration in configurations), *job.others(configurations)]
+    whole = sorted((one for one in found if one is not None), key=lambda one: _order(one.configuration))
+    made = [one.configuration for one in whole]
     rows = [row for one in whole for row in one.rows]
     return Comparison(
         log.fingerprint, job.seed, job.tests, counts_of(log), bands(log.frequencies()), tuple(made), tuple(rows), policy
     )
 
 
-def _order(config: Configuration) -> tuple[int, float, str]:
-    return list(METHODS).index(config.method), config.k or config.parameters.get("epsilon", 0), config.name
+def _order(configuration: Configuration) -> tuple[int, float, str]:
+    return (
+        list(METHODS).index(configuration.method),
+        configuration.k or configuration.parameters.get("epsilon", 0),
+        configuration.name,
+    )
 
 
 def _write_tables(place: Path, comparison: Comparison) -> None:

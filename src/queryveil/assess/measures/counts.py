@@ -1,14 +1,14 @@
 """How often a release has every query of its log."""
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Longs
 from queryveil.claims import RecordUsers
 from queryveil.log import LocalLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release, loaded
-
-Longs = NDArray[np.int64]
 
 _KEY = b"records, counted"
 
@@ -49,6 +49,16 @@ def shares_records(release: Release) -> bool:
     return any(isinstance(claim, RecordUsers) for claim in release.manifest.claims)
 
 
+def record_queries(release: Release, log: LocalLog, number: str) -> pa.Table:
+    """For every `record` of a release its queries of the log (`query_id`), and `n`, SQL that counts rows of r."""
+    record_id = f'r."{pseudonym(release)}"'
+    with loaded(release, log) as released:
+        return log.engine.fetch(
+            f"SELECT {record_id} AS record, q.query_id AS query_id, {number} AS n FROM {released} r"
+            f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY record, query_id"
+        )
+
+
 def records_once(release: Release, log: LocalLog) -> tuple[Longs, Longs, Longs]:
     """Records of a release, the queries of the log in them, and how often; a record that users share is there once.
 
@@ -56,12 +66,7 @@ def records_once(release: Release, log: LocalLog) -> tuple[Longs, Longs, Longs]:
         release: A release of queries with pseudonyms of users or of sessions; a session is a record of its own.
         log: Its log.
     """
-    record_id = f'r."{pseudonym(release)}"'
-    with loaded(release, log) as released:
-        rows = log.engine.fetch(
-            f"SELECT {record_id} AS record, q.query_id AS query_id, count(*) AS n FROM {released} r"
-            f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY record, query_id"
-        )
+    rows = record_queries(release, log, "count(*)")
     record, query, n = (rows[name].to_numpy().astype(np.int64) for name in ("record", "query_id", "n"))
     if not shares_records(release) or len(record) == 0:
         return record, query, n

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import Floats
 from queryveil.assess.measures.counts import released_counts
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import QueryLog, local
@@ -55,7 +56,7 @@ def jensen_shannon(one: NDArray[np.number], other: NDArray[np.number]) -> float:
     p, q = one / one.sum(), other / other.sum()
     middle = (p + q) / 2
 
-    def divergence(a: NDArray[np.float64]) -> float:
+    def divergence(a: Floats) -> float:
         some = a > 0
         return float((a[some] * np.log2(a[some] / middle[some])).sum())
 

@@ -100,7 +100,4 @@ def item_distortion(on: Assessment) -> Iterator[Value]:
 @measure("certainty_penalty", label="normalized certainty penalty (NCP)", group="profiles", better="lower")
 def certainty_penalty(on: Assessment) -> Iterator[Value]:
     """How much of the precision of terms is lost; 1 - NCP is the term precision."""
-    try:
-        yield Value(ncp(on.release, on.log, on.terms))
-    except QueryveilError as error:
-        yield Value(None, str(error))
+    yield Value(ncp(on.release, on.log, on.terms))

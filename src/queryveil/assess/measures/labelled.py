@@ -24,7 +24,7 @@ _NO = ("", "no", "false", "0")
 
 @dataclass(frozen=True)
 class FBeta:
-    """How well harmless and sensitive queries are told apart.
+    """How well harmless and sensitive queries are distinguished.
 
     Attributes:
         value: The weighted harmonic mean of precision and recall; 0 if no harmless query is released.
@@ -49,7 +49,7 @@ def f_beta(release: Release, log: QueryLog, labels: pa.Table, beta: float = 1.0)
     Args:
         release: A release of queries.
         log: Its log.
-        labels: A row a labelled query: `query`, and `sensitive`, which is true or false, 1 or 0, yes or no, or text
+        labels: One row per labelled query: `query`, and `sensitive`, which is true or false, 1 or 0, yes or no, or text
             that says in what way and is null or empty if in none, as in the truth of a synthetic log. Queries that the
             log does not have are passed over; one with several labels is sensitive if any is.
         beta: How many times as much recall counts as precision; less than 1 to care for precision.
@@ -76,10 +76,15 @@ def f_beta(release: Release, log: QueryLog, labels: pa.Table, beta: float = 1.0)
     harmless = labelled & ~sensitive
     if not harmless.any():
         raise QueryveilError("No query of the log is labelled as harmless.")
-    told, right = int((released & labelled).sum()), int((released & harmless).sum())
+    shown, right = int((released & labelled).sum()), int((released & harmless).sum())
     n, good = int(labelled.sum()), int(harmless.sum())
     return FBeta(
-        _f(right, told, good, beta), right / told if told else 0.0, right / good, _f(good, n, good, beta), n, n - good
+        _f(right, shown, good, beta),
+        right / shown if shown else 0.0,
+        right / good,
+        _f(good, n, good, beta),
+        n,
+        n - good,
     )
 
 
@@ -113,9 +118,9 @@ def _sensitive(label: pa.Array) -> pa.Array:
     return pc.invert(pc.is_in(text, value_set=pa.array(_NO)))
 
 
-def _f(right: int, told: int, wanted: int, beta: float) -> float:
-    """Formula 5, with P = right / told and R = right / wanted."""
-    return (1 + beta**2) * right / (beta**2 * wanted + told)
+def _f(right: int, released: int, harmless: int, beta: float) -> float:
+    """Formula 5, with P = right / released and R = right / harmless."""
+    return (1 + beta**2) * right / (beta**2 * harmless + released)
 
 
 @measure("f_beta", label="harmless queries released, and only these", group="labelled", unit="number")

@@ -5,14 +5,14 @@ semantic microaggregation, Information Sciences 242 (2013), formula 10.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from queryveil.assess.measures.counts import pseudonym
+from queryveil.arrays import Floats
+from queryveil.assess.measures.counts import record_queries
 from queryveil.assess.measures.records import events, original
 from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
 from queryveil.methods.microaggregation.common import Searches
-from queryveil.release import Release, loaded
+from queryveil.release import Release
 
 
 def record_linkage(release: Release) -> float:
@@ -33,7 +33,7 @@ def record_linkage(release: Release) -> float:
     return 100 * float(found.mean()) if len(found) else 0.0
 
 
-def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.float64]:
+def linkage_chances(release: Release, seed: int | None = None) -> Floats:
     """The probability that each released user is linked to their record; of a release by sessions, to each session.
 
     Args:
@@ -41,12 +41,7 @@ def linkage_chances(release: Release, seed: int | None = None) -> NDArray[np.flo
         seed: If given, records are permuted among the released users at random, as if nobody knew who is who.
     """
     log = original(release, "RL")
-    record_id = f'r."{pseudonym(release)}"'
-    with loaded(release, log) as released:
-        rows = log.engine.fetch(
-            f"SELECT {record_id} AS record, q.query_id AS query_id, {events(release)} AS n FROM {released} r"
-            f" JOIN queries q ON q.query = r.query GROUP BY {record_id}, q.query_id ORDER BY {record_id}, q.query_id"
-        )
+    rows = record_queries(release, log, events(release))
     truth = log.engine.fetch(f'SELECT "user" AS record, user_id FROM {release.pseudonyms} ORDER BY record, user_id')
     users = truth["user_id"].to_numpy()
     if seed is not None:

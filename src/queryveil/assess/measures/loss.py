@@ -1,4 +1,4 @@
-"""L: how much otherwise users fall into clusters once their log is anonymized.
+"""L: how differently users fall into clusters once their log is anonymized.
 
 Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility preserving query log anonymization via
 semantic microaggregation, Information Sciences 242 (2013), formulas 8 and 9.
@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.assess.measures.notes import beside_random, note_of, noted, why_no_records
+from queryveil.arrays import Floats, Ints, Longs, sampled
+from queryveil.assess.measures.notes import beside_random, note_of, noted
 from queryveil.assess.measures.random_groups import AboveRandom, activity, permuted, random_records
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
@@ -28,9 +29,6 @@ from queryveil.methods.microaggregation.interests import Interests, distances, i
 from queryveil.release import Release
 from queryveil.text.show import percent
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Linkage = Literal["average", "ward"]
 
 HALF = 0.5
@@ -87,7 +85,7 @@ def user_clusters(
         size: How many users a cluster has in the mean, instead of how many clusters there are; at least 2 are made.
         most: Most clusters that the index is asked about.
         sample: Most users; of more, some are drawn. All pairs of them are compared.
-        seed: Decides who is drawn.
+        seed: Random seed.
         linkage: Which clusters are merged next: those with the least mean distance, as in the paper, or those whose
             squared distances grow least (Ward). Average linkage puts most users of a real log into one cluster; Ward's
             clusters are of about the same size.
@@ -98,51 +96,30 @@ def user_clusters(
             raise QueryveilError(f"The '{name}' parameter of user_clusters must be at least 2. Got {value} instead.")
     if clusters is not None and size is not None:
         raise QueryveilError("user_clusters takes 'clusters' or 'size', not both.")
+
+    def clustered() -> UserClusters:
+        key = ("distances of users", id(links), sample, seed)
+        _, users, far = shared(here, key, lambda: _apart(here, links, sample, seed))
+        count = clusters if size is None else max(2, len(users) // size)
+        if count is not None and count > len(users):
+            named = "The 'clusters' parameter of user_clusters"
+            raise QueryveilError(f"{named} must be at most the {len(users)} users. Got {count} instead.")
+        tree = merges(far, linkage)
+        count = count or best_count(far, tree, most)
+        return UserClusters(links, here.fingerprint, users, _cut(tree, count), count, linkage)
+
     # The clusters hold on to the links, so that no others come to have the same id.
-    decides = ("clusters of users", id(links), clusters, size, most, sample, seed, linkage)
-    return shared(here, decides, lambda: _clustered(here, links, clusters, size, most, sample, seed, linkage))
+    return shared(here, ("clusters of users", id(links), clusters, size, most, sample, seed, linkage), clustered)
 
 
-@dataclass(frozen=True, eq=False)
-class _Apart:
-    """How far users are from each other."""
-
-    links: Links
-    users: Longs
-    far: Floats
-
-
-def _apart(here: LocalLog, links: Links, sample: int, seed: int) -> _Apart:
+def _apart(here: LocalLog, links: Links, sample: int, seed: int) -> tuple[Links, Longs, Floats]:
+    """Users, and how far they are from each other; with the links, which must not be let go of before."""
     interests = interests_of(Searches.of(here), links)
     users = np.flatnonzero(interests.sizes)
     if len(users) < 2:
         raise QueryveilError("L needs at least two users with a category; name another taxonomy or linker.")
-    if len(users) > sample:
-        users = np.sort(np.random.default_rng(seed).choice(users, sample, replace=False))
-    return _Apart(links, users, _matrix(interests.take(users)))
-
-
-def _clustered(
-    here: LocalLog,
-    links: Links,
-    clusters: int | None,
-    size: int | None,
-    most: int,
-    sample: int,
-    seed: int,
-    linkage: Linkage,
-) -> UserClusters:
-    apart = shared(here, ("distances of users", id(links), sample, seed), lambda: _apart(here, links, sample, seed))
-    users = apart.users
-    if size is not None:
-        clusters = max(2, len(users) // size)
-    if clusters is not None and clusters > len(users):
-        raise QueryveilError(
-            f"The 'clusters' parameter of user_clusters must be at most the {len(users)} users. Got {clusters} instead."
-        )
-    tree = merges(apart.far, linkage)
-    count = best_count(apart.far, tree, most) if clusters is None else clusters
-    return UserClusters(links, here.fingerprint, users, _cut(tree, count), count, linkage)
+    users = sampled(users, sample, np.random.default_rng(seed))
+    return links, users, _matrix(interests.take(users))
 
 
 def information_loss(release: Release, original: UserClusters) -> float:
@@ -189,7 +166,7 @@ def cluster_retention(release: Release, original: UserClusters, *, seed: int = 0
         release: A release that was just made, because only that knows who is who in it. Sessions of a user are put
             together.
         original: The clusters of the log.
-        seed: Decides the groups.
+        seed: Random seed.
 
     Raises:
         QueryveilError: If more than half of the users of the log are in one cluster, which separates no releases.
@@ -232,13 +209,7 @@ def _recut(far: Floats, original: UserClusters) -> Ints:
 
 
 def _distances(records: Searches, of: Longs, links: Links) -> Floats:
-    """How far users are from each other by their records; one without a category is as far as can be from all others.
-
-    Args:
-        records: Records.
-        of: Which of them each user has.
-        links: Where queries sit in a tree of topics.
-    """
+    """How far users are from each other by their records; one without a category is as far as can be from all."""
     interests = interests_of(records, links)
     there = np.flatnonzero(interests.sizes)
     reserve(8 * (2 * len(records) ** 2 + len(of) ** 2), "The distances between users")
@@ -368,11 +339,7 @@ def _clustered_users(on: Assessment) -> _Clustered:
 @measure("information_loss", label="information loss (L)", group="profiles", better="lower")
 def information_loss_of_clusters(on: Assessment) -> Iterator[Value]:
     """How many users fall into another cluster by their released record."""
-    try:
-        found = _clustered_users(on)
-    except QueryveilError as error:
-        yield Value(None, why_no_records(on, error))
-        return
+    found = _clustered_users(on)
     unclear = too_large(found.average)
     yield Value(lost(found.far, found.average), noted(unclear, note_of(on)), separates=not unclear)
 
@@ -380,16 +347,8 @@ def information_loss_of_clusters(on: Assessment) -> Iterator[Value]:
 @measure("cluster_retention", label="cluster retention above random groups (1 - L)", group="profiles")
 def cluster_retention_above_random(on: Assessment) -> Iterator[Value]:
     """How many users stay in their cluster, beyond what random groups of users keep."""
-    try:
-        found = _clustered_users(on)
-    except QueryveilError as error:
-        yield Value(None, why_no_records(on, error))
-        return
-    try:
-        kept = cluster_retention_of(on.records, found.far, found.ward, on.seed)
-    except QueryveilError as error:
-        yield Value(None, str(error))
-        return
+    found = _clustered_users(on)
     ward = found.ward
+    kept = cluster_retention_of(on.records, found.far, ward, on.seed)
     why = f"{ward.count:,} clusters of {len(ward.users):,} users by Ward's method; {beside_random(kept)}"
     yield Value(kept.value, noted(why, note_of(on)))

@@ -19,8 +19,8 @@ def own_queries(release: Release) -> pa.Table:
         release: A release that was just made, because only that knows who is who in it.
 
     Returns:
-        A row a record: `users`, `queries` and `own`, repetitions counted, those with the highest share first. It is not
-        for the public.
+        One row per record: `users`, `queries` and `own`, repetitions counted, those with the highest share first. It is
+        not for the public.
     """
     log, released = records(release, "The origin of queries")
     known: dict[bytes, int] = {}

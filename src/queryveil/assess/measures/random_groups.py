@@ -7,12 +7,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.arrays import offsets
+from queryveil.arrays import Longs, offsets
 from queryveil.assess.measures.records import UserRecords
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.methods.microaggregation.record_tables import contributions
 
-Longs = NDArray[np.int64]
 N = TypeVar("N", bound=np.integer)
 
 SAMPLE = 2_000
@@ -41,11 +40,6 @@ class AboveRandom:
         return (self.kept - self.random) / (1 - self.random) if self.random < 1 else math.nan
 
 
-def sampled(users: Longs, rng: np.random.Generator) -> Longs:
-    """Some of the users, at random, in order."""
-    return users if len(users) <= SAMPLE else np.sort(rng.choice(users, SAMPLE, replace=False))
-
-
 def activity(issued: Searches) -> Longs:
     """The band of every user by the number of their events, at most twenty with as many users each.
 
@@ -69,14 +63,14 @@ def permuted(values: NDArray[N], band: Longs, rng: np.random.Generator) -> NDArr
 def random_records(found: UserRecords, users: Longs, rng: np.random.Generator) -> tuple[Searches, Longs]:
     """The records of some users, had chance decided who is behind each record of a release.
 
-    Records that users share are made anew: groups of the same sizes, of users at random, each of whom gives their share
-    of queries, as users do in the release. Records of single users are permuted among those who have one. Users take
+    Records that users share are made anew: groups of the same sizes, of random users who each give their share of
+    queries, as users do in the release. Records of single users are permuted among those who have one. Users take
     the place of others who are about as active, see `permuted`. Who was left out is left out again.
 
     Args:
         found: The records as they were released.
         users: For whom.
-        rng: Decides all that is random.
+        rng: The source of randomness.
 
     Returns:
         Records, and which of them each of the users has.
@@ -101,15 +95,15 @@ def group_records(
         issued: The queries of each user.
         group: The group of each user; -1 for one who has no record.
         users: For whom. Groups without any of them are not made.
-        rng: Decides which queries a user gives.
+        rng: The source of randomness.
         by_repetition: Whether users give the queries that they repeat most, or any.
     """
-    wanted = np.unique(group[users][group[users] >= 0])
+    made = np.unique(group[users][group[users] >= 0])
     place = np.full(int(group.max(initial=-1)) + 2, -1, np.int64)  # the last place is that of no group, -1
-    place[wanted] = np.arange(len(wanted))
+    place[made] = np.arange(len(made))
     mine = place[group]
     members = np.flatnonzero(mine >= 0)
-    of = np.where(mine[users] >= 0, mine[users], len(wanted))  # after all records stands an empty one
+    of = np.where(mine[users] >= 0, mine[users], len(made))  # after all records stands an empty one
     if not len(members):
         return Searches(np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0, np.int64)), of
     some, group_of = issued.take(members), mine[members].astype(np.int32)
@@ -118,5 +112,5 @@ def group_records(
     given = np.flatnonzero(taken)
     pairs, at = np.unique(group_of[some.owners[given]].astype(np.int64) << 32 | some.query[given], return_inverse=True)
     times = np.bincount(at, weights=taken[given]).astype(np.int64)
-    size = np.bincount(pairs >> 32, minlength=len(wanted) + 1)
+    size = np.bincount(pairs >> 32, minlength=len(made) + 1)
     return Searches(offsets(size), (pairs & 0xFFFFFFFF).astype(np.int32), times), of

@@ -7,8 +7,8 @@ A reader of the release cannot do that: what is measured on such records is a bo
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from queryveil.arrays import Longs
 from queryveil.assess.measures.counts import pseudonym, record_digests, shares_records
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, local
@@ -49,7 +49,7 @@ class UserRecords:
     log: LocalLog
     issued: Searches
     released: Searches
-    group: NDArray[np.int64]
+    group: Longs
     shared: bool
     by_repetition: bool
 

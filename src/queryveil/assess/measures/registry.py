@@ -6,6 +6,7 @@ from typing import Literal, TypeVar, cast
 
 import pyarrow as pa
 
+from queryveil.assess.measures.counts import pseudonym
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links, Taxonomy, categorize
@@ -66,7 +67,13 @@ class Assessment:
 
     @property
     def records(self) -> UserRecords:
-        """What every user has in the log and in the release."""
+        """What every user has in the log and in the release.
+
+        Raises:
+            QueryveilError: If the release has no records, or does not know whose they are.
+        """
+        if pseudonym(self.release) is None or not self.has_queries:
+            raise QueryveilError("it is for releases of queries with user or session ids")
         return self.once("records", lambda: user_records(self.release, "It"))
 
 
@@ -121,7 +128,10 @@ def measure(
     unit: Literal["share", "number"] = "share",
     better: Literal["higher", "lower"] = "higher",
 ) -> Callable[[Callable[[Assessment], Iterable[Value]]], Callable[[Assessment], Iterable[Value]]]:
-    """Register a function that measures a release, so that `evaluate`, comparisons and reports have it."""
+    """Register a function that measures a release, so that `evaluate`, comparisons and reports have it.
+
+    Where it does not apply, it yields a value of None with the reason, or raises a `QueryveilError`.
+    """
 
     def register(of: Callable[[Assessment], Iterable[Value]]) -> Callable[[Assessment], Iterable[Value]]:
         MEASURES[id] = Measure(id, label, group, unit, better, of)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from queryveil.arrays import Longs
 from queryveil.assess.measures.counts import released_counts
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import QueryLog, local
@@ -68,7 +69,7 @@ def retention(release: Release, log: QueryLog) -> Retention:
     order = np.unique(frequency)
     place = np.searchsorted(order, frequency)
 
-    def by_users(values: NDArray[np.generic]) -> NDArray[np.int64]:
+    def by_users(values: NDArray[np.generic]) -> Longs:
         return np.bincount(place, weights=values, minlength=len(order)).astype(np.int64)
 
     table = pa.table(

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from queryveil.assess.measures.notes import beside_random, note_of, noted, why_no_records
-from queryveil.assess.measures.random_groups import AboveRandom, group_records, random_records, sampled
+from queryveil.arrays import Floats, Ints, Longs, sampled
+from queryveil.assess.measures.notes import beside_random, note_of, noted
+from queryveil.assess.measures.random_groups import SAMPLE, AboveRandom, group_records, random_records
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.errors import QueryveilError
@@ -34,7 +34,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Srp:
-    """What is left of the users' interests on one level."""
+    """Profile retention on one level."""
 
     level: int
     users: int
@@ -90,7 +90,7 @@ def profile_retention(release: Release, links: Links, *, seed: int = 0) -> Profi
         release: A release that was just made, because only that knows who is who in it. Sessions of a user are put
             together.
         links: Where the queries of its log sit in a tree of topics.
-        seed: Decides the groups, and which users are looked at.
+        seed: Random seed.
 
     Raises:
         QueryveilError: If no level separates releases, see `separating_level`.
@@ -102,10 +102,10 @@ def profile_retention_of(found: UserRecords, links: Links, seed: int) -> Profile
     """Corrected SRP of records that are at hand."""
     level = separating_level(found.log, links, seed=seed)
     rng = np.random.default_rng(seed)
-    users = sampled(np.arange(found.log.n_users), rng)
+    users = sampled(np.arange(found.log.n_users), SAMPLE, rng)
     issued = Profiles.of(found.issued.take(users), links, level)
 
-    def shares(records: Searches, of: NDArray[np.int64]) -> NDArray[np.float64]:
+    def shares(records: Searches, of: Longs) -> Floats:
         released = Profiles.of(records, links, level).take(of)
         return kept_shares(issued, released, links.tree.depth, level)[-1]
 
@@ -115,7 +115,7 @@ def profile_retention_of(found: UserRecords, links: Links, seed: int) -> Profile
 
 
 def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
-    """The first level of a tree of topics that has enough categories to tell releases of a log from random groups.
+    """The first level of a tree of topics with enough categories to distinguish releases from random groups.
 
     It depends on the log alone, so that all of its releases are measured on the same level: the first on which groups
     of five users made at random keep at most half of the users' categories. At least half of the users who have a
@@ -124,7 +124,7 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
     Args:
         log: The log.
         links: Where its queries sit in a tree of topics.
-        seed: Decides the groups, and the at most 2,000 users who are in them.
+        seed: Random seed, also of the at most 2,000 users who are looked at.
 
     Raises:
         QueryveilError: If there is no such level.
@@ -144,7 +144,7 @@ def separating_level(log: QueryLog, links: Links, *, seed: int = 0) -> int:
 
 def _separating(issued: Searches, links: Links, seed: int) -> int | None:
     rng = np.random.default_rng(seed)
-    some = issued.take(sampled(np.arange(len(issued)), rng))
+    some = issued.take(sampled(np.arange(len(issued)), SAMPLE, rng))
     n, height = len(some), links.tree.height
     profiles = Profiles.of(some, links, height)
     draws = []
@@ -161,9 +161,7 @@ def _separating(issued: Searches, links: Links, seed: int) -> int | None:
     return None
 
 
-def kept_shares(
-    original: Profiles, released: Profiles, depth: NDArray[np.int32], levels: int
-) -> list[NDArray[np.float64]]:
+def kept_shares(original: Profiles, released: Profiles, depth: Ints, levels: int) -> list[Floats]:
     """For every level, the share of each user's categories that is left; not a number for a user without any."""
     users = len(original)
     mine, theirs = _keys(original), _keys(released)
@@ -172,19 +170,19 @@ def kept_shares(
     left = np.minimum(original.count, np.append(released.count, 0)[place]) * there
     user, level = mine >> 32, depth[original.feature]
     shares = []
-    for wanted in range(1, levels + 1):
-        here = level == wanted
+    for one in range(1, levels + 1):
+        here = level == one
         total = np.bincount(user[here], weights=original.count[here], minlength=users)
         kept = np.bincount(user[here], weights=left[here], minlength=users)
         shares.append(np.divide(kept, total, out=np.full(users, np.nan), where=total > 0))
     return shares
 
 
-def _keys(profiles: Profiles) -> NDArray[np.int64]:
+def _keys(profiles: Profiles) -> Longs:
     return profiles.owners << 32 | profiles.feature
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
@@ -195,7 +193,7 @@ def srp_by_level(on: Assessment) -> Iterator[Value]:
     try:
         found = srp_of(on.records, on.terms, len(levels))
     except QueryveilError as error:
-        yield from (Value(None, why_no_records(on, error), f"level {level}") for level in levels)
+        yield from (Value(None, str(error), f"level {level}") for level in levels)
         return
     for level, kept in zip(levels, found, strict=True):
         why = note_of(on) if kept.users else "no user of the log has a category on this level; name another taxonomy"
@@ -205,16 +203,7 @@ def srp_by_level(on: Assessment) -> Iterator[Value]:
 @measure("profile_retention", label="profile retention above random groups (SRP)", group="profiles")
 def profile_retention_above_random(on: Assessment) -> Iterator[Value]:
     """How much of each user's profile is kept, beyond what random groups of users keep."""
-    try:
-        records = on.records
-    except QueryveilError as error:
-        yield Value(None, why_no_records(on, error))
-        return
-    try:
-        kept = profile_retention_of(records, on.terms, on.seed)
-    except QueryveilError as error:
-        yield Value(None, str(error))
-        return
+    kept = profile_retention_of(on.records, on.terms, on.seed)
     why = (
         f"level {kept.level} of the taxonomy, the first on which random groups of {GROUP} users keep at most half;"
         f" {beside_random(kept)}"

@@ -8,15 +8,15 @@ time, each of which is held out: what stands in the release or the log because o
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged
+from queryveil.arrays import Floats, Longs, Ragged
 from queryveil.assess.measures.counts import pseudonym, records_once, released_counts, shares_records
 from queryveil.assess.measures.notes import noted
 from queryveil.assess.measures.registry import Assessment, Value, measure
@@ -26,7 +26,6 @@ from queryveil.release import Release, loaded
 from queryveil.release.summary import is_private
 from queryveil.text.show import percent
 
-Longs = NDArray[np.int64]
 Pairs = tuple[Longs, Longs]
 
 TESTS = 2_000
@@ -92,7 +91,7 @@ def tasks(release: Release, log: QueryLog, *, tests: int = TESTS, seed: int = 0)
         release: The release.
         log: Its log.
         tests: On how many events of the log each model is tried.
-        seed: Decides which.
+        seed: Random seed.
     """
     here = local(log, "the tasks")
     return [
@@ -113,15 +112,9 @@ def _own(release: Release) -> int:
 
 
 def _place(counts: Longs, at: int, own: int) -> int:
-    """The place of the answer that an event has, by the counts without that event; of equals the first is the better.
+    """The place of an answer by counts, from 1, less what comes from the event itself; of equals the first is better.
 
-    Args:
-        counts: How much speaks for every answer.
-        at: The answer that is right.
-        own: How much of its count comes from the event itself.
-
-    Returns:
-        The place, from 1; 0 if nothing else speaks for it, or it is not among the first.
+    It is 0 if nothing else speaks for the answer, or it is not among the first.
     """
     left = int(counts[at]) - own
     if left <= 0:
@@ -140,6 +133,11 @@ def _hits(places: Longs, most: int) -> float:
     return float(((places > 0) & (places <= most)).mean()) if len(places) else 0.0
 
 
+def _task(name: str, score: str, of: Callable[[Longs], float], released: Longs | None, original: Longs) -> Task:
+    """A score of the places of answers."""
+    return Task(name, score, None if released is None else of(released), of(original), len(original))
+
+
 def _suggestion(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
     now, then, original = shared(log, ("suggestion", tests, seed), lambda: _log_suggestion(log, tests, seed))
     released = None
@@ -148,10 +146,8 @@ def _suggestion(release: Release, log: LocalLog, tests: int, seed: int) -> list[
         record, query, _ = records_once(release, log)
         released = _next_places((record, query), now, then, log.n_queries)
     return [
-        Task(
-            "suggestion", "hit@10", None if released is None else _hits(released, TOP), _hits(original, TOP), len(now)
-        ),
-        Task("suggestion", "MRR", None if released is None else _reciprocal(released), _reciprocal(original), len(now)),
+        _task("suggestion", f"hit@{TOP}", partial(_hits, most=TOP), released, original),
+        _task("suggestion", "MRR", _reciprocal, released, original),
     ]
 
 
@@ -197,8 +193,8 @@ def _completion(release: Release, log: LocalLog, tests: int, seed: int) -> list[
     by_text, spans, original = shared(log, ("completion", tests, seed), lambda: _log_completion(log, tests, seed))
     released = None
     if "query" in release.schema.names:
-        released = _reciprocal(_completed(_counts_once(release, log)[by_text], spans, _own(release)))
-    return [Task("completion", "MRR", released, _reciprocal(original), len(original))]
+        released = _completed(_counts_once(release, log)[by_text], spans, _own(release))
+    return [_task("completion", "MRR", _reciprocal, released, original)]
 
 
 def _counts_once(release: Release, log: LocalLog) -> Longs:
@@ -215,20 +211,20 @@ def _log_completion(log: LocalLog, tests: int, seed: int) -> tuple[Longs, "Spans
     rng = np.random.default_rng(seed)
     chosen = rng.choice(log.n_queries, min(tests, log.stats.events), p=counts / counts.sum())
     by_text = pc.sort_indices(log.query_text).to_numpy()
-    ordered, wanted = log.query_text.take(pa.array(by_text)), log.query_text.take(pa.array(chosen)).to_pylist()
-    spans = _spans(ordered, wanted)
+    ordered, texts = log.query_text.take(pa.array(by_text)), log.query_text.take(pa.array(chosen)).to_pylist()
+    spans = _spans(ordered, texts)
     return by_text, spans, _completed(counts[by_text], spans, 1)
 
 
 Spans = list[tuple[int, int, int]]
 
 
-def _spans(texts: pa.Array, wanted: list[str]) -> Spans:
-    """Where those queries are that begin like the first half of each, and where it is itself; texts ascend."""
+def _spans(ordered: pa.Array, texts: list[str]) -> Spans:
+    """Where those queries are that begin like the first half of each text, and where it is itself."""
     found = []
-    for text in wanted:
+    for text in texts:
         begins = text[: (len(text) + 1) // 2]
-        low, high, at = (bisect_left(texts, end, key=_text) for end in (begins, begins + chr(0x10FFFF), text))
+        low, high, at = (bisect_left(ordered, end, key=str) for end in (begins, begins + chr(0x10FFFF), text))
         found.append((low, high, at))
     return found
 
@@ -236,10 +232,6 @@ def _spans(texts: pa.Array, wanted: list[str]) -> Spans:
 def _completed(counts: Longs, spans: Spans, own: int) -> Longs:
     """The place of each query among the most frequent that begin like its first half."""
     return np.array([_place(counts[low:high], at - low, own) for low, high, at in spans], np.int64)
-
-
-def _text(scalar: pa.Scalar) -> str:
-    return str(scalar.as_py())
 
 
 def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task]:
@@ -256,14 +248,7 @@ def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task
         known = rows["query_id"].to_numpy(), rows["url_id"].to_numpy()
         released = _click_places(known, query, url, _own(release))
     return [
-        Task(
-            "click prediction",
-            f"hit@{most}",
-            None if released is None else _hits(released, most),
-            _hits(original, most),
-            len(original),
-        )
-        for most in (1, TOP)
+        _task("click prediction", f"hit@{most}", partial(_hits, most=most), released, original) for most in (1, TOP)
     ]
 
 
@@ -279,11 +264,11 @@ def _click_places(known: Pairs, query: Longs, url: Longs, own: int) -> Longs:
     """The place of each address among those most clicked for its query."""
     pairs, times = np.unique(known[0].astype(np.int64) << 32 | known[1], return_counts=True)
     query = query.astype(np.int64)
-    wanted = query << 32 | url
+    key = query << 32 | url
     first, end = np.searchsorted(pairs, query << 32), np.searchsorted(pairs, (query + 1) << 32)
-    at = np.searchsorted(pairs, wanted)
+    at = np.searchsorted(pairs, key)
     found = np.zeros(len(query), np.int64)
-    for i in np.flatnonzero(np.isin(wanted, pairs)).tolist():
+    for i in np.flatnonzero(np.isin(key, pairs)).tolist():
         found[i] = _place(times[first[i] : end[i]], int(at[i] - first[i]), own)
     return found
 
@@ -318,7 +303,7 @@ def _trends(release: Release, log: LocalLog) -> list[Task]:
     return [Task("trend counts", ERROR, released, 0.0, int(truth.size))]
 
 
-def _by_week(query: Longs, week: Longs, n: Longs, place: Longs, weeks: int) -> NDArray[np.float64]:
+def _by_week(query: Longs, week: Longs, n: Longs, place: Longs, weeks: int) -> Floats:
     found = np.zeros((int(place.max()) + 1, weeks))
     some = place[query] >= 0
     np.add.at(found, (place[query[some]], week[some]), n[some])
@@ -357,5 +342,5 @@ def click_prediction(on: Assessment) -> Iterator[Value]:
 
 @measure("trend_counts", label="trend counts", group="task", better="lower")
 def trend_counts(on: Assessment) -> Iterator[Value]:
-    """How well the weekly counts of frequent queries are told."""
+    """How near the weekly counts of frequent queries are."""
     yield from _scores(on, "trend counts")

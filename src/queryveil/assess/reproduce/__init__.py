@@ -1,0 +1,64 @@
+"""The experiments of papers, on any log: their figures as tables and charts, one file per paper."""
+
+import math
+from dataclasses import replace
+
+import pyarrow as pa
+
+from queryveil.assess.reproduce.batet2013 import BATET2013
+from queryveil.assess.reproduce.carpineto2015 import CARPINETO2015
+from queryveil.assess.reproduce.common import Paper, Run
+from queryveil.assess.reproduce.erola2011 import EROLA2011
+from queryveil.assess.reproduce.erola2012 import EROLA2012
+from queryveil.assess.reproduce.figure import Figure
+from queryveil.assess.reproduce.milanifard2010 import MILANIFARD2010
+from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names, require
+from queryveil.knowledge import Clicks, Resolver, Taxonomy, open_taxonomy
+from queryveil.log import QueryLog, local
+
+__all__ = ["PAPERS", "Figure", "Paper", "reproduce"]
+
+PAPERS = {paper.name: paper for paper in (EROLA2011, EROLA2012, BATET2013, MILANIFARD2010, CARPINETO2015)}
+
+
+@old_names(knowledge="taxonomy", tell="progress")
+def reproduce(
+    paper: str,
+    log: QueryLog,
+    taxonomy: Taxonomy | str = "wordnet",
+    *,
+    resolver: Resolver | None = None,
+    clusters: int | None = 80,
+    labels: pa.Table | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[Figure]:
+    """Run the experiments of a paper on a log.
+
+    Args:
+        paper: `erola2011`, `erola2012`, `batet2013`, `milanifard2010` or `carpineto2015`.
+        log: The log.
+        taxonomy: Where queries are looked up; the papers used the Open Directory.
+        resolver: Finds the site of a query, for `erola2012`: by default the clicks of the log.
+        clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
+            Calinski and Harabasz choose.
+        labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
+        seed: Random seed.
+        progress: Called with what is being done.
+    """
+    if paper not in PAPERS:
+        raise QueryveilError(f"There is no paper '{paper}' to reproduce; {did_you_mean(paper, PAPERS)}.")
+    one = PAPERS[paper]
+    require(f"The paper {paper}", *one.needs)
+    here = local(log, "reproduce")
+    if here.n_users < one.users:
+        raise QueryveilError(f"The paper makes groups of up to {one.users} users; the log has only {here.n_users}.")
+    base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
+    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, progress or (lambda what: None))
+    return [_measured(figure) for figure in one.figures(run)]
+
+
+def _measured(figure: Figure) -> Figure:
+    """A figure with None in the place of what is not a number."""
+    rows = ({k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()} for row in figure.rows)
+    return replace(figure, rows=tuple(rows))

@@ -1,0 +1,83 @@
+"""Distortion of generalized items.
+
+Amin Milani Fard, Ke Wang, An effective clustering approach to web query log anonymization, SECRYPT 2010.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from queryveil.assess.measures import transaction_density
+from queryveil.assess.reproduce.common import Paper, Run
+from queryveil.assess.reproduce.figure import Figure, Row
+from queryveil.errors import QueryveilError
+from queryveil.methods import Clump, Partition
+from queryveil.methods.generalization.common import Loss, Transactions, loss_of
+
+KS = (5, 7, 10, 15)
+SIZES = (1_000, 10_000, 53_058)
+RS = (5, 10, 30, 50, 100)
+DISTORTION, LENGTH = "distortion per item", "items a user"
+
+
+def _figures(run: Run) -> list[Figure]:
+    """Table 3, and figures 3 to 7: distortion, length and level for parts of the log, the effect of r, and time."""
+    whole = Transactions.of(run.log, run.categorize("terms"))
+    users = len(whole.user)
+    if users < max(KS):
+        raise QueryveilError(f"The paper makes groups of up to {max(KS)} users; only {users} have a noun.")
+    lost: list[Row] = []
+    cost: list[Row] = []
+    list(_grouped(whole.first(max(KS)), *_methods(5)))  # compiled before the clock starts
+    parts = {size: whole.first(size) for size in sorted({min(size, users) for size in SIZES} | {users})}
+    for (size, some), k in product(parts.items(), KS):
+        run.progress(f"{size:,} users, k {k}")
+        for name, seconds, loss in _grouped(some, *_methods(k)):
+            measured = {DISTORTION: loss.per_item, LENGTH: loss.length, "level": loss.level}
+            lost.append({"users": size, "k": k, "method": name} | measured)
+            if k == min(KS) and name != "Clump2":
+                cost.append({"users": size, "method": name, "seconds": seconds})
+    effect: list[Row] = []
+    for r in RS:
+        run.progress(f"r {r}")
+        (_, seconds, loss), _ = _grouped(whole, Clump(k=5, r=r))
+        effect.append({"r": r, DISTORTION: loss.per_item, "seconds": seconds})
+    dense = [{"users": size, "density": transaction_density(some)} for size, some in parts.items()]
+
+    def against_k(name: str, title: str, y: str, *, share: bool = False) -> Figure:
+        rows = [{column: row[column] for column in ("users", "k", "method", y)} for row in lost]
+        return Figure(name, title, rows, "k", y, "method", "users", share)
+
+    return [
+        Figure("table-3", "Density of the transactions", dense, "users", "density"),
+        against_k("figure-3", "Distortion (GGD) per item", DISTORTION, share=True),
+        against_k("figure-4", "Mean length of generalized transactions", LENGTH),
+        against_k("figure-5", "Mean level of generalized items (the root is 1)", "level"),
+        Figure("figure-6", "Effect of r on Clump1, k = 5", effect, "r", DISTORTION),
+        Figure("figure-7", "Time to make groups and items, k = 5", cost, "users", "seconds", "method", share=False),
+    ]
+
+
+def _methods(k: int) -> tuple[Clump, Clump, Partition]:
+    return Clump(k=k), Clump(k=k, clustering="nearest", tight=True), Partition(k=k)
+
+
+def _grouped(some: Transactions, *methods: Clump | Partition) -> Iterator[tuple[str, float, Loss]]:
+    """What each method takes and loses; of the paper's Clump, with duplicates and without."""
+    for method in methods:
+        begun = time.perf_counter()
+        if isinstance(method, Partition):
+            bags, name = method.bags(some), "Partition"
+        else:
+            order = method.ordered(some, 0)
+            bags = method.bags(some, order, method.clusters(some, order), tight=method.tight)
+            name = "Clump1" if method.clustering == "greedy" else "nearest, tight"
+        yield name, time.perf_counter() - begun, loss_of(some, bags)
+        if name == "Clump1":
+            yield "Clump2", 0.0, loss_of(some, replace(bags, n=np.ones_like(bags.n)))
+
+
+MILANIFARD2010 = Paper("milanifard2010", max(KS), _figures)

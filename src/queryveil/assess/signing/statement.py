@@ -1,0 +1,166 @@
+"""What a signed statement says: an in-toto statement about a release (https://in-toto.io/Statement/v1)."""
+
+import json
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+STATEMENT: Final = "https://in-toto.io/Statement/v1"
+PREDICATE: Final = "urn:queryveil:release-statement:1"
+CHECKED: Final = "checked by the signer against the original log"
+UNCHECKED: Final = "not checked by the signer"
+GIVEN: Final = "given to the signer, not run again"
+WITHHELD: Final = "given to the signer; the numbers are exact, so a differentially private release withholds them"
+JUDGED: Final = "judged by the signer by the checks and the attacks stated here"
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Part(BaseModel):
+    """A part of a statement: it has every key, and no other."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        ser_json_inf_nan="constants",
+        from_attributes=True,  # what was checked and found is stated as it is
+    )
+
+
+class StatedVerdict(Part):
+    """A check and how it went."""
+
+    claim: str
+    holds: bool
+
+
+class Checks(Part):
+    """What the verifier found when the signer ran it."""
+
+    state: Literal["checked by the signer against the original log", "not checked by the signer"]
+    verdicts: tuple[StatedVerdict, ...]
+
+
+class StatedEstimate(Part):
+    """A number with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class StatedFinding(Part):
+    """What an attack found, without examples."""
+
+    attack: str
+    setting: str
+    number: str
+    unit: str
+    estimate: StatedEstimate
+    baseline: float
+    control: StatedEstimate | None
+    trials: int
+    succeeds: bool
+
+
+class StatedSkip(Part):
+    """An attack that was not tried."""
+
+    attack: str
+    why: str
+
+
+class Attacks(Part):
+    """One file of findings."""
+
+    state: Literal[
+        "given to the signer, not run again",
+        "given to the signer; the numbers are exact, so a differentially private release withholds them",
+    ]
+    sha256: Sha256 | None
+    """Of the file, for people who get it; None if numbers are withheld."""
+    findings: tuple[StatedFinding, ...]
+    skipped: tuple[StatedSkip, ...]
+
+
+class StatedCriterion(Part):
+    """A line of a policy."""
+
+    id: str
+    limit: float
+    met: bool
+
+
+class StatedPolicy(Part):
+    """A policy, and that it is met."""
+
+    state: Literal["judged by the signer by the checks and the attacks stated here"]
+    rules: dict[str, Any]
+    criteria: tuple[StatedCriterion, ...]
+    meets: Literal[True]
+
+
+class StatedList(Part):
+    """A list that the release was made with."""
+
+    name: str
+    sha256: Sha256 | None
+    """None if the signer was not given the list."""
+
+
+class Predicate(Part):
+    """What the signer says about a release."""
+
+    software: str
+    """What made the statement."""
+    method: str
+    parameters: dict[str, Any]
+    checks: Checks
+    attacks: tuple[Attacks, ...]
+    policy: StatedPolicy | None
+    lists: dict[str, StatedList]
+    """By what they are for."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is stated, in sentences that say that it was not checked again."""
+        held = sum(verdict.holds for verdict in self.checks.verdicts)
+        counted = f": {held} of {len(self.checks.verdicts)} hold" if self.checks.verdicts else ""
+        found = [finding for attacks in self.attacks for finding in attacks.findings]
+        won = f"{sum(one.succeeds for one in found)} of {len(found)} succeed, " if found else ""
+        return (
+            f"Method and promises: {self.method}, {self.checks.state}{counted}.",
+            *(f"Attacks: {won}{attacks.state}." for attacks in self.attacks[:1]),
+            *([f"Policy: met, {self.policy.state}."] if self.policy is not None else []),
+            *(f"List: {one.name}, SHA-256 {one.sha256 or 'not stated'}." for one in self.lists.values()),
+        )
+
+
+class Digest(Part):
+    """A digest by its algorithm."""
+
+    sha256: Sha256
+
+
+class Subject(Part):
+    """A file of the release."""
+
+    name: str
+    digest: Digest
+
+
+class Statement(Part):
+    """An in-toto statement about a release."""
+
+    type: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
+    subject: tuple[Subject, ...]
+    predicate_type: Literal["urn:queryveil:release-statement:1"] = Field(alias="predicateType")
+    predicate: Predicate
+
+
+def encoded(part: Part) -> bytes:
+    """The only way to write a statement or an envelope."""
+    values = part.model_dump(mode="json", by_alias=True)
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
