@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -37,10 +37,11 @@ class AffineUsers(WitnessedClaim):
     min_term_users: Count
     min_query_users: Count = 1
     max_new_users: int | None = Field(None, ge=0, le=MOST)
+    short: ClassVar[str] = "Behind every released query and those similar to it stand at least {users} users."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         new = ""
         if self.max_new_users is not None:
             new = f", counting at most {self.max_new_users} accounts whose history is one or two queries"

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -42,6 +42,13 @@ class Verdict:
     """The first thing in the release that breaks the promise; it stands in the release, so it is no secret."""
     how: str | None = None
     """What was done to find out, where there is more than one way."""
+    headline: str | None = None
+    """The promise in at most fifteen words; None for what the verifier checks beside the promises."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The headline, and the exact promise if it says more."""
+        return list(dict.fromkeys([self.headline or self.claim, self.claim]))
 
 
 class Evidence:
@@ -112,11 +119,20 @@ class Claim(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str
+    exact: ClassVar[str]
+    """The promise in one sentence; `{users}` stands for the field of that name."""
+    short: ClassVar[str] = ""
+    """The same in at most fifteen words, if the sentence has more."""
 
     @property
-    @abstractmethod
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
+        return self.exact.format_map(dict(self))
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        return self.short.format_map(dict(self)) or self.statement
 
     @abstractmethod
     def check(self, evidence: Evidence) -> str | None:
@@ -125,7 +141,7 @@ class Claim(BaseModel):
     def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
         found = self.check(evidence)
-        return Verdict(self.statement, found is None, found)
+        return Verdict(self.statement, found is None, found, headline=self.headline)
 
 
 class Checked(NamedTuple):
@@ -150,7 +166,7 @@ class WitnessedClaim(Claim):
     def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
         found, how = self.look(evidence)
-        return Verdict(self.statement, found is None, found, how)
+        return Verdict(self.statement, found is None, found, how, self.headline)
 
 
 def log_rows(log: QueryLog, names: list[str]) -> str:

@@ -1,6 +1,6 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +55,11 @@ class BagUsers(_Generalized):
     kind: Literal["bag-users"] = "bag-users"
     duplicates: bool = True
     """Whether an item may be more than once in a bag."""
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"Every released bag of items is that of at least {self.users} users, and its items generalize distinct"
-            " nouns of each of them."
-        )
+    exact: ClassVar[str] = (
+        "Every released bag of items is that of at least {users} users, and its items generalize distinct nouns of each"
+        " of them."
+    )
+    short: ClassVar[str] = "Every released bag of items is that of at least {users} users."
 
     def look(self, evidence: Evidence) -> Checked:
         """Compare the bags of all users, then look for users that they fit.
@@ -165,14 +162,11 @@ class ConceptUsers(_Generalized):
     """k-anonymity of concepts: at least `users` users issued a query that a released concept stands for."""
 
     kind: Literal["concept-users"] = "concept-users"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"At least {self.users} users issued a query that a released concept can stand for, and there is a concept"
-            " for every event."
-        )
+    exact: ClassVar[str] = (
+        "At least {users} users issued a query that a released concept can stand for, and there is a concept for every"
+        " event."
+    )
+    short: ClassVar[str] = "Every released concept can stand for queries of at least {users} users."
 
     def look(self, evidence: Evidence) -> Checked:
         """Count the users of every concept, and look for a way to give every event a concept that fits its query.

@@ -9,7 +9,7 @@ a colour of its own, then the token of every word is known, and the release is w
 
 import secrets
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -45,10 +45,11 @@ class HashedWords(Claim):
     kind: Literal["hashed-words"] = "hashed-words"
     sessions: Sessions | None = None
     """What a session is, where pseudonyms stand for sessions."""
+    short: ClassVar[str] = "Every word is replaced by a token; no word of the log is released."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return (
             "Every event whose query has a word is released with as many tokens as there are words and nothing else; as"
             " many distinct tokens as words occur, equally often, in the same places of equally many texts of the same"

@@ -43,14 +43,25 @@ class LinkedEvents(Claim):
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
-        of = "one user" if self.sessions is None else f"one session of one user ({self.sessions})"
+        """The exact promise in one sentence."""
+        of = self._owner if self.sessions is None else f"{self._owner} ({self.sessions})"
         if self.items:
             return f"Under every pseudonym stand as many items as {of} has events; ids follow neither users nor times."
         return (
             f"The events under one pseudonym come from {of}, and no two share a pseudonym; ids and order follow neither"
             " users nor times."
         )
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        if self.items:
+            return f"Every pseudonym has as many items as {self._owner} has events."
+        return f"All events under one pseudonym are those of {self._owner}."
+
+    @property
+    def _owner(self) -> str:
+        return "one user" if self.sessions is None else "one session of one user"
 
     @property
     def _id(self) -> str:

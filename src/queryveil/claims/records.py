@@ -1,6 +1,6 @@
 """Claims about releases in which all users of a group have one record."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,7 @@ class IssuedQueries(Claim):
     """Nothing is invented: each released query was issued by somebody."""
 
     kind: Literal["issued-queries"] = "issued-queries"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "Every released query was issued by a user of the log."
+    exact: ClassVar[str] = "Every released query was issued by a user of the log."
 
     def check(self, evidence: Evidence) -> str | None:
         """Look up every released query."""
@@ -37,7 +33,7 @@ class RecordUsers(Claim):
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         if self.compact:
             return f"Every released record stands for at least {self.users} users."
         return f"Every released user has the same queries, as often, as at least {self.users - 1} others."
@@ -102,10 +98,11 @@ class RecordQueries(Claim):
     users: Count
     """Least users of a group; a group has fewer than twice as many."""
     compact: bool = False
+    short: ClassVar[str] = "Records hold as many queries as users issued on average, without copies."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return (
             "Records hold as many queries as users issued on average, and no query more often than it was issued,"
             f" counted once a record of up to {2 * self.users - 1} users."
@@ -149,11 +146,7 @@ class AllUsers(Claim):
 
     kind: Literal["all-users"] = "all-users"
     compact: bool = False
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "The release stands for as many users as the log has."
+    exact: ClassVar[str] = "The release stands for as many users as the log has."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the users of both."""

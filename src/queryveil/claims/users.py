@@ -14,11 +14,7 @@ class QueryUsers(Claim):
 
     kind: Literal["query-users"] = "query-users"
     users: Count
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return f"Every released query was issued by at least {self.users} users of the log."
+    exact: ClassVar[str] = "Every released query was issued by at least {users} users of the log."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released query in the log."""
@@ -52,13 +48,19 @@ class RowUsers(Claim):
         return self
 
     @property
+    def _what(self) -> str:
+        return "row" if not self.clicked else "rank" if "rank" in self.columns else "click"
+
+    @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         names = ", ".join(("query", *self.columns))
-        rows = "click" if self.clicked else "row"
-        if self.clicked and "rank" in self.columns:
-            rows = "rank"
-        return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
+        return f"Every released {self._what} shares its ({names}) with at least {self.users} users of the log."
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        return f"Every released {self._what} is shared by at least {self.users} users."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released combination in the log."""
@@ -141,12 +143,13 @@ class CombinationUsers(Claim):
     kind: Literal["combination-users"] = "combination-users"
     users: Count
     columns: Annotated[ColumnNames, Field(min_length=1)]
+    short: ClassVar[str] = "Every released combination of metadata has at least {users} users."
     MERGED: ClassVar[str] = "*"
     """Stands for a value that was given up."""
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return f"Every released combination of {' x '.join(self.columns)} has at least {self.users} users."
 
     def check(self, evidence: Evidence) -> str | None:
@@ -183,11 +186,8 @@ class TermUsers(Claim):
 
     kind: Literal["term-users"] = "term-users"
     users: Count
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return f"Every word of a released query was used by at least {self.users} users of the log."
+    exact: ClassVar[str] = "Every word of a released query was used by at least {users} users of the log."
+    short: ClassVar[str] = "Every word of a released query was used by at least {users} users."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every word of every released query."""

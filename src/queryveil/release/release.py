@@ -98,7 +98,7 @@ class Release(Tabular):
         first = pa.Table.from_batches(_first(self.batches(), ROWS), schema=self.schema)
         return (
             html_facts(f"Release by {manifest.method}", (facts | counts).items())
-            + html_list("Promises", (claim.statement for claim in manifest.claims))
+            + html_list("Promises", (claim.headline for claim in manifest.claims))
             + html_table("Released table", first, manifest.counts.rows)
         )
 

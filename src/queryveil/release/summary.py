@@ -154,8 +154,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "# Release report",
         f"Made by {manifest.software} with the method `{manifest.method}`{_made_from(manifest)}.",
         "## What it promises",
-        "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
-        or "- Nothing.",
+        "\n".join(map(_promise, verdicts)) or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
         "Anyone who has both can check again with `queryveil verify`.",
         "## What it does not promise",
@@ -172,6 +171,12 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _promise(verdict: Verdict) -> str:
+    """The headline of a promise and whether it holds, and below it the exact statement if that says more."""
+    headline, *exact = map(_inert, verdict.lines)
+    return "\n  ".join([f"- **{headline}** *{'Holds.' if verdict.holds else 'Refuted.'}*", *exact])
 
 
 def _accounting(manifest: Manifest) -> list[str]:
