@@ -9,7 +9,6 @@ from typing import ClassVar
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason, check_k
 from queryveil.methods.linked import LinkedMethod
@@ -30,7 +29,6 @@ class Equality(LinkedMethod):
         "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out."
     )
     summary: ClassVar[str] = "release each query that at least k users issued"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
     k: int = Field(5, ge=2, description="least distinct users of a released query, and of a released click")
 

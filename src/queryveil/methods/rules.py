@@ -24,7 +24,6 @@ from queryveil.claims import (
     TermUsers,
     TimesRounded,
 )
-from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace, identifier
 from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog
@@ -35,6 +34,7 @@ from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_metadata import merged_values, metadata_columns, missing_columns
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
+from queryveil.release.making import of_events
 from queryveil.release.manifest import names_a_file
 
 Least = Annotated[int, Field(ge=2)]
@@ -48,7 +48,6 @@ class Rules(LinkedMethod):
     name: ClassVar[str] = "rules"
     plain: ClassVar[str] = "It holds the queries that pass a list of rules, such as how many people typed them."
     summary: ClassVar[str] = "release rows that pass thresholds, lists and other rules that you set"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["rules"]
 
     min_query_users: Least | None = Field(None, description="least distinct users of a released query")
     min_row_users: Least | None = Field(
@@ -114,18 +113,14 @@ class Rules(LinkedMethod):
             merged = None
             if metadata and self.min_metadata_users is not None:
                 merged = merged_values(log, work, rows, metadata, self.min_metadata_users)
-            return Release.of_events(
+            notes = [] if self.min_metadata_users is None else missing_columns(self.metadata, metadata)
+            return of_events(
                 log,
                 self._events(rows, carried, metadata, merged),
                 self._kept_clicks(queries, rows) if self._clicks(log) else None,
-                method=self.name,
-                parameters=self.parameters(),
-                claims=self._claims(log, row_metadata, metadata),
-                limits=self.limits,
-                seed=seed,
                 linking=self.linking,
                 carried=carried,
-                notes=[] if self.min_metadata_users is None else missing_columns(self.metadata, metadata),
+                **self.describe(self._claims(log, row_metadata, metadata), seed, notes),
             )
 
     def parameters(self) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from pydantic import Field
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
-from queryveil.claims.limits import RECORDS
 from queryveil.engines import Workspace
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
@@ -30,6 +29,7 @@ from queryveil.methods.base import Method, Reason, check_k
 from queryveil.methods.microaggregation import record_tables
 from queryveil.methods.microaggregation.record_tables import Records
 from queryveil.release import Release
+from queryveil.release.making import of_events
 from queryveil.text.arrays import byte_spans
 
 EXACT = 40_000
@@ -184,8 +184,6 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
 
 class Microaggregation(Method):
     """Give users with similar interests one record, made of the queries of all of them."""
-
-    limits: ClassVar[tuple[str, ...]] = RECORDS
 
     linkage: ClassVar[int]
     """How a group draws the next user, see `kernels.groups`."""
@@ -347,20 +345,14 @@ def release_records(
         seed: Random seed.
         notes: Sentences for the report.
     """
-    parameters = method.parameters()
-    carried = ("users",) if parameters["compact"] else ()
-    return Release.of_events(
+    carried = ("users",) if method.parameters()["compact"] else ()
+    return of_events(
         log,
         f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM {records.rows}",
         None,
-        method=method.name,
-        parameters=parameters,
-        claims=claims,
-        limits=method.limits,
-        seed=seed,
         carried=carried,
         holders=f"SELECT user_id, holder FROM {records.members}" if carried else None,
-        notes=notes,
+        **method.describe(claims, seed, notes),
     )
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from queryveil.claims import Claim, IssuedQueries, RecordUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, categorize, taxonomy_name
@@ -79,7 +78,6 @@ class Mdav(Method):
     )
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "group users with similar queries and give each group one representative record"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["mdav"]
 
     k: int = Field(5, ge=2, description="least users who share a record")
     distance: Literal["semantic", "strings", "features"] = Field(
