@@ -30,7 +30,6 @@ from queryveil.errors import QueryveilError, require
 from queryveil.files.folders import LocalFolder, check_file, local_folder, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release, loaded_release
-from queryveil.release.summary import is_private
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
 
@@ -318,7 +317,7 @@ def sign(
         method=method,
         parameters=parameters,
         checks=_checks(found),
-        attacks=tuple(_attacks(findings, digest, is_private(made.manifest)) for findings, digest in given),
+        attacks=tuple(_attacks(findings, digest, made.manifest.private) for findings, digest in given),
         policy=_judged(policy, made, log, [findings for findings, _ in given], found),
         lists=stated_lists,
     )

@@ -60,15 +60,15 @@ class Release(Tabular):
         return None if self.certificate is None else self.certificate.seed
 
     def __repr__(self) -> str:
-        counts = self.manifest.counts
-        if self.manifest.kind == "items":
-            return f"<Release by {self.manifest.method}: {counts.queries:,} distinct items, {counts.rows:,} rows>"
-        return f"<Release by {self.manifest.method}: {counts.queries:,} distinct queries, {counts.events:,} events>"
+        manifest, counts = self.manifest, self.manifest.counts
+        held = f"{counts.queries:,} distinct queries, {counts.events:,} events"
+        if manifest.kind == "items":
+            held = f"{counts.queries:,} distinct items, {counts.rows:,} rows"
+        return f"<Release by {manifest.method}: {held}>"
 
     def _repr_html_(self) -> str:
         manifest, counts = self.manifest, self.manifest.counts.model_dump(exclude_none=True)
         facts = {
-            "method": manifest.method,
             "parameters": ", ".join(f"{name} = {value}" for name, value in manifest.parameters.items()),
             "kind": manifest.kind,
         }
