@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Longs = NDArray[np.int64]
 _TOGETHER = 500_000
-"""So many queries have their vectors made at a time, which bounds the memory."""
+"""How many queries have their vectors made at a time, which bounds the memory."""
 
 
 class AffineUsers(WitnessedClaim):
@@ -153,7 +153,7 @@ class _Users:
     issued: Longs
     """The users of each released query."""
     counted: Longs
-    """The same, of new accounts only so many."""
+    """The same, including at most `max_new_users` new accounts."""
 
     @classmethod
     def of(cls, log: LocalLog, released: Longs, most_new: int | None) -> "_Users":

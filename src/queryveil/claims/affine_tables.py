@@ -41,7 +41,7 @@ def check_by_tables(claim: "AffineUsers", evidence: Evidence) -> Checked:
 
 
 def _count(claim: "AffineUsers") -> str:
-    """SQL that counts users, and only so many new accounts."""
+    """SQL that counts users, including at most `max_new_users` new accounts."""
     if claim.max_new_users is None:
         return "count(*)"
     return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {claim.max_new_users})"

@@ -86,14 +86,14 @@ class Evidence:
     @cached_property
     def rows(self) -> Table:
         """The released rows with the query_id and url_id of their texts, NULL for a text of no log."""
-        joins, wanted = "", []
+        joins, selected = "", []
         for name in self.columns:
             if name not in ("query", "url"):
-                wanted.append(f"r.{identifier(name)} AS {identifier(name)}")
+                selected.append(f"r.{identifier(name)} AS {identifier(name)}")
                 continue
             joins += f" LEFT JOIN {self.queries if name == 'query' else self.urls} {name}_ ON {name}_.{name} = r.{name}"
-            wanted.append(f"{name}_.{name}_id AS {name}_id")
-        return self.work.table(f"SELECT {', '.join(wanted)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
+            selected.append(f"{name}_.{name}_id AS {name}_id")
+        return self.work.table(f"SELECT {', '.join(selected)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
 
     def has_unknown(self, name: str) -> bool:
         """Whether a released text, a `query` or a `url`, is none of the log."""
@@ -171,18 +171,18 @@ class WitnessedClaim(Claim):
 
 def log_rows(log: QueryLog, names: list[str]) -> str:
     """SQL of the log's rows with their texts: the user id, and the columns asked for."""
-    joins, wanted = "", ["e.user_id AS user_id"]
+    joins, selected = "", ["e.user_id AS user_id"]
     for name in names:
         if name == "query":
             joins += " JOIN queries q ON q.query_id = e.query_id"
-            wanted.append("q.query AS query")
+            selected.append("q.query AS query")
         elif name == "url":
             joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
-            wanted.append("u.url AS url")
+            selected.append("u.url AS url")
         elif name == "rank":  # never without the url, whose join it shares
-            wanted.append("c.rank AS rank")
+            selected.append("c.rank AS rank")
         else:
             table, x, key = (identifier(found) for found in (f"extra {name}", f"x{name}", f"{name} id"))
             joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
-            wanted.append(f"{x}.value AS {identifier(name)}")
-    return f"SELECT {', '.join(wanted)} FROM events e{joins}"  # noqa: S608  # names are escaped
+            selected.append(f"{x}.value AS {identifier(name)}")
+    return f"SELECT {', '.join(selected)} FROM events e{joins}"  # noqa: S608  # names are escaped

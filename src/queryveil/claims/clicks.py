@@ -36,7 +36,7 @@ class DisjointClicks(Claim):
 
 
 class ClickedSites(Claim):
-    """Released queries lead to so many documents of so many sites, and name none of these."""
+    """Released queries lead to enough documents of enough sites, and name none of these."""
 
     kind: Literal["clicked-sites"] = "clicked-sites"
     documents: Count

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queryveil.claims.private import NoisyStep
 
 REFUSED = 2e6
-"""A table is refused if it is so many times likelier under another way to make it."""
+"""A table is refused if it is this many times likelier under another way to make it."""
 DOUBT = 1e-8
 """The probability that any other part of the check refuses an honest release."""
 _STRATA = 256

@@ -1,4 +1,4 @@
-"""Claims about what is in a release at all: nothing invented, nothing that looks wrong."""
+"""Claims about the content of a release: nothing is invented, and queries and times are as promised."""
 
 from typing import ClassVar, Literal
 

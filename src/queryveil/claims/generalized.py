@@ -69,7 +69,7 @@ class BagUsers(_Generalized):
         `user` of the release. Without, one is looked for as far as the memory allows.
         """
         if "user" not in evidence.columns:
-            return Checked("the release does not tell users apart")
+            return Checked("the release has no user ids")
         wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
@@ -199,7 +199,7 @@ class ConceptUsers(_Generalized):
         if len(kinds[0]) <= PAIRS:
             return Checked(_unassigned(events, n, kinds), "a way was looked for to give all events a concept that fits")
         return Checked(
-            self._crowded(here, node, n, fits),
+            self._too_many_below(here, node, n, fits),
             f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
             " and no way was looked for to give all events one; a certificate names one",
         )
@@ -228,7 +228,7 @@ class ConceptUsers(_Generalized):
         found = fewer_users(cut, fits[1], first, user[order], log.n_users, self.users)
         return None if found < 0 else int(node[found])
 
-    def _crowded(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
+    def _too_many_below(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
         """A concept at or below which stands more than the log has queries for."""
         tree = self._base.tree
         events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))

@@ -99,7 +99,7 @@ class LinkedEvents(Claim):
         )
         if row is None:
             return None
-        return f"{row[1]} pseudonyms have {row[0]} items, and {row[2]} {self._id}s of the log have so many events"
+        return f"{row[1]} pseudonyms have {row[0]} items, and {row[2]} {self._id}s of the log have as many events"
 
     def _contents(self, evidence: Evidence, owners: Table) -> str | None:
         """Compare the released queries under each pseudonym with those that users or sessions of the log issued."""
@@ -152,7 +152,7 @@ class LinkedEvents(Claim):
         with evidence.log.workspace() as work:
             some = work.table(f"SELECT min(id) AS id FROM {my_sums} GROUP BY a, b, c, d", "distinct pseudonyms")  # noqa: S608  # a table of ours
             held = work.table(f"SELECT query_id, count(*) AS n FROM {theirs} GROUP BY query_id", "owners per query")  # noqa: S608  # a table of ours
-            wanted = work.table(
+            to_find = work.table(
                 "SELECT m.id AS id, m.query_id AS query_id, m.n AS n, row_number() OVER (PARTITION BY m.id"  # noqa: S608  # tables of ours
                 f" ORDER BY h.n, m.query_id) AS place, count(*) OVER (PARTITION BY m.id) AS size FROM {mine} m"
                 f" JOIN {some} s ON s.id = m.id JOIN {held} h ON h.query_id = m.query_id",
@@ -160,9 +160,9 @@ class LinkedEvents(Claim):
             )
             row = evidence.first(
                 f"SELECT s.id AS id FROM {some} s LEFT JOIN (SELECT id FROM (SELECT w.id AS id, c.owner AS owner,"  # noqa: S608  # tables of ours
-                f" count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM {wanted} w"
+                f" count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM {to_find} w"
                 f" JOIN {theirs} t ON t.query_id = w.query_id WHERE w.place = 1 AND t.n >= w.n) AS c"
-                f" JOIN {wanted} w ON w.id = c.id JOIN {theirs} t ON t.id = c.owner AND t.query_id = w.query_id"
+                f" JOIN {to_find} w ON w.id = c.id JOIN {theirs} t ON t.id = c.owner AND t.query_id = w.query_id"
                 " WHERE t.n >= w.n GROUP BY w.id, c.owner) AS fits WHERE n = size GROUP BY id) AS f ON f.id = s.id"
                 " WHERE f.id IS NULL ORDER BY s.id LIMIT 1"
             )

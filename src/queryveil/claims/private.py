@@ -21,7 +21,7 @@ class NoisyStep(BaseModel):
     Attributes:
         of: What is counted.
         noise: Discrete Laplace or discrete Gaussian noise.
-        d: At most so many things per user.
+        d: Most things per user.
         scale: The parameter b of Laplace, sigma of Gaussian noise.
         weight: What a user spreads evenly over their things, as a vector of this length, where weights are summed up
             under Gaussian noise; None where things are counted, and a user gives 1 to each.

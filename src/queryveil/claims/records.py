@@ -41,7 +41,7 @@ class RecordUsers(Claim):
     def check(self, evidence: Evidence) -> str | None:
         """Compare the records of all users by sums of keyed digests of their queries."""
         if "user" not in evidence.columns:
-            return "the release does not tell users apart"
+            return "the release has no user ids"
         if self.compact:
             if "users" not in evidence.columns:
                 return "the release has no column 'users'"
@@ -151,7 +151,7 @@ class AllUsers(Claim):
     def check(self, evidence: Evidence) -> str | None:
         """Count the users of both."""
         if not {"user", *(["users"] if self.compact else [])} <= set(evidence.columns):
-            return "the release does not tell users apart"
+            return "the release has no user ids"
         one = 'SELECT "user", max(users) AS n' if self.compact else 'SELECT "user", 1 AS n'
         (released,) = evidence.work.row(
             "SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM"  # noqa: S608  # parts of this module

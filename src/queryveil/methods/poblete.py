@@ -161,11 +161,11 @@ def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
     return names, sites.indices.to_numpy().astype(np.int64)
 
 
-def _compact(query: Longs, url: Longs, wanted: Flags) -> tuple[Longs, Longs, int]:
+def _compact(query: Longs, url: Longs, chosen: Flags) -> tuple[Longs, Longs, int]:
     """The clicks of some queries, with the queries and addresses renumbered without gaps."""
-    here = wanted[query]
-    number = np.cumsum(wanted) - 1
-    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(wanted.sum())
+    here = chosen[query]
+    number = np.cumsum(chosen) - 1
+    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(chosen.sum())
 
 
 def classes_of(query: Longs, url: Longs, queries: int) -> Classes:

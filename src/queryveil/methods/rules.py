@@ -164,18 +164,19 @@ class Rules(LinkedMethod):
     def _choose(self, log: QueryLog, work: Workspace) -> Table:
         """The query_id of the queries that pass every rule about queries."""
         log.ensure_tables("per_query")
-        joins, wanted = "", [f"p.users >= {self.min_query_users or 0}"]
+        joins, conditions = "", [f"p.users >= {self.min_query_users or 0}"]
         if self.min_term_users is not None:
             log.ensure_tables("rarest")
             joins += " JOIN rarest r ON r.query_id = p.query_id"
-            wanted.append(f"r.users >= {self.min_term_users}")
+            conditions.append(f"r.users >= {self.min_term_users}")
         rules = text_rules(self._spelling, **self._lists)
         with log.workspace() as steps:
             if rules:
                 spelled = steps.map("SELECT query_id, query FROM queries", *passing(rules, log.id_type), "by text")
                 joins += f" JOIN {spelled} s ON s.query_id = p.query_id"
             return work.table(
-                f"SELECT p.query_id AS query_id FROM per_query p{joins} WHERE {' AND '.join(wanted)}", "kept queries"
+                f"SELECT p.query_id AS query_id FROM per_query p{joins} WHERE {' AND '.join(conditions)}",
+                "kept queries",
             )
 
     @property
@@ -234,21 +235,21 @@ class Rules(LinkedMethod):
 
     def _events(self, rows: Table, carried: Sequence[str], metadata: Sequence[str], merged: Table | None) -> str:
         """SQL of the released events with their carried columns; `merged` has the released values of metadata."""
-        wanted, joins = "", ""
+        selected, joins = "", ""
         for given in carried:
             name, key, table, x = map(identifier, (given, f"{given} id", f"extra {given}", f"x {given}"))
             if given == "time":
-                wanted += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
+                selected += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
             elif given in metadata:
-                wanted += f", m.{name} AS {name}"
+                selected += f", m.{name} AS {name}"
             else:
-                wanted += f", {x}.value AS {name}"
+                selected += f", {x}.value AS {name}"
                 joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
         if merged is not None:
             ids = [identifier(f"{name} id") for name in metadata]
             joins += f" JOIN {merged} m ON " + " AND ".join(f"m.{name} = e.{name}" for name in ids)
         return (
-            f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{wanted} FROM events e"
+            f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{selected} FROM events e"
             f" JOIN (SELECT event_id FROM {rows} GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
         )
 

@@ -209,11 +209,11 @@ def _fits(claim: DifferentialPrivacy, given: Given) -> bool:
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
         return False
     counted = [step.of for step in claim.steps if step.of != "queries"]
-    wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
-    wanted += ["counts"] if given.get("counts") else []
+    expected = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
+    expected += ["counts"] if given.get("counts") else []
     first = given.get("min_users")
     return (
-        counted == wanted
+        counted == expected
         and all(step.d == given["max_queries_per_user"] for step in claim.steps)
         and all(first is None or step.pre_threshold == first for step in claim.steps)
     )

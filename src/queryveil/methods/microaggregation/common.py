@@ -104,7 +104,7 @@ class Profiles(Ragged):
 
 
 def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, block: int | None = None) -> int:
-    """In how many blocks so many users are grouped.
+    """In how many blocks users are grouped.
 
     Args:
         users: How many users there are.
@@ -172,8 +172,8 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
     """
     user, level = profiles.owners, profiles.depth[profiles.feature]
     found = []
-    for wanted in range(int(level.max(initial=0)), 0, -1):
-        here = np.flatnonzero(level == wanted)
+    for depth in range(int(level.max(initial=0)), 0, -1):
+        here = np.flatnonzero(level == depth)
         order = here[np.lexsort((profiles.feature[here], -profiles.count[here], user[here]))]
         first = order[np.diff(user[order], prepend=-1) > 0]
         main = np.full(len(profiles), len(profiles.depth), np.int32)
@@ -276,8 +276,8 @@ class Microaggregation(Method):
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is random."""
         users = int(log.users_per_query[query_id])
-        found = f"{plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
-        return [Reason("a user gave the query to the record of his group", None, found)]
+        found = f"{plural(users, 'user')} issued it; which queries a user contributes is random"
+        return [Reason("a user contributed the query to the record of their group", None, found)]
 
 
 def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tuple[bytes, bytes]:
@@ -379,4 +379,4 @@ def plural(n: int, noun: str) -> str:
 def _silence(silent: int) -> list[str]:
     if silent == 0:
         return []
-    return [f"{plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]
+    return [f"{plural(silent, 'user')} contributed no query to a record, because it has fewer queries than users."]

@@ -85,7 +85,7 @@ class Mdav(Method):
         description="compare users by what their queries mean, by the queries as they are, or by time, clicks, spelling"
         " and length (Navarro-Arribas et al. 2012)",
     )
-    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a web directory")
     linker: Literal["phrases", "terms", "embedding"] = Field(
         "phrases", description="what is looked up for a query; phrases in the paper"
     )
@@ -93,7 +93,7 @@ class Mdav(Method):
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
     @model_validator(mode="after")
-    def _knowledge_is_used(self) -> "Mdav":
+    def _taxonomy_is_used(self) -> "Mdav":
         unused = next((name for name in ("taxonomy", "linker") if name in self.model_fields_set), None)
         if self.distance != "semantic" and unused is not None:
             raise ValueError(
@@ -217,7 +217,7 @@ class Mdav(Method):
         """Who could have brought the query in."""
         issued = f"{plural(int(log.users_per_query[query_id]), 'user')} issued it"
         if self.distance == "semantic":
-            found = f"{issued}; which query stands for a category is drawn by lot"
+            found = f"{issued}; which query stands for a category is random"
             return [Reason("the query stands for a category of some record", None, found)]
         how = "those nearest to the centre of the group" if self.distance == "strings" else "by how often it was issued"
         return [Reason("the query is in the record of a group whose user issued it", None, f"{issued}; {how}")]
