@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -99,7 +98,10 @@ class AffineUsers(WitnessedClaim):
         left = np.flatnonzero(behind < self.users)
         if len(left):
             postings = holders_of(sets.start, sets.element, len(sets.weight))
-            look = partial(_searched, search, needy, sets, postings, self.users, most_new, theta2)
+
+            def look(part: Longs) -> Longs:
+                return search(needy[part], sets, *postings, self.users, most_new, theta2)
+
             behind[left] = _threaded(look, left, log.engine.threads)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
         how = f"{queries.sum():,} released queries need others; the users behind all of them were counted"
@@ -276,13 +278,6 @@ def _named(certificate: Certificate | None, released: Longs, of_query: Longs) ->
     one, other = sets[0][known], sets[1][known]
     order = np.argsort(one, kind="stable")
     return one[order], other[order]
-
-
-def _searched(
-    search: Any, needy: Longs, sets: "Weighed", postings: tuple[Any, Any], k: int, most_new: int, theta2: float,
-    part: Longs,
-) -> Longs:  # fmt: skip
-    return search(needy[part], sets, *postings, k, most_new, theta2)  # type: ignore[no-any-return]
 
 
 def _threaded(work: Any, places: Longs, threads: int) -> Longs:

@@ -101,6 +101,15 @@ class Evidence:
         (rows, ids) = self.work.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
         return bool(ids < (rows if name == "query" else texts))
 
+    def unknown_query(self) -> tuple[object, ...] | None:
+        """The first released query that is none of the log, and its rows; None if all are."""
+        if not self.has_unknown("query"):
+            return None
+        return self.first(
+            f"SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM {self.released} GROUP BY query)"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" AS r LEFT JOIN {self.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
+        )
+
     def first(self, sql: str) -> tuple[object, ...] | None:
         """The first row of a query, None if it has none."""
         rows = self.work.fetch(sql).to_pylist()

@@ -17,12 +17,8 @@ class PartOfLog(Claim):
 
     def check(self, evidence: Evidence) -> str | None:
         """Compare rows and events per query, and clicks per query, address and rank."""
-        unknown = evidence.has_unknown("query") and evidence.first(
-            "SELECT r.query AS query, r.n AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" (SELECT query, count(*) AS n FROM {evidence.released} GROUP BY query) AS r"
-            f" LEFT JOIN {evidence.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
-        )
-        if unknown:
+        unknown = evidence.unknown_query()
+        if unknown is not None:
             return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
         found = self._too_often(evidence, "rows", evidence.rows)
         found = found or (self._events(evidence) if "event" in evidence.columns else None)

@@ -197,7 +197,9 @@ class ConceptUsers(_Generalized):
             return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
         events, kinds = _alike(here.events_per_query, fits, len(node))
         if len(kinds[0]) <= PAIRS:
-            return Checked(_unassigned(events, n, kinds), "a way was looked for to give all events a concept that fits")
+            left = int(events.sum()) - _flow(events, n, kinds)[0]
+            wrong = f"{left} events are left without a concept that fits them" if left else None
+            return Checked(wrong, "a way was looked for to give all events a concept that fits")
         return Checked(
             self._too_many_below(here, node, n, fits),
             f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
@@ -274,18 +276,6 @@ def _alike(events: Longs, fits: tuple[Longs, Longs], concepts: int) -> tuple[Lon
     total = np.bincount(of, events[some], len(one)).astype(np.int64)
     alone = events.sum() - total.sum()  # of queries that nothing fits
     return np.append(total, alone), (kept.node, Ragged(kept.start).owners)
-
-
-def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
-    """Whether all events can have one of the released concepts that fit their query, each as often as it is there.
-
-    Args:
-        events: How many events each query has.
-        n: How often each concept is released.
-        fits: Which concept fits which query.
-    """
-    flow, _ = _flow(events, n, fits)
-    return None if flow == events.sum() else f"{events.sum() - flow} events are left without a concept that fits them"
 
 
 def _flow(supply: Longs, demand: Longs, fits: tuple[Longs, Longs]) -> tuple[int, Longs]:

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.marks import marks_of
 from queryveil.engines import Table, Workspace
 
 _RARE = 1e-9
 """How rarely an honest release is refused because chance ordered its ids as if they followed users or times."""
-_MARKED = pa.schema([("query_id", pa.int64()), *((name, pa.int64()) for name in "abcd")])
 _SUMS = ", ".join(f"CAST(sum(s.n * m.{name}) AS BIGINT) AS {name}" for name in "abcd")
 
 
@@ -105,12 +105,11 @@ class LinkedEvents(Claim):
         """Compare the released queries under each pseudonym with those that users or sessions of the log issued."""
         # Without numbers of events, as in AOL's format, a row may be one of several clicks: then only the query counts.
         counted = "event" in evidence.columns
-        key = np.frombuffer(evidence.log.secret(0, "linked events"), np.uint64)
+        key = evidence.log.secret(0, "linked events")
         with evidence.log.workspace() as work:
             marks = work.map(
                 f"SELECT query_id FROM {evidence.queries}",  # noqa: S608  # a table of ours
-                _Marks(int(key[0]), int(key[1])),
-                _MARKED,
+                *marks_of(key, "query_id", "query_id"),
                 "marked queries",
             )
             mine = work.table(
@@ -264,20 +263,3 @@ def sessions_of(work: Workspace, sessions: Sessions) -> Table:
     )
     work.drop(pauses, visits, places)
     return owners
-
-
-class _Marks:
-    """Marks every query by four numbers of 31 bits, so that other sets of queries have other sums."""
-
-    def __init__(self, one: int, other: int) -> None:
-        self.keys = (one, other)
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.log.draws import keyed
-
-        key = np.array(self.keys, np.uint64).tobytes()
-        query = batch["query_id"].cast(pa.int64())
-        numbers = [keyed(key, query.to_numpy().view(np.uint64))]
-        numbers.append(keyed(key, ~query.to_numpy().view(np.uint64)))
-        marks = [part.astype(np.int64) for n in numbers for part in (n >> np.uint64(33), n & np.uint64(0x7FFFFFFF))]
-        return pa.RecordBatch.from_arrays([query, *map(pa.array, marks)], schema=_MARKED)

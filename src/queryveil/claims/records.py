@@ -2,10 +2,8 @@
 
 from typing import ClassVar, Literal
 
-import numpy as np
-import pyarrow as pa
-
 from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.marks import marks_of
 
 
 class IssuedQueries(Claim):
@@ -16,10 +14,7 @@ class IssuedQueries(Claim):
 
     def check(self, evidence: Evidence) -> str | None:
         """Look up every released query."""
-        found = evidence.first(
-            f"SELECT r.query AS query FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"  # noqa: S608  # a table of ours
-            " LEFT JOIN queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
-        )
+        found = evidence.unknown_query()
         return None if found is None else f"the query '{found[0]}'"
 
 
@@ -51,12 +46,11 @@ class RecordUsers(Claim):
                 ' ORDER BY "user" LIMIT 1'
             )
             return None if found is None else f"the record {found[0]} stands for {found[1]} to {found[2]} users"
-        key = np.frombuffer(evidence.log.secret(0, "records"), np.uint64)
+        key = evidence.log.secret(0, "records")
         with evidence.log.workspace() as work:
             marks = work.map(
                 f'SELECT "user", query FROM {evidence.released}',  # noqa: S608  # a table of ours
-                _Marks(int(key[0]), int(key[1])),
-                _MARKED,
+                *marks_of(key, "user", "query"),
                 "marked rows",
             )
             records = work.table(
@@ -69,26 +63,6 @@ class RecordUsers(Claim):
                 f" HAVING count(*) < {self.users} ORDER BY one LIMIT 1"
             )
         return None if found is None else f"the record of user {found[0]} is that of {found[1]} users"
-
-
-_MARKED = pa.schema([("user", pa.int64()), *((name, pa.int64()) for name in "abcd")])
-
-
-class _Marks:
-    """Marks every row by four numbers of 31 bits that follow from its query: other records have other sums."""
-
-    def __init__(self, one: int, other: int) -> None:
-        self.keys = (one, other)
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.kernels.digest import digests
-        from queryveil.log.draws import keyed
-        from queryveil.text.arrays import byte_spans
-
-        key = np.array(self.keys, np.uint64).tobytes()
-        numbers = [keyed(key, half) for half in digests(*byte_spans(batch["query"].cast(pa.string())))]
-        marks = [part.astype(np.int64) for n in numbers for part in (n >> np.uint64(33), n & np.uint64(0x7FFFFFFF))]
-        return pa.RecordBatch.from_arrays([batch["user"].cast(pa.int64()), *map(pa.array, marks)], schema=_MARKED)
 
 
 class RecordQueries(Claim):

@@ -284,12 +284,7 @@ def _linked(
 ) -> dict[str, Any]:
     """Who has which pseudonym, and what measures linkage on demand unless several users share a record.
 
-    Args:
-        log: The log.
-        made: The released rows, and the released ids.
-        linking: What these stand for.
-        metadata: What the method says about the release.
-        own: Whether what is released has ids of its own instead of those of queries, one for each event.
+    With `own`, what is released has ids of its own instead of those of queries, one for each event.
     """
     alone = any(isinstance(claim, LinkedEvents | HashedWords) for claim in metadata["claims"])
     if made.pseudonyms is None or linking.by == "none" or not alone:

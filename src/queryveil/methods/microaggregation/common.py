@@ -8,6 +8,7 @@ that record.
 
 import json
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -151,12 +152,17 @@ def group_users(
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         found = list(pool.map(grouped, blocks))
-    group = np.empty(n, np.int32)
+    return numbered(blocks, found), parts
+
+
+def numbered(blocks: Sequence[Longs], found: Sequence[Ints]) -> Ints:
+    """The group of each user, numbered over all blocks, from the users of each block and their groups in it."""
+    group = np.empty(sum(map(len, blocks)), np.int32)
     first = 0
     for users, mine in zip(blocks, found, strict=True):
         group[users] = mine + first
         first += int(mine.max()) + 1
-    return group, parts
+    return group
 
 
 def by_main_interests(profiles: Profiles) -> Longs:
@@ -227,7 +233,7 @@ class Microaggregation(Method):
         self, log: LocalLog, searches: Searches, group: Ints, *, parts: int, seed: int, notes: list[str]
     ) -> Release:
         """Release the record of each group, however the groups were made, and in however many parts."""
-        draw = _draws(log, searches, _keys(log, self, seed, parts))
+        draw = _draws(log, searches, draw_keys(log, self, seed, parts))
         quota, taken = record_tables.contributions(
             searches.start, searches.times, draw, group, by_repetition=self.by_repetition
         )
@@ -263,7 +269,7 @@ class Microaggregation(Method):
                     steps,
                     counted.profiles,
                     blocks,
-                    _keys(log, self, seed, parts),
+                    draw_keys(log, self, seed, parts),
                     k=self.k,
                     linkage=self.linkage,
                     by_repetition=self.by_repetition,
@@ -280,7 +286,7 @@ class Microaggregation(Method):
         return [Reason("a user contributed the query to the record of their group", None, found)]
 
 
-def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tuple[bytes, bytes]:
+def draw_keys(log: QueryLog, method: Method, seed: int, parts: int) -> tuple[bytes, bytes]:
     """What the draws of users and of queries are keyed by: all that decides groups, and not how they are written."""
     decides = {name: value for name, value in method.parameters().items() if name not in ("compact", "grouping")}
     name = f"{method.name} {json.dumps(decides | {'parts': parts}, sort_keys=True)}"

@@ -4,7 +4,6 @@ Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility pre
 semantic microaggregation, Information Sciences 242 (2013).
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +22,7 @@ from queryveil.methods.microaggregation import mdav_tables, record_tables
 from queryveil.methods.microaggregation.common import (
     Grouping,
     Searches,
+    draw_keys,
     groups_made,
     load_records,
     parts_of,
@@ -138,7 +138,7 @@ class Mdav(Method):
         if self.distance == "features":
             features = Features.of(log, searches)
             group, parts = self._grouped(users, features.rows_of, features.order, log.engine.threads)
-            key = self._key(log, seed, parts)
+            key = draw_keys(log, self, seed, parts)[1]
             of, query = prototypes(searches, group, keyed(key, digests(*byte_spans(log.query_text))[0]))
         else:
             interests = strings_of(searches, log.n_queries) if links is None else interests_of(searches, links)
@@ -156,7 +156,7 @@ class Mdav(Method):
                 digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
-                query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
+                query = replaced(of, item, queries_of(links), name, draw_keys(log, self, seed, parts)[1])
         size = np.bincount(group[users])
         notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
@@ -180,11 +180,6 @@ class Mdav(Method):
         parts = self._parts(len(users))
         return group_users(rows_of, order() if parts > 1 else np.arange(len(users)), parts, self.k, threads), parts
 
-    def _key(self, log: QueryLog, seed: int, parts: int) -> bytes:
-        """What draws are keyed by: all that decides groups, and not how they are written."""
-        decides = {name: value for name, value in self.parameters().items() if name not in ("compact", "grouping")}
-        return log.secret(seed, f"mdav {json.dumps(decides | {'parts': parts}, sort_keys=True)}", "query")
-
     def _notes(self, groups: int, least: int, most: int, parts: int, left_out: int) -> list[str]:
         notes = [groups_made(groups, least, most, parts, _ORDERS[self.distance])]
         if left_out:
@@ -205,7 +200,7 @@ class Mdav(Method):
                 check_k(self, users, _LINKED)
                 parts = self._parts(users)
                 blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
-                key = self._key(log, seed, parts)
+                key = draw_keys(log, self, seed, parts)[1]
                 made = mdav_tables.make_records(log, steps, counted, blocks, taxonomy, key, self.k)
                 steps.drop(counted.interests, counted.profiles)
                 own = [mdav_tables.share_of_own(steps, made)] if self.distance == "semantic" else []
