@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.arrays import Ragged, offsets, ranges
+from queryveil.arrays import Ragged, offsets, places, ranges
 from queryveil.claims.affine_tables import check_by_tables
 from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
@@ -267,15 +267,12 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
 def _named(certificate: Certificate | None, released: Longs, of_query: Longs) -> tuple[Longs, Longs] | None:
     """The pairs of sets that a certificate names, in the order of the first; only released queries can be witnesses."""
     table = None if certificate is None else certificate.table("witnesses", "query_id", "witness")
-    if table is None or len(released) == 0:
+    if table is None:
         return None
-    sets = []
-    for name in ("query_id", "witness"):
-        asked = table[name].to_numpy()
-        place = np.searchsorted(released, asked).clip(0, len(released) - 1)
-        sets.append(np.where(released[place] == asked, of_query[place], -1))
-    known = (sets[0] >= 0) & (sets[1] >= 0)
-    one, other = sets[0][known], sets[1][known]
+    of_place = np.append(of_query, -1)  # for what is not released, which has the place -1
+    one, other = (of_place[places(released, table[name].to_numpy())] for name in ("query_id", "witness"))
+    known = (one >= 0) & (other >= 0)
+    one, other = one[known], other[known]
     order = np.argsort(one, kind="stable")
     return one[order], other[order]
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets, ranges
+from queryveil.arrays import Ragged, offsets, places, ranges
 from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
@@ -214,9 +214,9 @@ class ConceptUsers(_Generalized):
         found = [np.arange(log.n_queries)] if len(node) and node[0] == 0 else []
         for level in range(1, tree.height + 1):
             above = tree.at_level(of, level)
-            place = np.searchsorted(node, above).clip(0, max(len(node) - 1, 0))
-            some = (above > 0) & (node[place] == above)
-            found.append(np.unique(place[some].astype(np.int64) << 32 | query[some]))
+            place = places(node, above)
+            some = (above > 0) & (place >= 0)
+            found.append(np.unique(place[some] << 32 | query[some]))
         pairs = np.concatenate(found)
         pairs.sort()
         return pairs >> 32, pairs & _LOW
@@ -250,15 +250,13 @@ def _is_assigned(certificate: Certificate, events: Longs, node: Longs, n: Longs,
     if table is None or len(table) == 0:
         return False
     query, concept, number = (table[name].to_numpy() for name in ("query_id", "node", "events"))
-    place = np.searchsorted(node, concept).clip(0, len(node) - 1)
-    if not ((query >= 0) & (query < len(events)) & (node[place] == concept)).all():
+    place = places(node, concept)
+    if not ((query >= 0) & (query < len(events)) & (place >= 0)).all():
         return False
     if not ((number > 0) & (number <= events[query])).all():
         return False
-    pair, fitting_pair = place << 32 | query, fits[0] << 32 | fits[1]
-    at = np.searchsorted(fitting_pair, pair).clip(0, len(fitting_pair) - 1)
     return bool(
-        (fitting_pair[at] == pair).all()
+        (places(fits[0] << 32 | fits[1], place << 32 | query) >= 0).all()
         and (np.bincount(query, number, len(events)) == events).all()
         and (np.bincount(place, number, len(node)) == n).all()
     )

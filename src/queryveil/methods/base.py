@@ -31,6 +31,12 @@ class Reason:
     found: str
 
 
+def enough_users(log: LocalLog, query_id: int, least: int) -> Reason:
+    """Whether enough users issued a query."""
+    users = int(log.users_per_query[query_id])
+    return Reason(f"at least {least} users issued the query", users >= least, f"{users} did")
+
+
 RENAMED = {"d": "max_queries_per_user", "knowledge": "taxonomy"}
 """Parameters by their names in version 0.1, which this version accepts with a warning."""
 

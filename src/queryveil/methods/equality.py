@@ -10,7 +10,7 @@ from pydantic import Field
 
 from queryveil.claims import QueryUsers
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k
+from queryveil.methods.base import Reason, check_k, enough_users
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import release_queries
 from queryveil.release import Release
@@ -42,5 +42,4 @@ class Equality(LinkedMethod):
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Compare the query's distinct users with k."""
-        users = int(log.users_per_query[query_id])
-        return [Reason(f"at least {self.k} users issued the query", users >= self.k, f"{users} did")]
+        return [enough_users(log, query_id, self.k)]

@@ -27,7 +27,7 @@ from queryveil.claims import (
 from queryveil.engines import Table, Workspace, identifier
 from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k
+from queryveil.methods.base import Reason, check_k, enough_users
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import click_claims, clicks_of, link_claims
 from queryveil.methods.recipe import load_recipe, shipped
@@ -132,9 +132,7 @@ class Rules(LinkedMethod):
         present = {name: path for name, path in self._lists.items() if path.exists()}
         reasons = []
         if self.min_query_users is not None:
-            users = int(log.users_per_query[query_id])
-            rule = f"at least {self.min_query_users} users issued the query"
-            reasons.append(Reason(rule, users >= self.min_query_users, f"{users} did"))
+            reasons.append(enough_users(log, query_id, self.min_query_users))
         if self.min_term_users is not None:
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
