@@ -22,6 +22,7 @@ import typer
 import queryveil
 from queryveil import cli
 from queryveil.assess import policy as policies
+from queryveil.claims.limits import LIMITS
 from queryveil.methods import METHODS, parameters_of
 from queryveil.methods.recipe import shipped
 
@@ -52,7 +53,7 @@ def parameters(method: str) -> str:
 
 def limits(method: str) -> str:
     """What a method does not promise, as every report of it says."""
-    return "\n".join(f"- {limit}" for limit in METHODS[method].limits)
+    return "\n".join(f"- {limit}" for limit in LIMITS[method])
 
 
 def recipe(name: str) -> str:

@@ -121,7 +121,7 @@ def test_the_preview_of_a_release_has_its_method_kind_counts_promises_and_first_
     for one in (release, qv.Release.load(folder)):
         page = one._repr_html_()
         assert [text for text in ("equality", "records", "k = 2, link = user", ">96<") if text not in page] == []
-        assert [claim.statement for claim in one.manifest.claims if claim.statement not in page] == []
+        assert [claim.headline for claim in one.manifest.claims if claim.headline not in page] == []
         assert "The first 20 of 96 rows" in page
         assert "cell phone case" in page
 

@@ -42,9 +42,6 @@ STILL_TO_CHANGE = {
     "src/queryveil/kernels/cores.py",
     "src/queryveil/kernels/partitions.py",
     "src/queryveil/kernels/removal.py",
-    "src/queryveil/methods/generalization/common.py",
-    "src/queryveil/methods/microaggregation/common.py",
-    "src/queryveil/methods/microaggregation/mdav.py",
     "src/queryveil/reports/charts.py",
     "src/queryveil/reports/releases.py",
 }

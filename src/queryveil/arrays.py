@@ -33,6 +33,14 @@ def sampled(values: NDArray[N], most: int, rng: np.random.Generator) -> NDArray[
     return values if len(values) <= most else np.sort(rng.choice(values, most, replace=False))
 
 
+def places(keys: NDArray[Any], asked: NDArray[Any]) -> Longs:
+    """The place of each number among ascending keys, -1 where it is not among them."""
+    if len(keys) == 0:
+        return np.full(len(asked), -1, np.int64)
+    at = np.searchsorted(keys, asked).clip(0, len(keys) - 1)
+    return np.where(keys[at] == asked, at, -1)
+
+
 @dataclass(frozen=True, eq=False)
 class Ragged:
     """Lists one after the other; a subclass adds a column of values, or several.

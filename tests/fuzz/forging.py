@@ -44,7 +44,7 @@ def forge(
 def mend(folder: Path, manifest: Manifest, changed: frozenset[str] = frozenset()) -> None:
     """Write report and manifest as an honest release would have them, but for fields that were changed on purpose."""
     if "report" not in changed:
-        verdicts = [Verdict(claim.statement, True) for claim in manifest.claims]
+        verdicts = [Verdict(claim.statement, True, headline=claim.headline) for claim in manifest.claims]
         (folder / "report.md").write_text(markdown(manifest, verdicts))
     if "files" not in changed:
         names = [name for name in os.listdir(folder) if name != "manifest.json" and (folder / name).is_file()]

@@ -11,7 +11,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilWarning
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import load_recipe, shipped
-from queryveil.release.earlier import translated, unsaid
+from queryveil.release.earlier import changed_defaults, translated
 
 LOG = pa.table(
     {
@@ -132,7 +132,7 @@ def test_old_names_are_translated():
 
 def test_every_parameter_that_is_named_here_is_one_of_its_method():
     for method in METHODS.values():
-        for change in unsaid(method.name, {}):
+        for change in changed_defaults(method.name, {}):
             assert change.split("'")[1] in method.model_fields
 
 

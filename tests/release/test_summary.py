@@ -30,10 +30,18 @@ def test_shares_never_round_something_to_nothing():
     ]  # fmt: skip
 
 
+def test_the_exact_statement_is_below_the_headline_of_a_promise():
+    log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["tea", "tea"], "url": ["x.org", "x.org"]}))
+    release = qv.Equality(k=2).anonymize(log)
+    text = markdown(release.manifest, qv.verify(release, log).verdicts)
+    exact = "Every released click shares its (query, url) with at least 2 users of the log."
+    assert f"- **Every released click is shared by at least 2 users.** *Holds.*\n  {exact}\n" in text
+
+
 def test_the_report_says_what_is_promised_and_what_is_not():
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["tea", "tea"]}))
     release = qv.Equality(k=2).anonymize(log)
     text = markdown(release.manifest, qv.verify(release, log).verdicts)
-    assert "Every released query was issued by at least 2 users of the log. *Holds.*" in text
+    assert "- **Every released query was issued by at least 2 users of the log.** *Holds.*" in text
     assert "is not differential privacy" in text
     assert "| 2-4 users | 1 | 100.0 % | 2 | 100.0 % |" in text

@@ -2,15 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.arrays import Ragged, offsets, ranges
+from queryveil.arrays import Ragged, offsets, places, ranges
 from queryveil.claims.affine_tables import check_by_tables
 from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 Longs = NDArray[np.int64]
 _TOGETHER = 500_000
-"""So many queries have their vectors made at a time, which bounds the memory."""
+"""How many queries have their vectors made at a time, which bounds the memory."""
 
 
 class AffineUsers(WitnessedClaim):
@@ -37,10 +36,11 @@ class AffineUsers(WitnessedClaim):
     min_term_users: Count
     min_query_users: Count = 1
     max_new_users: int | None = Field(None, ge=0, le=MOST)
+    short: ClassVar[str] = "Behind every released query and those similar to it stand at least {users} users."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         new = ""
         if self.max_new_users is not None:
             new = f", counting at most {self.max_new_users} accounts whose history is one or two queries"
@@ -98,7 +98,10 @@ class AffineUsers(WitnessedClaim):
         left = np.flatnonzero(behind < self.users)
         if len(left):
             postings = holders_of(sets.start, sets.element, len(sets.weight))
-            look = partial(_searched, search, needy, sets, postings, self.users, most_new, theta2)
+
+            def look(part: Longs) -> Longs:
+                return search(needy[part], sets, *postings, self.users, most_new, theta2)
+
             behind[left] = _threaded(look, left, log.engine.threads)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
         how = f"{queries.sum():,} released queries need others; the users behind all of them were counted"
@@ -152,7 +155,7 @@ class _Users:
     issued: Longs
     """The users of each released query."""
     counted: Longs
-    """The same, of new accounts only so many."""
+    """The same, including at most `max_new_users` new accounts."""
 
     @classmethod
     def of(cls, log: LocalLog, released: Longs, most_new: int | None) -> "_Users":
@@ -264,24 +267,14 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
 def _named(certificate: Certificate | None, released: Longs, of_query: Longs) -> tuple[Longs, Longs] | None:
     """The pairs of sets that a certificate names, in the order of the first; only released queries can be witnesses."""
     table = None if certificate is None else certificate.table("witnesses", "query_id", "witness")
-    if table is None or len(released) == 0:
+    if table is None:
         return None
-    sets = []
-    for name in ("query_id", "witness"):
-        asked = table[name].to_numpy()
-        place = np.searchsorted(released, asked).clip(0, len(released) - 1)
-        sets.append(np.where(released[place] == asked, of_query[place], -1))
-    known = (sets[0] >= 0) & (sets[1] >= 0)
-    one, other = sets[0][known], sets[1][known]
+    of_place = np.append(of_query, -1)  # for what is not released, which has the place -1
+    one, other = (of_place[places(released, table[name].to_numpy())] for name in ("query_id", "witness"))
+    known = (one >= 0) & (other >= 0)
+    one, other = one[known], other[known]
     order = np.argsort(one, kind="stable")
     return one[order], other[order]
-
-
-def _searched(
-    search: Any, needy: Longs, sets: "Weighed", postings: tuple[Any, Any], k: int, most_new: int, theta2: float,
-    part: Longs,
-) -> Longs:  # fmt: skip
-    return search(needy[part], sets, *postings, k, most_new, theta2)  # type: ignore[no-any-return]
 
 
 def _threaded(work: Any, places: Longs, threads: int) -> Longs:

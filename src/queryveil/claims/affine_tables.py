@@ -41,7 +41,7 @@ def check_by_tables(claim: "AffineUsers", evidence: Evidence) -> Checked:
 
 
 def _count(claim: "AffineUsers") -> str:
-    """SQL that counts users, and only so many new accounts."""
+    """SQL that counts users, including at most `max_new_users` new accounts."""
     if claim.max_new_users is None:
         return "count(*)"
     return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {claim.max_new_users})"
@@ -139,17 +139,19 @@ def _concepts(log: QueryLog, min_users: int, stop: pa.Table) -> pa.Table:
 
 def _held_concepts(work: Workspace, terms: Table, concepts: Table) -> Table:
     """The concepts in each released query."""
-    following = "n{0}.query_id = t.query_id AND n{0}.position = t.position + {0} AND n{0}.word_id = c.word_{1}"
+    begun = (
+        f"SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM {terms} t"
+        f" JOIN {concepts} c ON c.word_1 = t.word_id"
+    )
+    second, third = (
+        f" JOIN {terms} n{i} ON n{i}.query_id = t.query_id AND n{i}.position = t.position + {i}"
+        f" AND n{i}.word_id = c.word_{i + 1}"
+        for i in (1, 2)
+    )
     return work.table(
-        "SELECT DISTINCT query_id, 1 AS key, concept, w FROM ("
-        f" SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM {terms} t"
-        f" JOIN {concepts} c ON c.word_1 = t.word_id WHERE c.word_2 IS NULL UNION ALL"
-        f" SELECT t.query_id, c.concept, c.w FROM {terms} t JOIN {concepts} c"
-        f" ON c.word_1 = t.word_id JOIN {terms} n1 ON {following.format(1, 2)}"
-        " WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL UNION ALL"
-        f" SELECT t.query_id, c.concept, c.w FROM {terms} t JOIN {concepts} c"
-        f" ON c.word_1 = t.word_id JOIN {terms} n1 ON {following.format(1, 2)}"
-        f" JOIN {terms} n2 ON {following.format(2, 3)} WHERE c.word_3 IS NOT NULL)",
+        f"SELECT DISTINCT query_id, 1 AS key, concept, w FROM ({begun} WHERE c.word_2 IS NULL"
+        f" UNION ALL {begun}{second} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL"
+        f" UNION ALL {begun}{second}{third} WHERE c.word_3 IS NOT NULL)",
         "concepts of released queries",
     )
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -42,6 +42,13 @@ class Verdict:
     """The first thing in the release that breaks the promise; it stands in the release, so it is no secret."""
     how: str | None = None
     """What was done to find out, where there is more than one way."""
+    headline: str | None = None
+    """The promise in at most fifteen words; None for what the verifier checks beside the promises."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The headline, and the exact promise if it says more."""
+        return list(dict.fromkeys([self.headline or self.claim, self.claim]))
 
 
 class Evidence:
@@ -79,20 +86,29 @@ class Evidence:
     @cached_property
     def rows(self) -> Table:
         """The released rows with the query_id and url_id of their texts, NULL for a text of no log."""
-        joins, wanted = "", []
+        joins, selected = "", []
         for name in self.columns:
             if name not in ("query", "url"):
-                wanted.append(f"r.{identifier(name)} AS {identifier(name)}")
+                selected.append(f"r.{identifier(name)} AS {identifier(name)}")
                 continue
             joins += f" LEFT JOIN {self.queries if name == 'query' else self.urls} {name}_ ON {name}_.{name} = r.{name}"
-            wanted.append(f"{name}_.{name}_id AS {name}_id")
-        return self.work.table(f"SELECT {', '.join(wanted)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
+            selected.append(f"{name}_.{name}_id AS {name}_id")
+        return self.work.table(f"SELECT {', '.join(selected)} FROM {self.released} r{joins}", "released rows")  # noqa: S608  # parts of this module, checked numbers and escaped names
 
     def has_unknown(self, name: str) -> bool:
         """Whether a released text, a `query` or a `url`, is none of the log."""
         (texts,) = self.work.row(f"SELECT count({name}) AS n FROM {self.released}")  # noqa: S608  # parts of this module, checked numbers and escaped names
         (rows, ids) = self.work.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
         return bool(ids < (rows if name == "query" else texts))
+
+    def unknown_query(self) -> tuple[object, ...] | None:
+        """The first released query that is none of the log, and its rows; None if all are."""
+        if not self.has_unknown("query"):
+            return None
+        return self.first(
+            f"SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM {self.released} GROUP BY query)"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f" AS r LEFT JOIN {self.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
+        )
 
     def first(self, sql: str) -> tuple[object, ...] | None:
         """The first row of a query, None if it has none."""
@@ -112,11 +128,20 @@ class Claim(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: str
+    exact: ClassVar[str]
+    """The promise in one sentence; `{users}` stands for the field of that name."""
+    short: ClassVar[str] = ""
+    """The same in at most fifteen words, if the sentence has more."""
 
     @property
-    @abstractmethod
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
+        return self.exact.format_map(dict(self))
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        return self.short.format_map(dict(self)) or self.statement
 
     @abstractmethod
     def check(self, evidence: Evidence) -> str | None:
@@ -125,7 +150,7 @@ class Claim(BaseModel):
     def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
         found = self.check(evidence)
-        return Verdict(self.statement, found is None, found)
+        return Verdict(self.statement, found is None, found, headline=self.headline)
 
 
 class Checked(NamedTuple):
@@ -150,23 +175,23 @@ class WitnessedClaim(Claim):
     def verdict(self, evidence: Evidence) -> Verdict:
         """Check, and say how it went."""
         found, how = self.look(evidence)
-        return Verdict(self.statement, found is None, found, how)
+        return Verdict(self.statement, found is None, found, how, self.headline)
 
 
 def log_rows(log: QueryLog, names: list[str]) -> str:
     """SQL of the log's rows with their texts: the user id, and the columns asked for."""
-    joins, wanted = "", ["e.user_id AS user_id"]
+    joins, selected = "", ["e.user_id AS user_id"]
     for name in names:
         if name == "query":
             joins += " JOIN queries q ON q.query_id = e.query_id"
-            wanted.append("q.query AS query")
+            selected.append("q.query AS query")
         elif name == "url":
             joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
-            wanted.append("u.url AS url")
+            selected.append("u.url AS url")
         elif name == "rank":  # never without the url, whose join it shares
-            wanted.append("c.rank AS rank")
+            selected.append("c.rank AS rank")
         else:
             table, x, key = (identifier(found) for found in (f"extra {name}", f"x{name}", f"{name} id"))
             joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
-            wanted.append(f"{x}.value AS {identifier(name)}")
-    return f"SELECT {', '.join(wanted)} FROM events e{joins}"  # noqa: S608  # names are escaped
+            selected.append(f"{x}.value AS {identifier(name)}")
+    return f"SELECT {', '.join(selected)} FROM events e{joins}"  # noqa: S608  # names are escaped

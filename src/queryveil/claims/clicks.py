@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
@@ -14,11 +14,10 @@ class DisjointClicks(Claim):
     """No two released queries share a clicked address, and no click is released."""
 
     kind: Literal["disjoint-clicks"] = "disjoint-clicks"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "No two released queries share an address that was clicked for them in the log; no click is released."
+    exact: ClassVar[str] = (
+        "No two released queries share an address that was clicked for them in the log; no click is released."
+    )
+    short: ClassVar[str] = "No two released queries lead to the same clicked address; no click is released."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the released queries of every address."""
@@ -37,19 +36,18 @@ class DisjointClicks(Claim):
 
 
 class ClickedSites(Claim):
-    """Released queries lead to so many documents of so many sites, and name none of these."""
+    """Released queries lead to enough documents of enough sites, and name none of these."""
 
     kind: Literal["clicked-sites"] = "clicked-sites"
     documents: Count
     sites: Count
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"For every released query users clicked at least {self.documents} addresses of at least {self.sites}"
-            " sites, none of which the query names."
-        )
+    exact: ClassVar[str] = (
+        "For every released query users clicked at least {documents} addresses of at least {sites} sites, none of which"
+        " the query names."
+    )
+    short: ClassVar[str] = (
+        "Every released query has clicks on at least {documents} addresses of at least {sites} sites."
+    )
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the addresses and sites of every released query, and look for the names of the sites in it."""

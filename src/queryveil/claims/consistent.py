@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queryveil.claims.private import NoisyStep
 
 REFUSED = 2e6
-"""A table is refused if it is so many times likelier under another way to make it."""
+"""A table is refused if it is this many times likelier under another way to make it."""
 DOUBT = 1e-8
 """The probability that any other part of the check refuses an honest release."""
 _STRATA = 256
@@ -99,6 +99,14 @@ class Consistent:
     def _refuse(self, what: str) -> None:
         self.wrong = self.wrong or what
 
+    def _too_unlikely(self, log_released: Floats, n: int, found: pa.Table, what: str) -> bool:
+        """Whether one of n things was released against all odds; then the table is refused."""
+        if log_released.min(initial=0.0) >= math.log(DOUBT / max(1, n)):
+            return False
+        row = found.slice(int(log_released.argmin()), 1).to_pylist()[0]
+        self._refuse(f"{what} '{row['text']}' of {row['users']} users could not be released by such noise")
+        return True
+
     def _rounds(self, rounds: "list[NoisyStep]", grams: "NoisyStep | None", ngrams: int) -> None:
         """The set of queries: in some round each released one reached the threshold, and no other in any."""
         with self.log.workspace() as work:
@@ -117,9 +125,7 @@ class Consistent:
                 if i < len(rounds) - 1:
                     before, state = state, self._next_state(work, state, summed, step)
                     work.drop(before, summed)
-            if log_released.min(initial=0.0) < math.log(DOUBT / self.log.n_queries):
-                row = found.slice(int(log_released.argmin()), 1).to_pylist()[0]
-                self._refuse(f"the query '{row['text']}' of {row['users']} users could not be released by such noise")
+            if self._too_unlikely(log_released, self.log.n_queries, found, "the query"):
                 return
             low = "CASE WHEN s.built = 1 THEN u.low ELSE 0 END"
             joined = f"{summed} u JOIN {state} s ON s.query_id = u.query_id"
@@ -221,9 +227,7 @@ class Consistent:
                 self._refuse("a click is released whose query is not")
                 return
             log_released = _log_reached(_noise(step), step, found["high"])
-            if log_released.min(initial=0.0) < math.log(DOUBT / max(1, n)):
-                row = found.slice(int(log_released.argmin()), 1).to_pylist()[0]
-                self._refuse(f"a click for '{row['text']}' of {row['users']} users could not be released by such noise")
+            if self._too_unlikely(log_released, n, found, "a click for"):
                 return
             self._chosen(step, found["free"], log_released, "u.low", f"{summed} u", clicks, _CLICK, 0.0)
         if "count" in self.columns:

@@ -1,6 +1,6 @@
-"""Claims about what is in a release at all: nothing invented, nothing that looks wrong."""
+"""Claims about the content of a release: nothing is invented, and queries and times are as promised."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,20 +13,12 @@ class PartOfLog(Claim):
     """Nothing is invented: no event, row or click of a query occurs more often than in the log."""
 
     kind: Literal["part-of-log"] = "part-of-log"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "No query and no click occurs in the release more often than in the log."
+    exact: ClassVar[str] = "No query and no click occurs in the release more often than in the log."
 
     def check(self, evidence: Evidence) -> str | None:
         """Compare rows and events per query, and clicks per query, address and rank."""
-        unknown = evidence.has_unknown("query") and evidence.first(
-            "SELECT r.query AS query, r.n AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" (SELECT query, count(*) AS n FROM {evidence.released} GROUP BY query) AS r"
-            f" LEFT JOIN {evidence.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
-        )
-        if unknown:
+        unknown = evidence.unknown_query()
+        if unknown is not None:
             return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
         found = self._too_often(evidence, "rows", evidence.rows)
         found = found or (self._events(evidence) if "event" in evidence.columns else None)
@@ -110,15 +102,20 @@ class QuerySpelling(Claim):
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
-        parts = []
-        if self.max_characters is not None:
-            parts.append(f"has at most {self.max_characters} characters")
-        if self.max_terms is not None:
-            parts.append(f"has at most {self.max_terms} words")
-        parts += ["holds no digit"] * self.no_digits + ["holds no @"] * self.no_at
-        listed = ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
-        return f"Every released query {listed}."
+        """The exact promise in one sentence."""
+        has, holds = self._parts
+        return f"Every released query {_listed([f'has {what}' for what in has] + [f'holds {what}' for what in holds])}."
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        return f"Queries have {_listed([what for parts in self._parts for what in parts])}."
+
+    @property
+    def _parts(self) -> tuple[list[str], list[str]]:
+        most = {"characters": self.max_characters, "words": self.max_terms}
+        has = [f"at most {number} {unit}" for unit, number in most.items() if number is not None]
+        return has, ["no digit"] * self.no_digits + ["no @"] * self.no_at
 
     def check(self, evidence: Evidence) -> str | None:
         """Look at every released query."""
@@ -152,16 +149,16 @@ class QuerySpelling(Claim):
         return pa.RecordBatch.from_arrays([query.filter(wrong)], names=["query"])
 
 
+def _listed(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + " and " + parts[-1] if len(parts) > 1 else parts[0]
+
+
 class TimesRounded(Claim):
     """Times are rounded down to a day or a week."""
 
     kind: Literal["times-rounded"] = "times-rounded"
     unit: Literal["day", "week"]
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return f"Every released time is rounded down to the {self.unit}."
+    exact: ClassVar[str] = "Every released time is rounded down to the {unit}."
 
     def check(self, evidence: Evidence) -> str | None:
         """Look at every released time."""

@@ -35,7 +35,7 @@ def sums(
         things: SQL of user_id, the keys, times, began, and of each of `WORLDS` whether the thing competes: 1 or 0. The
             sums of a thing are those it has if it does compete.
         keys: The columns that make a thing.
-        d: At most so many things per user.
+        d: Most things per user.
         gives: What a user of 1, 2, ..., d things gives each of them.
         keep: Which things of a user count.
         doubt: If what counts was chosen at random for these sums alone: how unlikely it may be that any sum is out of

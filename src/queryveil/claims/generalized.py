@@ -1,11 +1,11 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets, ranges
+from queryveil.arrays import Ragged, offsets, places, ranges
 from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
@@ -55,14 +55,11 @@ class BagUsers(_Generalized):
     kind: Literal["bag-users"] = "bag-users"
     duplicates: bool = True
     """Whether an item may be more than once in a bag."""
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"Every released bag of items is that of at least {self.users} users, and its items generalize distinct"
-            " nouns of each of them."
-        )
+    exact: ClassVar[str] = (
+        "Every released bag of items is that of at least {users} users, and its items generalize distinct nouns of each"
+        " of them."
+    )
+    short: ClassVar[str] = "Every released bag of items is that of at least {users} users."
 
     def look(self, evidence: Evidence) -> Checked:
         """Compare the bags of all users, then look for users that they fit.
@@ -72,7 +69,7 @@ class BagUsers(_Generalized):
         `user` of the release. Without, one is looked for as far as the memory allows.
         """
         if "user" not in evidence.columns:
-            return Checked("the release does not tell users apart")
+            return Checked("the release has no user ids")
         wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
@@ -165,14 +162,11 @@ class ConceptUsers(_Generalized):
     """k-anonymity of concepts: at least `users` users issued a query that a released concept stands for."""
 
     kind: Literal["concept-users"] = "concept-users"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"At least {self.users} users issued a query that a released concept can stand for, and there is a concept"
-            " for every event."
-        )
+    exact: ClassVar[str] = (
+        "At least {users} users issued a query that a released concept can stand for, and there is a concept for every"
+        " event."
+    )
+    short: ClassVar[str] = "Every released concept can stand for queries of at least {users} users."
 
     def look(self, evidence: Evidence) -> Checked:
         """Count the users of every concept, and look for a way to give every event a concept that fits its query.
@@ -203,9 +197,11 @@ class ConceptUsers(_Generalized):
             return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
         events, kinds = _alike(here.events_per_query, fits, len(node))
         if len(kinds[0]) <= PAIRS:
-            return Checked(_unassigned(events, n, kinds), "a way was looked for to give all events a concept that fits")
+            left = int(events.sum()) - _flow(events, n, kinds)[0]
+            wrong = f"{left} events are left without a concept that fits them" if left else None
+            return Checked(wrong, "a way was looked for to give all events a concept that fits")
         return Checked(
-            self._crowded(here, node, n, fits),
+            self._too_many_below(here, node, n, fits),
             f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
             " and no way was looked for to give all events one; a certificate names one",
         )
@@ -218,9 +214,9 @@ class ConceptUsers(_Generalized):
         found = [np.arange(log.n_queries)] if len(node) and node[0] == 0 else []
         for level in range(1, tree.height + 1):
             above = tree.at_level(of, level)
-            place = np.searchsorted(node, above).clip(0, max(len(node) - 1, 0))
-            some = (above > 0) & (node[place] == above)
-            found.append(np.unique(place[some].astype(np.int64) << 32 | query[some]))
+            place = places(node, above)
+            some = (above > 0) & (place >= 0)
+            found.append(np.unique(place[some] << 32 | query[some]))
         pairs = np.concatenate(found)
         pairs.sort()
         return pairs >> 32, pairs & _LOW
@@ -234,7 +230,7 @@ class ConceptUsers(_Generalized):
         found = fewer_users(cut, fits[1], first, user[order], log.n_users, self.users)
         return None if found < 0 else int(node[found])
 
-    def _crowded(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
+    def _too_many_below(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
         """A concept at or below which stands more than the log has queries for."""
         tree = self._base.tree
         events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))
@@ -254,15 +250,13 @@ def _is_assigned(certificate: Certificate, events: Longs, node: Longs, n: Longs,
     if table is None or len(table) == 0:
         return False
     query, concept, number = (table[name].to_numpy() for name in ("query_id", "node", "events"))
-    place = np.searchsorted(node, concept).clip(0, len(node) - 1)
-    if not ((query >= 0) & (query < len(events)) & (node[place] == concept)).all():
+    place = places(node, concept)
+    if not ((query >= 0) & (query < len(events)) & (place >= 0)).all():
         return False
     if not ((number > 0) & (number <= events[query])).all():
         return False
-    pair, fitting_pair = place << 32 | query, fits[0] << 32 | fits[1]
-    at = np.searchsorted(fitting_pair, pair).clip(0, len(fitting_pair) - 1)
     return bool(
-        (fitting_pair[at] == pair).all()
+        (places(fits[0] << 32 | fits[1], place << 32 | query) >= 0).all()
         and (np.bincount(query, number, len(events)) == events).all()
         and (np.bincount(place, number, len(node)) == n).all()
     )
@@ -280,18 +274,6 @@ def _alike(events: Longs, fits: tuple[Longs, Longs], concepts: int) -> tuple[Lon
     total = np.bincount(of, events[some], len(one)).astype(np.int64)
     alone = events.sum() - total.sum()  # of queries that nothing fits
     return np.append(total, alone), (kept.node, Ragged(kept.start).owners)
-
-
-def _unassigned(events: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
-    """Whether all events can have one of the released concepts that fit their query, each as often as it is there.
-
-    Args:
-        events: How many events each query has.
-        n: How often each concept is released.
-        fits: Which concept fits which query.
-    """
-    flow, _ = _flow(events, n, fits)
-    return None if flow == events.sum() else f"{events.sum() - flow} events are left without a concept that fits them"
 
 
 def _flow(supply: Longs, demand: Longs, fits: tuple[Longs, Longs]) -> tuple[int, Longs]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from queryveil.arrays import places
 from queryveil.log import QueryLog
 
 Longs = NDArray[np.int64]
@@ -39,8 +40,8 @@ class Grams:
             query: The query of each word.
         """
         together = query[1:] == query[:-1]
-        pair = np.where(together, _found(self.pair_key, _key(place[:-1], place[1:])), -1)
-        triple = np.where(together[1:], _found(self.triple_key, _key(pair[:-1], place[2:])), -1)
+        pair = np.where(together, places(self.pair_key, _key(place[:-1], place[1:])), -1)
+        triple = np.where(together[1:], places(self.triple_key, _key(pair[:-1], place[2:])), -1)
         ones, twos = len(self.words), len(self.words) + len(self.pair_key)
         return [place, np.where(pair < 0, -1, pair + ones), np.where(triple < 0, -1, triple + twos)]
 
@@ -57,13 +58,13 @@ def frequent_grams(log: QueryLog, min_users: int) -> Grams:
     words = tables[0]["word_1"].to_numpy()[by_word].astype(np.int64)
     ids = [np.stack([t[f"word_{i + 1}"].to_numpy() for i in range(n)], 1) for n, t in enumerate(tables, 1)]
     one = share[0][by_word]
-    x, y = (_found(words, ids[1][:, i]) for i in (0, 1))
+    x, y = (places(words, ids[1][:, i]) for i in (0, 1))
     by_pair = np.argsort(_key(x, y))
     x, y, two = x[by_pair], y[by_pair], share[1][by_pair]
     pair_key = _key(x, y)
-    a, b, c = (_found(words, ids[2][:, i]) for i in (0, 1, 2))
+    a, b, c = (places(words, ids[2][:, i]) for i in (0, 1, 2))
     # A user who typed three words typed the first two and the last two, so that both are among the runs of two.
-    first, last = _found(pair_key, _key(a, b)), _found(pair_key, _key(b, c))
+    first, last = places(pair_key, _key(a, b)), places(pair_key, _key(b, c))
     triple_key = _key(first, c)
     by_triple = np.argsort(triple_key)
     apart = one[a] * one[b] * one[c] + one[a] * two[last] + two[first] * one[c]
@@ -95,11 +96,3 @@ def fixed_point(weight: NDArray[np.float64]) -> Longs:
 def _key(one: NDArray[Any], other: NDArray[Any]) -> Longs:
     """Two places as one number; negative where one of them is -1."""
     return np.where((one < 0) | (other < 0), -1, one.astype(np.int64) << 32 | other)
-
-
-def _found(keys: Longs, asked: NDArray[Any]) -> Longs:
-    """The place of each number asked among ascending keys, -1 where it is not among them."""
-    if len(keys) == 0:
-        return np.full(len(asked), -1, np.int64)
-    at = np.searchsorted(keys, asked).clip(0, len(keys) - 1)
-    return np.where(keys[at] == asked, at, -1)

@@ -9,7 +9,7 @@ a colour of its own, then the token of every word is known, and the release is w
 
 import secrets
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +30,11 @@ _SEQUENCES = pa.schema([("query_id", pa.int64()), ("low", pa.int64()), ("high", 
 _PLACES = pa.schema([("text", pa.int64()), ("position", pa.int64()), ("word", pa.int64())])
 _DIGITS = 16
 _MANY, _RARE = 200, 1e-9
-"""The digits of so many tokens or more are tested, and the probability that this refuses an honest release."""
+"""Digits are tested from this number of tokens on; the probability that this refuses an honest release."""
 _ROUNDS = 8
-"""Rounds of refinement, at most: words that so many rounds do not distinguish count as the same."""
+"""Most rounds of refinement: words that these do not distinguish count as the same."""
 _PART = 2_000_000
-"""About so many words are in memory at once."""
+"""About how many words are in memory at once."""
 _BITS = 36
 """Bits of what is summed up: 2^27 of them fit into a whole number of the engine."""
 
@@ -45,10 +45,11 @@ class HashedWords(Claim):
     kind: Literal["hashed-words"] = "hashed-words"
     sessions: Sessions | None = None
     """What a session is, where pseudonyms stand for sessions."""
+    short: ClassVar[str] = "Every word is replaced by a token; no word of the log is released."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return (
             "Every event whose query has a word is released with as many tokens as there are words and nothing else; as"
             " many distinct tokens as words occur, equally often, in the same places of equally many texts of the same"
@@ -229,24 +230,24 @@ def _wrong_structure(evidence: Evidence, owner: str | None, owners: str) -> str 
                     ("hue", "n"),
                     key,
                 )
-                crowds = _summed(
+                user_colours = _summed(
                     steps,
                     f"SELECT h.side AS side, h.text AS id, p.hue AS hue, h.n AS n FROM {held} h JOIN {users} p"  # noqa: S608  # tables of ours
                     ' ON p.side = h.side AND p.id = h."user"',
                     ("hue", "n"),
                     key,
                 )
-                found, now = _differing(evidence, sides.texts, shapes, crowds)
+                found, now = _differing(evidence, sides.texts, shapes, user_colours)
                 if found is not None or now == kinds:
                     return found
                 kinds = now
                 work.drop(words)
                 words = _summed(
                     work,
-                    "SELECT p.side AS side, p.word AS id, s.hue AS shape, c.hue AS crowd, p.position AS place"  # noqa: S608  # tables of ours
+                    "SELECT p.side AS side, p.word AS id, s.hue AS shape, c.hue AS users, p.position AS place"  # noqa: S608  # tables of ours
                     f" FROM {places} p JOIN {shapes} s ON s.side = p.side AND s.id = p.text"
-                    f" JOIN {crowds} c ON c.side = p.side AND c.id = p.text",
-                    ("shape", "crowd", "place"),
+                    f" JOIN {user_colours} c ON c.side = p.side AND c.id = p.text",
+                    ("shape", "users", "place"),
                     key,
                 )
     return None
@@ -328,11 +329,11 @@ def _keyed(key: bytes, of: tuple[str, ...], schema: pa.Schema) -> Callable[[pa.R
     return run
 
 
-def _differing(evidence: Evidence, texts: Table, shapes: Table, crowds: Table) -> tuple[str | None, int]:
+def _differing(evidence: Evidence, texts: Table, shapes: Table, user_colours: Table) -> tuple[str | None, int]:
     """A text that the release has more or less often than the log, in words, and how many kinds of texts there are."""
     kinds = (
-        "SELECT s.hue AS shape, c.hue AS crowd, CAST(sum(CASE WHEN s.side = 0 THEN 1 ELSE 0 END) AS BIGINT) AS mine,"  # noqa: S608  # tables of ours
-        f" CAST(sum(CASE WHEN s.side = 1 THEN 1 ELSE 0 END) AS BIGINT) AS theirs FROM {shapes} s JOIN {crowds} c"
+        "SELECT s.hue AS shape, c.hue AS users, CAST(sum(CASE WHEN s.side = 0 THEN 1 ELSE 0 END) AS BIGINT) AS mine,"  # noqa: S608  # tables of ours
+        f" CAST(sum(CASE WHEN s.side = 1 THEN 1 ELSE 0 END) AS BIGINT) AS theirs FROM {shapes} s JOIN {user_colours} c"
         " ON c.side = s.side AND c.id = s.id GROUP BY s.hue, c.hue"
     )
     count, wrong = evidence.work.row(
@@ -342,8 +343,8 @@ def _differing(evidence: Evidence, texts: Table, shapes: Table, crowds: Table) -
     if not wrong:
         return None, count
     row = evidence.first(
-        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN {shapes} s ON s.hue = k.shape JOIN {crowds} c"  # noqa: S608  # parts of this module
-        f" ON c.hue = k.crowd AND c.side = s.side AND c.id = s.id JOIN {texts} t ON t.text = s.id"
+        f"SELECT t.query AS query FROM ({kinds}) AS k JOIN {shapes} s ON s.hue = k.shape JOIN {user_colours} c"  # noqa: S608  # parts of this module
+        f" ON c.hue = k.users AND c.side = s.side AND c.id = s.id JOIN {texts} t ON t.text = s.id"
         " WHERE s.side = 1 AND k.mine < k.theirs ORDER BY t.query LIMIT 1"
     )
     if row is None:

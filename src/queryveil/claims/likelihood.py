@@ -1,4 +1,4 @@
-"""How well a released table fits the noise it is said to have, by tests that hold for every size.
+"""How well a released table fits the stated noise, by tests that hold for every size.
 
 Each test is an *e-value*: the likelihood of what was released under some other way to make it, divided by the
 likelihood under the stated noise. Whatever the other way is, the expectation of this ratio under the stated noise is
@@ -23,9 +23,9 @@ Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
 FINE = 16
-"""So many bins a scale has in which shares are compared."""
+"""Bins per scale in which shares are compared."""
 REACH = 24
-"""So many scales around the threshold are looked at apart; what is farther away is in the outermost bins."""
+"""Scales around the threshold that have bins of their own; what is farther away is in the outermost bins."""
 EXACT = 4096.0
 """Up to this scale Gaussian tails are summed up; above, they are those of the continuous one, to 9 digits."""
 _SHARES = (1.0, 0.5, 0.1, 0.02)

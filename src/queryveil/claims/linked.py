@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.marks import marks_of
 from queryveil.engines import Table, Workspace
 
 _RARE = 1e-9
 """How rarely an honest release is refused because chance ordered its ids as if they followed users or times."""
-_MARKED = pa.schema([("query_id", pa.int64()), *((name, pa.int64()) for name in "abcd")])
 _SUMS = ", ".join(f"CAST(sum(s.n * m.{name}) AS BIGINT) AS {name}" for name in "abcd")
 
 
@@ -43,14 +43,25 @@ class LinkedEvents(Claim):
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
-        of = "one user" if self.sessions is None else f"one session of one user ({self.sessions})"
+        """The exact promise in one sentence."""
+        of = self._owner if self.sessions is None else f"{self._owner} ({self.sessions})"
         if self.items:
             return f"Under every pseudonym stand as many items as {of} has events; ids follow neither users nor times."
         return (
             f"The events under one pseudonym come from {of}, and no two share a pseudonym; ids and order follow neither"
             " users nor times."
         )
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        if self.items:
+            return f"Every pseudonym has as many items as {self._owner} has events."
+        return f"All events under one pseudonym are those of {self._owner}."
+
+    @property
+    def _owner(self) -> str:
+        return "one user" if self.sessions is None else "one session of one user"
 
     @property
     def _id(self) -> str:
@@ -88,18 +99,17 @@ class LinkedEvents(Claim):
         )
         if row is None:
             return None
-        return f"{row[1]} pseudonyms have {row[0]} items, and {row[2]} {self._id}s of the log have so many events"
+        return f"{row[1]} pseudonyms have {row[0]} items, and {row[2]} {self._id}s of the log have as many events"
 
     def _contents(self, evidence: Evidence, owners: Table) -> str | None:
         """Compare the released queries under each pseudonym with those that users or sessions of the log issued."""
         # Without numbers of events, as in AOL's format, a row may be one of several clicks: then only the query counts.
         counted = "event" in evidence.columns
-        key = np.frombuffer(evidence.log.secret(0, "linked events"), np.uint64)
+        key = evidence.log.secret(0, "linked events")
         with evidence.log.workspace() as work:
             marks = work.map(
                 f"SELECT query_id FROM {evidence.queries}",  # noqa: S608  # a table of ours
-                _Marks(int(key[0]), int(key[1])),
-                _MARKED,
+                *marks_of(key, "query_id", "query_id"),
                 "marked queries",
             )
             mine = work.table(
@@ -141,7 +151,7 @@ class LinkedEvents(Claim):
         with evidence.log.workspace() as work:
             some = work.table(f"SELECT min(id) AS id FROM {my_sums} GROUP BY a, b, c, d", "distinct pseudonyms")  # noqa: S608  # a table of ours
             held = work.table(f"SELECT query_id, count(*) AS n FROM {theirs} GROUP BY query_id", "owners per query")  # noqa: S608  # a table of ours
-            wanted = work.table(
+            to_find = work.table(
                 "SELECT m.id AS id, m.query_id AS query_id, m.n AS n, row_number() OVER (PARTITION BY m.id"  # noqa: S608  # tables of ours
                 f" ORDER BY h.n, m.query_id) AS place, count(*) OVER (PARTITION BY m.id) AS size FROM {mine} m"
                 f" JOIN {some} s ON s.id = m.id JOIN {held} h ON h.query_id = m.query_id",
@@ -149,9 +159,9 @@ class LinkedEvents(Claim):
             )
             row = evidence.first(
                 f"SELECT s.id AS id FROM {some} s LEFT JOIN (SELECT id FROM (SELECT w.id AS id, c.owner AS owner,"  # noqa: S608  # tables of ours
-                f" count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM {wanted} w"
+                f" count(*) AS n, min(w.size) AS size FROM (SELECT w.id AS id, t.id AS owner FROM {to_find} w"
                 f" JOIN {theirs} t ON t.query_id = w.query_id WHERE w.place = 1 AND t.n >= w.n) AS c"
-                f" JOIN {wanted} w ON w.id = c.id JOIN {theirs} t ON t.id = c.owner AND t.query_id = w.query_id"
+                f" JOIN {to_find} w ON w.id = c.id JOIN {theirs} t ON t.id = c.owner AND t.query_id = w.query_id"
                 " WHERE t.n >= w.n GROUP BY w.id, c.owner) AS fits WHERE n = size GROUP BY id) AS f ON f.id = s.id"
                 " WHERE f.id IS NULL ORDER BY s.id LIMIT 1"
             )
@@ -253,20 +263,3 @@ def sessions_of(work: Workspace, sessions: Sessions) -> Table:
     )
     work.drop(pauses, visits, places)
     return owners
-
-
-class _Marks:
-    """Marks every query by four numbers of 31 bits, so that other sets of queries have other sums."""
-
-    def __init__(self, one: int, other: int) -> None:
-        self.keys = (one, other)
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.log.draws import keyed
-
-        key = np.array(self.keys, np.uint64).tobytes()
-        query = batch["query_id"].cast(pa.int64())
-        numbers = [keyed(key, query.to_numpy().view(np.uint64))]
-        numbers.append(keyed(key, ~query.to_numpy().view(np.uint64)))
-        marks = [part.astype(np.int64) for n in numbers for part in (n >> np.uint64(33), n & np.uint64(0x7FFFFFFF))]
-        return pa.RecordBatch.from_arrays([query, *map(pa.array, marks)], schema=_MARKED)

@@ -1,7 +1,7 @@
 """The claim of differential privacy: what a verifier can recompute of it."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -21,7 +21,7 @@ class NoisyStep(BaseModel):
     Attributes:
         of: What is counted.
         noise: Discrete Laplace or discrete Gaussian noise.
-        d: At most so many things per user.
+        d: Most things per user.
         scale: The parameter b of Laplace, sigma of Gaussian noise.
         weight: What a user spreads evenly over their things, as a vector of this length, where weights are summed up
             under Gaussian noise; None where things are counted, and a user gives 1 to each.
@@ -68,14 +68,10 @@ class DifferentialPrivacy(Claim):
     steps: tuple[NoisyStep, ...]
     keep: Keep = "frequent"
     ngrams: int = Field(0, ge=0, le=3)
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return (
-            f"The table is ({self.epsilon:g}, {self.delta:g})-differentially private; the unit of privacy is"
-            f" {self.unit}, added or removed."
-        )
+    exact: ClassVar[str] = (
+        "The table is ({epsilon:g}, {delta:g})-differentially private; the unit of privacy is {unit}, added or removed."
+    )
+    short: ClassVar[str] = "The table is ({epsilon:g}, {delta:g})-differentially private for every user's whole log."
 
     @property
     def needed(self) -> str:

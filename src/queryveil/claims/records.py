@@ -1,29 +1,20 @@
 """Claims about releases in which all users of a group have one record."""
 
-from typing import Literal
-
-import numpy as np
-import pyarrow as pa
+from typing import ClassVar, Literal
 
 from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.marks import marks_of
 
 
 class IssuedQueries(Claim):
     """Nothing is invented: each released query was issued by somebody."""
 
     kind: Literal["issued-queries"] = "issued-queries"
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "Every released query was issued by a user of the log."
+    exact: ClassVar[str] = "Every released query was issued by a user of the log."
 
     def check(self, evidence: Evidence) -> str | None:
         """Look up every released query."""
-        found = evidence.first(
-            f"SELECT r.query AS query FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"  # noqa: S608  # a table of ours
-            " LEFT JOIN queries q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
-        )
+        found = evidence.unknown_query()
         return None if found is None else f"the query '{found[0]}'"
 
 
@@ -37,7 +28,7 @@ class RecordUsers(Claim):
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         if self.compact:
             return f"Every released record stands for at least {self.users} users."
         return f"Every released user has the same queries, as often, as at least {self.users - 1} others."
@@ -45,7 +36,7 @@ class RecordUsers(Claim):
     def check(self, evidence: Evidence) -> str | None:
         """Compare the records of all users by sums of keyed digests of their queries."""
         if "user" not in evidence.columns:
-            return "the release does not tell users apart"
+            return "the release has no user ids"
         if self.compact:
             if "users" not in evidence.columns:
                 return "the release has no column 'users'"
@@ -55,12 +46,11 @@ class RecordUsers(Claim):
                 ' ORDER BY "user" LIMIT 1'
             )
             return None if found is None else f"the record {found[0]} stands for {found[1]} to {found[2]} users"
-        key = np.frombuffer(evidence.log.secret(0, "records"), np.uint64)
+        key = evidence.log.secret(0, "records")
         with evidence.log.workspace() as work:
             marks = work.map(
                 f'SELECT "user", query FROM {evidence.released}',  # noqa: S608  # a table of ours
-                _Marks(int(key[0]), int(key[1])),
-                _MARKED,
+                *marks_of(key, "user", "query"),
                 "marked rows",
             )
             records = work.table(
@@ -75,26 +65,6 @@ class RecordUsers(Claim):
         return None if found is None else f"the record of user {found[0]} is that of {found[1]} users"
 
 
-_MARKED = pa.schema([("user", pa.int64()), *((name, pa.int64()) for name in "abcd")])
-
-
-class _Marks:
-    """Marks every row by four numbers of 31 bits that follow from its query: other records have other sums."""
-
-    def __init__(self, one: int, other: int) -> None:
-        self.keys = (one, other)
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.kernels.digest import digests
-        from queryveil.log.draws import keyed
-        from queryveil.text.arrays import byte_spans
-
-        key = np.array(self.keys, np.uint64).tobytes()
-        numbers = [keyed(key, half) for half in digests(*byte_spans(batch["query"].cast(pa.string())))]
-        marks = [part.astype(np.int64) for n in numbers for part in (n >> np.uint64(33), n & np.uint64(0x7FFFFFFF))]
-        return pa.RecordBatch.from_arrays([batch["user"].cast(pa.int64()), *map(pa.array, marks)], schema=_MARKED)
-
-
 class RecordQueries(Claim):
     """Records are mixtures: as long as the logs of their users are on average, and without copies."""
 
@@ -102,10 +72,11 @@ class RecordQueries(Claim):
     users: Count
     """Least users of a group; a group has fewer than twice as many."""
     compact: bool = False
+    short: ClassVar[str] = "Records hold as many queries as users issued on average, without copies."
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return (
             "Records hold as many queries as users issued on average, and no query more often than it was issued,"
             f" counted once a record of up to {2 * self.users - 1} users."
@@ -149,16 +120,12 @@ class AllUsers(Claim):
 
     kind: Literal["all-users"] = "all-users"
     compact: bool = False
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return "The release stands for as many users as the log has."
+    exact: ClassVar[str] = "The release stands for as many users as the log has."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the users of both."""
         if not {"user", *(["users"] if self.compact else [])} <= set(evidence.columns):
-            return "the release does not tell users apart"
+            return "the release has no user ids"
         one = 'SELECT "user", max(users) AS n' if self.compact else 'SELECT "user", 1 AS n'
         (released,) = evidence.work.row(
             "SELECT coalesce(CAST(sum(n) AS BIGINT), 0) AS n FROM"  # noqa: S608  # parts of this module

@@ -1,5 +1,6 @@
 """Claims about how many users stand behind what is released."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,19 +15,14 @@ class QueryUsers(Claim):
 
     kind: Literal["query-users"] = "query-users"
     users: Count
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return f"Every released query was issued by at least {self.users} users of the log."
+    exact: ClassVar[str] = "Every released query was issued by at least {users} users of the log."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released query in the log."""
-        unknown = evidence.has_unknown("query") and evidence.first(
-            f"SELECT r.query AS query, 0 AS n FROM (SELECT query FROM {evidence.released} GROUP BY query) AS r"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" LEFT JOIN {evidence.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
-        )
-        found = unknown or evidence.first(
+        unknown = evidence.unknown_query()
+        if unknown is not None:
+            return f"the query '{unknown[0]}' was issued by 0 users"
+        found = evidence.first(
             f"SELECT q.query AS query, o.n AS n FROM {evidence.queries} q JOIN (SELECT query_id, count(*) AS n FROM"  # noqa: S608  # parts of this module, checked numbers and escaped names
             f" (SELECT e.query_id AS query_id, e.user_id AS user_id FROM events e JOIN {evidence.queries} q"
             " ON q.query_id = e.query_id GROUP BY e.query_id, e.user_id) AS pairs GROUP BY query_id) AS o"
@@ -52,13 +48,19 @@ class RowUsers(Claim):
         return self
 
     @property
+    def _what(self) -> str:
+        return "row" if not self.clicked else "rank" if "rank" in self.columns else "click"
+
+    @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         names = ", ".join(("query", *self.columns))
-        rows = "click" if self.clicked else "row"
-        if self.clicked and "rank" in self.columns:
-            rows = "rank"
-        return f"Every released {rows} shares its ({names}) with at least {self.users} users of the log."
+        return f"Every released {self._what} shares its ({names}) with at least {self.users} users of the log."
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        return f"Every released {self._what} is shared by at least {self.users} users."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released combination in the log."""
@@ -87,7 +89,7 @@ class RowUsers(Claim):
             f" LEFT JOIN ({log_rows(evidence.log, names)}) o ON {same} GROUP BY {mine}"
             f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1"
         )
-        return self._refuted(found)
+        return _refuted(names, found)
 
     def _check_clicks(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every released click by ids."""
@@ -101,7 +103,8 @@ class RowUsers(Claim):
             + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
             + " ORDER BY ALL LIMIT 1"
         )
-        return self._refuted(
+        return _refuted(
+            ("query", *self.columns),
             unknown
             or evidence.first(
                 f"WITH ours AS (SELECT {', '.join(keys)} FROM {evidence.rows} WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
@@ -113,14 +116,16 @@ class RowUsers(Claim):
                 f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
                 f" JOIN {evidence.queries} q ON q.query_id = t.query_id JOIN {evidence.urls} u ON u.url_id = t.url_id"
                 f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1"
-            )
+            ),
         )
 
-    def _refuted(self, found: tuple[object, ...] | None) -> str | None:
-        if found is None:
-            return None
-        values = ", ".join(f"{name} '{value}'" for name, value in zip(("query", *self.columns), found, strict=False))
-        return f"the combination {values} has {found[-1]} users"
+
+def _refuted(names: Sequence[str], found: tuple[object, ...] | None) -> str | None:
+    """What is wrong with a combination of values, which is followed by the number of its users."""
+    if found is None:
+        return None
+    values = ", ".join(f"{name} '{value}'" for name, value in zip(names, found, strict=False))
+    return f"the combination {values} has {found[-1]} users"
 
 
 def _fits(name: str) -> str:
@@ -141,12 +146,13 @@ class CombinationUsers(Claim):
     kind: Literal["combination-users"] = "combination-users"
     users: Count
     columns: Annotated[ColumnNames, Field(min_length=1)]
+    short: ClassVar[str] = "Every released combination of metadata has at least {users} users."
     MERGED: ClassVar[str] = "*"
     """Stands for a value that was given up."""
 
     @property
     def statement(self) -> str:
-        """The promise in one sentence."""
+        """The exact promise in one sentence."""
         return f"Every released combination of {' x '.join(self.columns)} has at least {self.users} users."
 
     def check(self, evidence: Evidence) -> str | None:
@@ -172,10 +178,7 @@ class CombinationUsers(Claim):
                 f" FROM ({log_rows(evidence.log, list(self.columns))})) o ON {fits} GROUP BY {mine}"
                 f" HAVING count(DISTINCT o.user_id) < {self.users} ORDER BY ALL LIMIT 1"
             )
-        if found is None:
-            return None
-        values = ", ".join(f"{name} '{value}'" for name, value in zip(self.columns, found, strict=False))
-        return f"the combination {values} has {found[-1]} users"
+        return _refuted(self.columns, found)
 
 
 class TermUsers(Claim):
@@ -183,11 +186,8 @@ class TermUsers(Claim):
 
     kind: Literal["term-users"] = "term-users"
     users: Count
-
-    @property
-    def statement(self) -> str:
-        """The promise in one sentence."""
-        return f"Every word of a released query was used by at least {self.users} users of the log."
+    exact: ClassVar[str] = "Every word of a released query was used by at least {users} users of the log."
+    short: ClassVar[str] = "Every word of a released query was used by at least {users} users."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every word of every released query."""

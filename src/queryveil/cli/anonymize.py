@@ -237,7 +237,7 @@ def _show(release: "Release", target: str, as_json: bool) -> None:
         options.table("What was kept", ("", "in the log", "in the release", "share"), kept_rows(manifest)),
         *([options.table("Queries by number of users", head, found)] if found else []),
         *(f"Note: {options.printable(note)}" for note in release.notes),
-        *(f"Holds: {claim.statement}" for claim in manifest.claims),
+        *(f"Holds: {claim.headline}" for claim in manifest.claims),
         f"Written to {options.printable(target)}; its report.md says what is promised and what is not.",
     )
 

@@ -90,12 +90,13 @@ def _show(found: "Verification", signed: "SignedVerification | None", held: str,
         typer.echo(options.json_text({"holds": found.holds} | asdict(found) | more))
     else:
         for verdict in found.verdicts:
+            headline, *exact = map(options.printable, verdict.lines)
             because = (
                 f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
             )
             how = f" ({options.printable(verdict.how)})" if verdict.how else ""
             kept = "holds  " if verdict.holds else "REFUTED"
-            typer.echo(f"{kept}  {options.printable(verdict.claim)}{how}{because}")
+            typer.echo("\n         ".join([f"{kept}  {headline}", *exact]) + how + because)
         for sentence in found.unchecked:
             typer.echo(f"open     {options.printable(sentence)}")
         # A statement is about the files that were signed, so it is shown only if these are the files.

@@ -3,19 +3,22 @@
 import secrets
 import types
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
+import pyarrow as pa
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from queryveil.claims.base import MOST
+from queryveil.claims.base import MOST, Claim
+from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError, did_you_mean, parameter, renamed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
+from queryveil.release.making import ReleaseMetadata
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,12 @@ class Reason:
     passed: bool | None
     """None if it decides nothing and only helps to understand the other reasons."""
     found: str
+
+
+def enough_users(log: LocalLog, query_id: int, least: int) -> Reason:
+    """Whether enough users issued a query."""
+    users = int(log.users_per_query[query_id])
+    return Reason(f"at least {least} users issued the query", users >= least, f"{users} did")
 
 
 RENAMED = {"d": "max_queries_per_user", "knowledge": "taxonomy"}
@@ -54,8 +63,6 @@ class Method(BaseModel):
     """Whether it takes longer than most, so that a comparison begins with it."""
     extras: ClassVar[tuple[str, ...]] = ()
     """The extras of queryveil that it needs."""
-    limits: ClassVar[tuple[str, ...]]
-    """What it does not promise, in plain words; printed in every report."""
     derived: ClassVar[frozenset[str]] = frozenset()
     """Parameters that are computed from others if they are not given, so they cannot be switched off."""
     fits_aol: ClassVar[bool] = True
@@ -100,6 +107,31 @@ class Method(BaseModel):
     @abstractmethod
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Make a release of a log with a seed."""
+
+    def describe(
+        self,
+        claims: Sequence[Claim],
+        seed: int,
+        notes: Sequence[str] = (),
+        certified: Mapping[str, pa.Table] | None = None,
+    ) -> ReleaseMetadata:
+        """What it says about a release that it makes.
+
+        Args:
+            claims: What the release promises.
+            seed: Random seed.
+            notes: Sentences about what the method did.
+            certified: The tables of the certificate.
+        """
+        return {
+            "method": self.name,
+            "parameters": self.parameters(),
+            "claims": claims,
+            "limits": LIMITS.get(self.name, ()),
+            "seed": seed,
+            "notes": notes,
+            "certified": certified or {},
+        }
 
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:

@@ -9,9 +9,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from queryveil.claims import QueryUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k
+from queryveil.methods.base import Reason, check_k, enough_users
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import release_queries
 from queryveil.release import Release
@@ -30,7 +29,6 @@ class Equality(LinkedMethod):
         "It holds the queries that at least {k} people typed in the same words. Those of fewer are left out."
     )
     summary: ClassVar[str] = "release each query that at least k users issued"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["equality"]
 
     k: int = Field(5, ge=2, description="least distinct users of a released query, and of a released click")
 
@@ -44,5 +42,4 @@ class Equality(LinkedMethod):
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Compare the query's distinct users with k."""
-        users = int(log.users_per_query[query_id])
-        return [Reason(f"at least {self.k} users issued the query", users >= self.k, f"{users} did")]
+        return [enough_users(log, query_id, self.k)]

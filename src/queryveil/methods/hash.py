@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.claims import HashedWords
-from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, QueryLog
@@ -26,6 +25,7 @@ from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import claimed_sessions
 from queryveil.release import Release
+from queryveil.release.making import of_texts
 from queryveil.text.arrays import byte_spans, from_offsets
 
 BYTES = 8
@@ -55,7 +55,6 @@ class Hash(LinkedMethod):
         "frequent token stands for."
     )
     summary: ClassVar[str] = "replace each word by a keyed hash (not anonymous; for comparison)"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["hash"]
 
     key_file: Path | None = Field(
         None, description="file with a secret key of 16 to 4096 bytes; by default a random key that is not kept"
@@ -84,22 +83,14 @@ class Hash(LinkedMethod):
                 f"SELECT count(*) AS n FROM events e LEFT JOIN {texts} h ON h.query_id = e.query_id"
                 " WHERE h.query_id IS NULL"
             )
-            return Release.of_texts(
-                log,
-                texts,
-                method=self.name,
-                parameters=self.parameters(),
-                claims=(HashedWords(sessions=claimed_sessions(self.linking)),),
-                limits=self.limits,
-                seed=seed,
-                linking=self.linking,
-                notes=[
-                    "The key is random and was not kept, so tokens of other releases do not match."
-                    if self.key_file is None
-                    else "The key came from a file: releases with the same key have the same tokens and can be joined.",
-                    f"{events:,} events were left out, because their queries have no word.",
-                ],
-            )
+            notes = [
+                "The key is random and was not kept, so tokens of other releases do not match."
+                if self.key_file is None
+                else "The key came from a file: releases with the same key have the same tokens and can be joined.",
+                f"{events:,} events were left out, because their queries have no word.",
+            ]
+            claims = [HashedWords(sessions=claimed_sessions(self.linking))]
+            return of_texts(log, texts, linking=self.linking, **self.describe(claims, seed, notes))
 
     def tokens(self, log: QueryLog) -> pa.Table:
         """The token of each `word` of a log. Keep it secret: it reveals every word of the release.

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.arrays import Ragged, offsets
-from queryveil.claims import ClickedSites, DisjointClicks, PartOfLog
-from queryveil.claims.limits import LIMITS
+from queryveil.claims import ClickedSites, DisjointClicks
 from queryveil.engines.memory import reserve
 from queryveil.errors import QueryveilError, option
 from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
@@ -23,7 +22,7 @@ from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import link_claims
+from queryveil.methods.queries import release_queries
 from queryveil.release import Release
 from queryveil.text.arrays import byte_spans
 
@@ -70,7 +69,6 @@ class Poblete(LinkedMethod):
     )
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "remove queries until no two lead to the same clicked page"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["poblete"]
 
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) of the clicked addresses of a released query")
@@ -81,24 +79,8 @@ class Poblete(LinkedMethod):
         found = self.removal(here)
         with here.workspace() as work:
             kept = work.read(pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}), "kept queries")
-            return Release.of_events(
-                here,
-                "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
-                f" JOIN {kept} k ON k.query_id = e.query_id",
-                None,
-                method=self.name,
-                parameters=self.parameters(),
-                claims=(
-                    PartOfLog(),
-                    ClickedSites(documents=self.k, sites=self.sites),
-                    DisjointClicks(),
-                    *link_claims(self.linking),
-                ),
-                limits=self.limits,
-                seed=seed,
-                linking=self.linking,
-                notes=found.notes,
-            )
+            claims = ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()
+            return release_queries(self, here, kept, *claims, k=None, seed=seed, notes=found.notes)
 
     def removal(self, log: LocalLog) -> Removal:
         """Which queries are kept, and what each step found.
@@ -179,11 +161,11 @@ def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
     return names, sites.indices.to_numpy().astype(np.int64)
 
 
-def _compact(query: Longs, url: Longs, wanted: Flags) -> tuple[Longs, Longs, int]:
+def _compact(query: Longs, url: Longs, chosen: Flags) -> tuple[Longs, Longs, int]:
     """The clicks of some queries, with the queries and addresses renumbered without gaps."""
-    here = wanted[query]
-    number = np.cumsum(wanted) - 1
-    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(wanted.sum())
+    here = chosen[query]
+    number = np.cumsum(chosen) - 1
+    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(chosen.sum())
 
 
 def classes_of(query: Longs, url: Longs, queries: int) -> Classes:

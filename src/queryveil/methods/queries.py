@@ -10,15 +10,15 @@ from queryveil.log import QueryLog
 from queryveil.log.sessions import Linking
 from queryveil.methods.linked import LinkedMethod
 from queryveil.release import Release
+from queryveil.release.making import of_events
 
 
 def release_queries(
     method: LinkedMethod,
     log: QueryLog,
     kept: Table,
-    claim: Claim,
-    *,
-    k: int,
+    *claims: Claim,
+    k: int | None,
     seed: int,
     notes: Sequence[str] = (),
     certified: Mapping[str, pa.Table] | None = None,
@@ -29,31 +29,26 @@ def release_queries(
         method: The method.
         log: The log.
         kept: The query_id of each query.
-        claim: What the method promises about them.
-        k: Least users of a click.
+        claims: What the method promises about them.
+        k: Least users of a click; None for a release without clicks.
         seed: Random seed.
         notes: Sentences about what the method did.
         certified: The tables of the certificate.
     """
-    return Release.of_events(
+    promised = (PartOfLog(), *claims, *click_claims(k, log), *link_claims(method.linking))
+    return of_events(
         log,
         "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
         f" JOIN {kept} r ON r.query_id = e.query_id",
-        clicks_of(kept, k) if log.has_clicks else None,
-        method=method.name,
-        parameters=method.parameters(),
-        claims=(PartOfLog(), claim, *click_claims(k, log), *link_claims(method.linking)),
-        limits=method.limits,
-        seed=seed,
+        clicks_of(kept, k) if k is not None and log.has_clicks else None,
         linking=method.linking,
-        notes=notes,
-        certified=certified or {},
+        **method.describe(promised, seed, notes, certified),
     )
 
 
-def click_claims(k: int, log: QueryLog) -> list[RowUsers]:
+def click_claims(k: int | None, log: QueryLog) -> list[RowUsers]:
     """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query."""
-    if not log.has_clicks:
+    if k is None or not log.has_clicks:
         return []
     return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
 

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, renamed
-from queryveil.release.earlier import translated, unsaid
+from queryveil.release.earlier import changed_defaults, translated
 
 
 class Recipe(BaseModel):
@@ -69,7 +69,7 @@ def load_recipe(name: str) -> Recipe:
             "you like, and a table [parameters]."
         ) from None
     parameters, changes = translated(recipe.method, recipe.parameters)
-    changes += unsaid(recipe.method, parameters)
+    changes += changed_defaults(recipe.method, parameters)
     if changes:
         warnings.warn(
             f"The recipe {name} may be of version 0.1, where some things meant something else: {'; '.join(changes)}.",

@@ -48,16 +48,16 @@ def text_rules(
         rules.append(_at_most(spelling.max_terms, "words", lambda texts: words(texts).per_query))
     if spelling.no_digits:
         look = partial(pc.match_substring_regex, pattern=r"\p{Nd}")
-        rules.append(_either("no digit", look, "it has one", "it has none", wanted=False))
+        rules.append(_either("no digit", look, "it has one", "it has none", expected=False))
     if spelling.no_at:
         look = partial(pc.match_substring, pattern="@")
-        rules.append(_either("no @", look, "it has one", "it has none", wanted=False))
+        rules.append(_either("no @", look, "it has one", "it has none", expected=False))
     if allow_list is not None:
         look = partial(pc.is_in, value_set=_entries(allow_list))
-        rules.append(_either("on the allow-list", look, "it is", "it is not", wanted=True))
+        rules.append(_either("on the allow-list", look, "it is", "it is not", expected=True))
     if block_list is not None:
         look = partial(_holding, phrases=_entries(block_list))
-        rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", wanted=False))
+        rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", expected=False))
     return rules
 
 
@@ -79,12 +79,12 @@ def _at_most(most: int, what: str, measure: Callable[[pa.Array], NDArray[Any]]) 
     return TextRule(f"at most {most} {what}", measure, lambda n: n <= most, lambda n: f"it has {n}")
 
 
-def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, *, wanted: bool) -> TextRule:
+def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, *, expected: bool) -> TextRule:
     """A rule about a property that a text has or does not have."""
     return TextRule(
         name,
         lambda texts: look(texts).to_numpy(zero_copy_only=False),
-        lambda found: found == wanted,
+        lambda found: found == expected,
         lambda found: yes if found else no,
     )
 
@@ -125,7 +125,7 @@ def _holding(queries: pa.Array, phrases: pa.Array) -> pa.Array:
     for phrase in phrase_ids:
         at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
         at = at[at + len(phrase) <= len(word)]
-        for offset, wanted in enumerate(phrase):
-            at = at[(word[at + offset] == wanted) & (query[at + offset] == query[at])]
+        for offset, expected in enumerate(phrase):
+            at = at[(word[at + offset] == expected) & (query[at + offset] == query[at])]
         held[query[at]] = True
     return pa.array(held)

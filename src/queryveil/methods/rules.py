@@ -24,17 +24,17 @@ from queryveil.claims import (
     TermUsers,
     TimesRounded,
 )
-from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace, identifier
 from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k
+from queryveil.methods.base import Reason, check_k, enough_users
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import click_claims, clicks_of, link_claims
 from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_metadata import merged_values, metadata_columns, missing_columns
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
+from queryveil.release.making import of_events
 from queryveil.release.manifest import names_a_file
 
 Least = Annotated[int, Field(ge=2)]
@@ -48,7 +48,6 @@ class Rules(LinkedMethod):
     name: ClassVar[str] = "rules"
     plain: ClassVar[str] = "It holds the queries that pass a list of rules, such as how many people typed them."
     summary: ClassVar[str] = "release rows that pass thresholds, lists and other rules that you set"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["rules"]
 
     min_query_users: Least | None = Field(None, description="least distinct users of a released query")
     min_row_users: Least | None = Field(
@@ -114,18 +113,14 @@ class Rules(LinkedMethod):
             merged = None
             if metadata and self.min_metadata_users is not None:
                 merged = merged_values(log, work, rows, metadata, self.min_metadata_users)
-            return Release.of_events(
+            notes = [] if self.min_metadata_users is None else missing_columns(self.metadata, metadata)
+            return of_events(
                 log,
                 self._events(rows, carried, metadata, merged),
                 self._kept_clicks(queries, rows) if self._clicks(log) else None,
-                method=self.name,
-                parameters=self.parameters(),
-                claims=self._claims(log, row_metadata, metadata),
-                limits=self.limits,
-                seed=seed,
                 linking=self.linking,
                 carried=carried,
-                notes=[] if self.min_metadata_users is None else missing_columns(self.metadata, metadata),
+                **self.describe(self._claims(log, row_metadata, metadata), seed, notes),
             )
 
     def parameters(self) -> dict[str, Any]:
@@ -137,9 +132,7 @@ class Rules(LinkedMethod):
         present = {name: path for name, path in self._lists.items() if path.exists()}
         reasons = []
         if self.min_query_users is not None:
-            users = int(log.users_per_query[query_id])
-            rule = f"at least {self.min_query_users} users issued the query"
-            reasons.append(Reason(rule, users >= self.min_query_users, f"{users} did"))
+            reasons.append(enough_users(log, query_id, self.min_query_users))
         if self.min_term_users is not None:
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
@@ -169,18 +162,19 @@ class Rules(LinkedMethod):
     def _choose(self, log: QueryLog, work: Workspace) -> Table:
         """The query_id of the queries that pass every rule about queries."""
         log.ensure_tables("per_query")
-        joins, wanted = "", [f"p.users >= {self.min_query_users or 0}"]
+        joins, conditions = "", [f"p.users >= {self.min_query_users or 0}"]
         if self.min_term_users is not None:
             log.ensure_tables("rarest")
             joins += " JOIN rarest r ON r.query_id = p.query_id"
-            wanted.append(f"r.users >= {self.min_term_users}")
+            conditions.append(f"r.users >= {self.min_term_users}")
         rules = text_rules(self._spelling, **self._lists)
         with log.workspace() as steps:
             if rules:
                 spelled = steps.map("SELECT query_id, query FROM queries", *passing(rules, log.id_type), "by text")
                 joins += f" JOIN {spelled} s ON s.query_id = p.query_id"
             return work.table(
-                f"SELECT p.query_id AS query_id FROM per_query p{joins} WHERE {' AND '.join(wanted)}", "kept queries"
+                f"SELECT p.query_id AS query_id FROM per_query p{joins} WHERE {' AND '.join(conditions)}",
+                "kept queries",
             )
 
     @property
@@ -239,21 +233,21 @@ class Rules(LinkedMethod):
 
     def _events(self, rows: Table, carried: Sequence[str], metadata: Sequence[str], merged: Table | None) -> str:
         """SQL of the released events with their carried columns; `merged` has the released values of metadata."""
-        wanted, joins = "", ""
+        selected, joins = "", ""
         for given in carried:
             name, key, table, x = map(identifier, (given, f"{given} id", f"extra {given}", f"x {given}"))
             if given == "time":
-                wanted += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
+                selected += f", CAST(date_trunc('{self.time}', e.time) AS TIMESTAMP) AS time"
             elif given in metadata:
-                wanted += f", m.{name} AS {name}"
+                selected += f", m.{name} AS {name}"
             else:
-                wanted += f", {x}.value AS {name}"
+                selected += f", {x}.value AS {name}"
                 joins += f" LEFT JOIN {table} AS {x} ON {x}.id = e.{key}"
         if merged is not None:
             ids = [identifier(f"{name} id") for name in metadata]
             joins += f" JOIN {merged} m ON " + " AND ".join(f"m.{name} = e.{name}" for name in ids)
         return (
-            f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{wanted} FROM events e"
+            f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{selected} FROM events e"
             f" JOIN (SELECT event_id FROM {rows} GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
         )
 

@@ -49,7 +49,7 @@ def translated(method: str, parameters: dict[str, Any]) -> tuple[dict[str, Any],
     return found, changes
 
 
-def unsaid(method: str, parameters: dict[str, Any]) -> list[str]:
+def changed_defaults(method: str, parameters: dict[str, Any]) -> list[str]:
     """Sentences about the defaults that a recipe uses and that were different in 0.1."""
     return [what for name, (methods, what) in _DEFAULTS.items() if method in methods and name not in parameters]
 

@@ -74,6 +74,11 @@ class Manifest(BaseModel):
     files: dict[str, str] = {}
     """The SHA-256 of every file of the release except the manifest."""
 
+    @property
+    def private(self) -> bool:
+        """Whether it is differentially private, so that nothing exact about its log is published."""
+        return self.kind == "counts"
+
     @field_validator("parameters")
     @classmethod
     def _names_no_path(cls, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -116,8 +116,6 @@ def count_pseudonyms(work: Workspace, made: ReleasedRows, linking: Linking) -> d
     return found
 
 
-def schema_of(linking: Linking, with_clicks: bool, carried: Sequence[str]) -> pa.Schema:
-    """The columns of the released table."""
-    names = [*id_column(linking), "event", "query", *carried]
-    names += ["rank", "url"] if with_clicks else []
+def typed_columns(names: Sequence[str]) -> pa.Schema:
+    """Columns of a released table with their types."""
     return pa.schema([(name, writers.type_of(name)) for name in names])

@@ -179,8 +179,8 @@ def unknown_texts(known: Bags, issued: Bags, records: Bags, truth: Truth) -> Unk
     """
     pair = np.repeat(np.arange(len(truth.record)), records.sizes[truth.record])
     key = packed(truth.user[pair], records.item[records.positions(truth.record)])
-    fresh = np.isin(key, issued.keys) & ~np.isin(key, known.keys)
-    return pair[fresh], key[fresh]
+    new = np.isin(key, issued.keys) & ~np.isin(key, known.keys)
+    return pair[new], key[new]
 
 
 def interval(hits: Floats, texts: Longs, seed: int) -> tuple[float, float]:

@@ -40,7 +40,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
                 f"The release {place} has format version {version}, this queryveil reads versions 1 and "
                 f"{FORMAT_VERSION}; use the version of queryveil that made it."
             )
-        manifest = _read_manifest(text)
+        manifest = Manifest.model_validate_json(text) if version == FORMAT_VERSION else _earlier_manifest(text)
     except OSError:
         raise QueryveilError(
             f"There is no release in {place}: it has no readable {MANIFEST}; give the folder that "
@@ -125,10 +125,8 @@ def publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, targ
     target.folder.take(stage, target.replaces)
 
 
-def _read_manifest(text: str) -> Manifest:
-    """A manifest of this version, or of version 0.1 with the names of this one."""
-    if _version_of(text) != 1:
-        return Manifest.model_validate_json(text)
+def _earlier_manifest(text: str) -> Manifest:
+    """A manifest of version 0.1 with the names of this one."""
     try:
         values, changes = read_manifest(json.loads(text))
         manifest = Manifest.model_validate(values)

@@ -34,7 +34,7 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """
     if manifest.kind == "items":
         return _item_rows(manifest)
-    if is_private(manifest):
+    if manifest.private:
         return _counted_rows(manifest)
     rows = []
     records = _records(manifest)
@@ -82,11 +82,6 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
 def _linked(counts: Counts) -> str:
     """What to show instead of users if no user ids are released."""
     return "no user ids released" if counts.sessions is None else f"{counts.sessions:,} sessions, no user ids"
-
-
-def is_private(manifest: Manifest) -> bool:
-    """Whether a release is differentially private, so that nothing exact about its log is published."""
-    return any(isinstance(claim, DifferentialPrivacy) for claim in manifest.claims)
 
 
 def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
@@ -154,8 +149,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "# Release report",
         f"Made by {manifest.software} with the method `{manifest.method}`{_made_from(manifest)}.",
         "## What it promises",
-        "\n".join(f"- {_inert(verdict.claim)} *{'Holds.' if verdict.holds else 'Refuted.'}*" for verdict in verdicts)
-        or "- Nothing.",
+        "\n".join(map(_promise, verdicts)) or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
         "Anyone who has both can check again with `queryveil verify`.",
         "## What it does not promise",
@@ -172,6 +166,12 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _promise(verdict: Verdict) -> str:
+    """The headline of a promise and whether it holds, and below it the exact statement if that says more."""
+    headline, *exact = map(_inert, verdict.lines)
+    return "\n  ".join([f"- **{headline}** *{'Holds.' if verdict.holds else 'Refuted.'}*", *exact])
 
 
 def _accounting(manifest: Manifest) -> list[str]:
@@ -214,7 +214,7 @@ def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     scrub = manifest.scrub
     if scrub is None:
         return []
-    if is_private(manifest):
+    if manifest.private:
         return [("any of them", *["not published"] * len(SCRUB_HEAD))]
     found = [*scrub.hits.items(), ("any of them", scrub.total)]
     rows = [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
@@ -247,7 +247,7 @@ def _scrub(manifest: Manifest) -> list[str]:
 
 def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
-    if is_private(manifest):
+    if manifest.private:
         return ["Nothing exact about the log is published: it would break the promise."]
     if not rows and manifest.kind == "tokens":
         return ["Words are not published, but tokens instead of them, which is **not anonymous**."]

@@ -40,7 +40,7 @@ def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[E
     """
     if "query" not in release.schema.names:
         return [Example(printable(text)[:60], "") for text in _spread(release, log, "item")]
-    if release.manifest.method == "hash":
+    if release.manifest.kind == "tokens":
         return [
             Example(" ".join(word[:4] + "…" for word in printable(text).split()[:_WORDS]), "")
             for text in _spread(release, log, "query")

@@ -19,7 +19,7 @@ from queryveil.methods import METHODS, parameters_of
 from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
 from queryveil.release.manifest import Manifest
-from queryveil.release.summary import is_private, kept_rows, scrub_rows
+from queryveil.release.summary import kept_rows, scrub_rows
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
 from queryveil.reports.page import check_packages, render
@@ -166,7 +166,7 @@ def release_page(
         manifest_json=json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False),
         kept_rows=kept_rows(manifest),
         scrub_rows=scrub_rows(manifest),
-        private=is_private(manifest),
+        private=manifest.private,
         hashed=manifest.kind == "tokens",
         summary=(first, [_answer(answer) for answer in answers], last),
         skipped=found.findings.skipped,

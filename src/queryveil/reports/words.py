@@ -1,6 +1,6 @@
 """The words of reports: what a method does in plain language, and what the terms mean."""
 
-from queryveil.claims import DifferentialPrivacy, RecordUsers
+from queryveil.claims import BagUsers, DifferentialPrivacy, RecordUsers
 from queryveil.methods import METHODS
 from queryveil.release.manifest import Manifest
 
@@ -58,11 +58,11 @@ def lead(manifest: Manifest) -> list[str]:
     """What the release is, in plain sentences."""
     method = METHODS.get(manifest.method)
     sentences = [] if method is None else [method.plain.format(k=manifest.parameters.get("k"))]
-    shared = any(isinstance(claim, RecordUsers) for claim in manifest.claims)
+    shared = any(isinstance(claim, RecordUsers | BagUsers) for claim in manifest.claims)
     if "session" in manifest.columns:
         sentences.append("Sessions appear under random numbers; all that stands under one number is one person's.")
     elif "user" not in manifest.columns:
         sentences.append("It does not tell which searches were one person's.")
-    elif not shared and manifest.method not in ("clump", "partition"):
+    elif not shared:
         sentences.append("Users appear under random numbers; all that stands under one number is one person's.")
     return sentences

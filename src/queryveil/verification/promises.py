@@ -1,7 +1,7 @@
 """What a release by each method must consist of and promise, stated apart from the methods."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from queryveil.claims import (
     AffineUsers,
@@ -28,8 +28,7 @@ from queryveil.claims import (
 )
 from queryveil.knowledge import recall_taxonomy
 from queryveil.log import QueryLog
-from queryveil.release.manifest import Manifest
-from queryveil.release.summary import is_private
+from queryveil.release.manifest import Kind, Manifest
 
 Given = dict[str, Any]
 
@@ -40,7 +39,7 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     Raises:
         KeyError, TypeError or ValueError: If there is no such method, or the parameters are not those of the method.
     """
-    return REQUIRED[manifest.method](manifest, log)
+    return REQUIRED[manifest.method].claims(manifest, log)
 
 
 def _equality(manifest: Manifest, log: QueryLog) -> list[Claim]:
@@ -123,20 +122,38 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
     return claims + _linked(given, whole=given["min_row_users"] is None)
 
 
-REQUIRED: dict[str, Callable[[Manifest, QueryLog], list[Claim]]] = {
-    "equality": _equality,
-    "rules": _rules,
-    "affinity": _affinity,
-    "odp": _records,
-    "search": _records,
-    "mdav": _mdav,
-    "clump": _bags,
-    "partition": _bags,
-    "wngen": _wngen,
-    "zealous": _zealous,
-    "dp-set": _dp_set,
-    "poblete": _poblete,
-    "hash": _hash,
+def _rule_columns(given: Given, log: QueryLog) -> list[str]:
+    """Columns that rules may release of an event, beside the query and its clicks."""
+    known = given["metadata"] if given["min_metadata_users"] is not None else []
+    known = [*known, *(["device", "country"] if given["min_row_users"] is not None else [])]
+    times = ["time"] if given["time"] != "drop" else []
+    return [*times, *dict.fromkeys(name for name in known if name in log.stats.extras)]
+
+
+class Required(NamedTuple):
+    """What a release by some method must consist of and promise."""
+
+    claims: Callable[[Manifest, QueryLog], list[Claim]]
+    kind: Kind | None = None
+    """None if it is decided by how events are linked."""
+    columns: Callable[[Given, QueryLog], list[str]] = lambda given, log: []
+    """Further columns of an event."""
+
+
+REQUIRED = {
+    "equality": Required(_equality),
+    "rules": Required(_rules, columns=_rule_columns),
+    "affinity": Required(_affinity),
+    "odp": Required(_records),
+    "search": Required(_records),
+    "mdav": Required(_mdav),
+    "clump": Required(_bags, "items"),
+    "partition": Required(_bags, "items"),
+    "wngen": Required(_wngen, "items"),
+    "zealous": Required(_zealous, "counts"),
+    "dp-set": Required(_dp_set, "counts"),
+    "poblete": Required(_poblete),
+    "hash": Required(_hash, "tokens"),
 }
 """By method. What a method promises is stated twice on purpose: here, and where it makes a release."""
 
@@ -192,44 +209,37 @@ def _fits(claim: DifferentialPrivacy, given: Given) -> bool:
     if any(step.noise != kind for step in claim.steps) or sum(s.of == "queries" for s in claim.steps) != rounds:
         return False
     counted = [step.of for step in claim.steps if step.of != "queries"]
-    wanted = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
-    wanted += ["counts"] if given.get("counts") else []
+    expected = [*(["n-grams"] if given.get("ngrams") else []), *(["clicks"] if given.get("clicks") else [])]
+    expected += ["counts"] if given.get("counts") else []
     first = given.get("min_users")
     return (
-        counted == wanted
+        counted == expected
         and all(step.d == given["max_queries_per_user"] for step in claim.steps)
         and all(first is None or step.pre_threshold == first for step in claim.steps)
     )
 
 
-def expected_kind(manifest: Manifest) -> str:
+def expected_kind(manifest: Manifest) -> Kind:
     """What a release by some method with some parameters consists of, stated apart from the methods."""
-    if is_private(manifest):
-        return "counts"
-    if manifest.method in ("clump", "partition", "wngen"):
-        return "items"
-    if manifest.method == "hash":
-        return "tokens"
-    return {"none": "events", "session": "sessions", "user": "records"}[manifest.parameters.get("link", "user")]
+    by_link: dict[str, Kind] = {"none": "events", "session": "sessions", "user": "records"}
+    return REQUIRED[manifest.method].kind or by_link[_link(manifest.parameters)]
+
+
+def _link(given: Given) -> str:
+    """How events are linked; methods without this parameter give every user of a group the same record."""
+    return str(given.get("link", "user"))
 
 
 def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
     """The columns of a release by some method with some parameters, stated apart from the methods."""
-    given = manifest.parameters
-    if is_private(manifest):
-        counted = manifest.method == "zealous" or given["counts"]
-        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if counted else [])]
-    # Methods without this parameter give every user of a group the same record.
-    linked = given.get("link", "user")
-    columns = [] if linked == "none" else [linked]
-    if manifest.method in ("clump", "partition", "wngen"):
+    given, kind = manifest.parameters, expected_kind(manifest)
+    if kind == "counts":  # a method without this parameter always counts
+        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if given.get("counts", True) else [])]
+    columns = [] if _link(given) == "none" else [_link(given)]
+    if kind == "items":
         return [*columns, "item", "node"]
     columns += ["event", "query", *(["users"] if given.get("compact") else [])]
-    if manifest.method == "rules":
-        known = [name for name in given["metadata"] if given["min_metadata_users"] is not None]
-        known += ["device", "country"] if given["min_row_users"] is not None else []
-        columns += ["time"] if given["time"] != "drop" else []
-        columns += dict.fromkeys(name for name in known if name in log.stats.extras)
+    columns += REQUIRED[manifest.method].columns(given, log)
     # Clicks are released only where a claim says how many users made them.
     counted = (claim for claim in required_claims(manifest, log) if isinstance(claim, RowUsers))
     return columns + (["rank", "url"] if any("url" in claim.columns for claim in counted) else [])

@@ -19,7 +19,8 @@ from queryveil.formats import writers
 from queryveil.knowledge import recall_taxonomy
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
-from queryveil.methods import METHODS, DpSet, Method, Zealous
+from queryveil.methods import METHODS, Method
+from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import Release
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Manifest
@@ -93,7 +94,7 @@ def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
         return None
     same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
     # The verifier knows what privacy noise and thresholds give, but only the method which of them it would choose.
-    chosen = not isinstance(method, Zealous | DpSet) or method.claim == manifest.claims[-1]
+    chosen = not isinstance(method, PrivateMethod) or method.claim == manifest.claims[-1]
     return method if same and chosen else None
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 import queryveil as qv
 from queryveil.methods.microaggregation.common import Searches
-from queryveil.release import Release
+from queryveil.release.making import of_events
 
 
 def read(pairs):
@@ -22,7 +22,7 @@ def identity(log):
 def as_it_is(log):
     """The log with its times and clicks, but for the names of users: what deserves every attack."""
     times = ", time" if log.has_times else ""
-    return Release.of_events(
+    return of_events(
         log,
         f"SELECT event_id, user_id, query_id{times} FROM events",
         "SELECT event_id, rank, url_id FROM clicks" if log.has_clicks else None,
@@ -40,7 +40,7 @@ def shuffled(log, seed=1):
     events = log.engine.fetch("SELECT event_id, user_id, query_id FROM events ORDER BY event_id")
     user = np.random.default_rng(seed).permutation(events["user_id"].to_numpy())
     log.engine.read("permuted", events.set_column(1, "user_id", pa.array(user)))
-    release = Release.of_events(
+    release = of_events(
         log, "SELECT event_id, user_id, query_id FROM permuted", None, method="rules", parameters={}, claims=(),
         limits=(), seed=0,
     )  # fmt: skip

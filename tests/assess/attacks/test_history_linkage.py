@@ -8,8 +8,9 @@ import pytest
 
 import queryveil as qv
 from queryveil.assess.attacks import InapplicableError, history_linkage, older_history
-from queryveil.release import Release, loaded
+from queryveil.release import loaded
 from queryveil.release.linkage import measure_linkage
+from queryveil.release.making import of_events
 from tests.assess.attacks.helpers import as_it_is, identity, own_words, random_queries, read, shuffled, together
 
 START = datetime(2026, 1, 1)
@@ -33,7 +34,7 @@ def permuted(log, seed=1):
     user = np.random.default_rng(seed).permutation(log.n_users).astype(np.int32)
     log.engine.read("others", pa.table({"user_id": np.arange(log.n_users, dtype=np.int32), "other": user}))
     events = "SELECT e.event_id AS event_id, o.other AS user_id, e.query_id AS query_id FROM events e JOIN others o"
-    return Release.of_events(
+    return of_events(
         log, f"{events} ON o.user_id = e.user_id", None, method="rules", parameters={}, claims=(), limits=(), seed=0
     )
 

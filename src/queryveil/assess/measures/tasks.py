@@ -23,7 +23,6 @@ from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.release import Release, loaded
-from queryveil.release.summary import is_private
 from queryveil.text.show import percent
 
 Pairs = tuple[Longs, Longs]
@@ -108,7 +107,7 @@ def _drawn(seed: int, n: int, tests: int) -> Longs:
 
 def _own(release: Release) -> int:
     """How much of a count an event may be behind: nothing where noise hides it."""
-    return 0 if is_private(release.manifest) else 1
+    return 0 if release.manifest.private else 1
 
 
 def _place(counts: Longs, at: int, own: int) -> int:

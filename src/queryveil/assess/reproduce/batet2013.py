@@ -21,6 +21,7 @@ from queryveil.methods.microaggregation.common import Searches
 from queryveil.methods.microaggregation.interests import interests_of
 from queryveil.methods.poblete import has_addresses
 from queryveil.release import Release
+from queryveil.release.making import of_events
 
 KS = (2, 3, 4, 5, 6, 7)
 SITES = (2, 5, 10, 20, 30, 40)
@@ -122,7 +123,7 @@ def cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
     texts = pa.chunked_array([batch["query"] for batch in public.batches()], pa.string())
     with log.workspace() as work:
         known = work.read(pa.table({"query": texts}))
-        return Release.of_events(
+        return of_events(
             log,
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e JOIN queries q"  # noqa: S608  # a table of ours
             f" ON q.query_id = e.query_id JOIN {known} p ON p.query = q.query",

@@ -39,7 +39,6 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import check_file, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release, loaded_release
-from queryveil.release.summary import is_private
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
 
@@ -111,7 +110,7 @@ def sign(
                 "method": method,
                 "parameters": parameters,
                 "checks": {"state": state, "verdicts": verdicts},
-                "attacks": tuple(_attacks(findings, digest, is_private(made.manifest)) for findings, digest in given),
+                "attacks": tuple(_attacks(findings, digest, made.manifest.private) for findings, digest in given),
                 "policy": _judged(policy, made, log, [findings for findings, _ in given], found),
                 "lists": stated_lists,
             },

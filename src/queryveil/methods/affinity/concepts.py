@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import places
 from queryveil.engines.memory import reserve
 from queryveil.log import LocalLog, QueryLog
 from queryveil.text import STOP_WORDS
@@ -35,11 +36,7 @@ class Vocabulary:
 
     def places(self, ids: NDArray[Any]) -> NDArray[np.int32]:
         """The place of each word here, -1 for any other word."""
-        at = np.searchsorted(self.id, ids)
-        # After the last word there is nothing to compare with.
-        at[at == len(self.id)] = 0
-        found = self.id[at] == ids if len(self.id) else np.zeros(len(ids), np.bool_)
-        return np.where(found, at, -1).astype(np.int32)
+        return places(self.id, ids).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -119,10 +116,10 @@ def mine_concepts(log: QueryLog, concept_min_users: int, *, word_min_users: int 
     weights = _weights(log, grams, counted)
     stop = pc.is_in(vocabulary.text, pa.array(sorted(STOP_WORDS))).to_numpy(zero_copy_only=False)
     order, word, users, events, weight = [], [], [], [], []
-    for n, (places, found, weighed) in enumerate(zip(grams, counted, weights, strict=True), 1):
-        meant = ~stop[places].all(axis=1)
+    for n, (gram, found, weighed) in enumerate(zip(grams, counted, weights, strict=True), 1):
+        meant = ~stop[gram].all(axis=1)
         order.append(np.full(int(meant.sum()), n, np.int8))
-        word.append(np.pad(places[meant], ((0, 0), (0, LONGEST - n)), constant_values=-1))
+        word.append(np.pad(gram[meant], ((0, 0), (0, LONGEST - n)), constant_values=-1))
         users.append(found["users"].to_numpy()[meant])
         events.append(found["events"].to_numpy()[meant])
         weight.append(weighed[meant])

@@ -219,8 +219,8 @@ class AffinityGraph:
         own = own_users(users, most_new)
         alive = np.ones(len(own), np.bool_)
         search = _Search.of(np.empty(0, np.int32), 0)
-        for k, wanted in _with_steps(ks):
-            if within is not None and wanted:
+        for k, asked in _with_steps(ks):
+            if within is not None and asked:
                 alive &= within(k)
             search = search.carried_on(np.flatnonzero(alive & (own < k)).astype(np.int32), k, alive)
             look = np.arange(len(search.vertices))
@@ -230,7 +230,7 @@ class AffinityGraph:
                 lost = lost_a_witness(alive, search.witness) & alive[search.vertices]
                 search.next_group[lost] = -1
                 look = np.flatnonzero(lost)
-            if wanted:
+            if asked:
                 self.vouched = search.vertices, search.witness
                 yield alive.copy()
 
@@ -271,7 +271,7 @@ class AffinityGraph:
 
 
 def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
-    """Each k that is wanted, and some smaller ones before a large k, so that few vertices need many users."""
+    """Each k that is asked for, and some smaller ones before a large k, so that few vertices need many users."""
     done = 16
     for k in ks:
         while done * 2 <= k:

@@ -142,15 +142,7 @@ def _places(
 def _find_vertices(
     log: QueryLog, work: Workspace, compared: Table, accounts: Table, params: AffinityParams
 ) -> VertexTables:
-    """Merge the equal vectors of queries that may be released.
-
-    Args:
-        log: The log.
-        work: Where the tables are made.
-        compared: The vectors of queries with a concept.
-        accounts: Who is new: user_id, new.
-        params: What a query needs.
-    """
+    """Merge the equal vectors of queries that may be released; `accounts` says who is new."""
     with log.workspace() as steps:
         chosen = steps.table(
             "SELECT v.query_id AS query_id, v.low AS low, v.high AS high, v.total AS total, v.vector AS vector"
@@ -186,11 +178,7 @@ def _find_vertices(
 def _find_members(
     log: QueryLog, work: Workspace, graph: VertexTables, concepts: Concepts, params: AffinityParams
 ) -> Table:
-    """Bring vertices together that share a heavy subset.
-
-    Returns:
-        low and high, which name the group, the weight of what is shared, and a vertex with its total.
-    """
+    """Vertices that share a heavy subset: low and high, which name it, its weight, and a vertex with its total."""
     with log.workspace() as steps:
         subsets = steps.map(
             f"SELECT vertex, total, vector FROM {graph.vertices}", *_subsets(concepts, params.theta), "subsets"
@@ -312,13 +300,10 @@ def _affine(weight: str, one: str, other: str, params: AffinityParams) -> str:
 
 
 def _peel(log: QueryLog, work: Workspace, graph: VertexTables, members: Table, params: AffinityParams) -> Table:
-    """Remove vertices that have fewer than k users together with their remaining neighbours, until none is removed.
+    """The vertices that are left after those are removed that have too few users together with their neighbours.
 
     A vertex with k users of its own is never removed. Any other is examined again only if a vertex of one of its groups
     was removed.
-
-    Returns:
-        The vertices that are left.
     """
     alive = work.table(f"SELECT vertex FROM {graph.vertices}", "living vertices")
     with log.workspace() as steps:

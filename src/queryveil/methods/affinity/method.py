@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from queryveil.claims import AffineUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog, local
@@ -49,7 +48,6 @@ class Affinity(LinkedMethod):
     )
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "release queries that k users issued in the same or similar words"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["affinity"]
     derived: ClassVar[frozenset[str]] = frozenset({"concept_min_users", "min_term_users"})
 
     k: int = Field(

@@ -24,9 +24,9 @@ from queryveil.methods.generalization.common import (
     Longs,
     Transactions,
     loss_of,
+    notes_of,
     release_bags,
     sentence,
-    told,
 )
 from queryveil.release import Release
 
@@ -92,7 +92,7 @@ class Clump(Generalization):
         order = self.ordered(mine, seed)
         cluster = self.clusters(mine, order, here.engine.threads)
         bags = self.bags(mine, order, cluster, tight=self.tight)
-        notes = told(mine, bags)
+        notes = notes_of(mine, bags)
         if not self.tight:
             other = sentence(loss_of(mine, self.bags(mine, order, cluster, tight=True)))
             notes.append(f"The same clusters with {option('tight', True)}: {other}")

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.arrays import Ragged, offsets
-from queryveil.claims.limits import ITEMS
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links, Taxonomy, categorize, open_taxonomy, recall_taxonomy, taxonomy_name
@@ -21,6 +20,7 @@ from queryveil.methods.base import Method, Reason
 from queryveil.methods.microaggregation.common import Searches, plural
 from queryveil.methods.microaggregation.interests import interests_of
 from queryveil.release import Release
+from queryveil.release.making import of_items
 from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
@@ -64,11 +64,9 @@ class Bags(Ragged):
 class Generalization(Method):
     """Publish nodes of a tree of topics, each of which stands for nouns of at least k users."""
 
-    limits: ClassVar[tuple[str, ...]] = ITEMS
-
     fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")
-    taxonomy: str = Field("wordnet", description="the tree: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="the tree: wordnet, or a web directory")
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them, without the folder of the taxonomy."""
@@ -82,7 +80,7 @@ class Generalization(Method):
         """The taxonomy, and where the terms of the log sit in it, each by its first sense."""
         base = open_taxonomy(self.taxonomy)
         if base.tree.leaves[0] < 2:
-            raise QueryveilError(f"The tree of '{base.name}' has one leaf, so that nothing could be told apart in it.")
+            raise QueryveilError(f"The tree of '{base.name}' has one leaf, so nothing could be distinguished in it.")
         return base, categorize(log, base, "terms")
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
@@ -119,19 +117,13 @@ def release_items(
     notes: list[str], linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:  # fmt: skip
     """Release a table of event_id, user_id and node."""
-    return Release.of_items(
+    return of_items(
         log,
         f"SELECT event_id, user_id, node FROM {items}",
         base.tree.names,
-        method=method.name,
-        parameters=method.parameters(),
-        claims=claims,
-        limits=method.limits,
-        seed=seed,
         linking=linking,
-        notes=notes,
         members=members,
-        certified=certified or {},
+        **method.describe(claims, seed, notes, certified),
     )
 
 
@@ -176,7 +168,7 @@ def loss_of(transactions: Transactions, bags: Bags) -> Loss:
     return Loss.of(transactions.tree, bags.node, n, users=len(transactions), items=len(transactions.node))
 
 
-def told(transactions: Transactions, bags: Bags) -> list[str]:
+def notes_of(transactions: Transactions, bags: Bags) -> list[str]:
     """What a reader of the report should know of generalized transactions."""
     members = np.bincount(bags.group)
     least, most = int(members.min()), int(members.max())

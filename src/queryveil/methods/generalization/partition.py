@@ -12,7 +12,7 @@ from queryveil.engines.memory import reserve
 from queryveil.kernels.partitions import partition_transactions
 from queryveil.log import QueryLog, local
 from queryveil.methods.base import check_k
-from queryveil.methods.generalization.common import Bags, Generalization, Transactions, release_bags, told
+from queryveil.methods.generalization.common import Bags, Generalization, Transactions, notes_of, release_bags
 from queryveil.release import Release
 
 
@@ -37,16 +37,8 @@ class Partition(Generalization):
         mine = Transactions.of(here, links)
         check_k(self, len(mine), "users with a noun")
         bags = self.bags(mine)
-        return release_bags(
-            self,
-            here,
-            base,
-            mine,
-            bags,
-            seed=seed,
-            claims=(BagUsers(**self.claimed(base), duplicates=False),),
-            notes=told(mine, bags),
-        )
+        claims = (BagUsers(**self.claimed(base), duplicates=False),)
+        return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes_of(mine, bags))
 
     def bags(self, transactions: Transactions) -> Bags:
         """The groups, and what is published of each."""

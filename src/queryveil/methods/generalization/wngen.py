@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from queryveil.arrays import Ragged
 from queryveil.claims import ConceptUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Links, Taxonomy
 from queryveil.log import LocalLog, QueryLog, local
@@ -36,7 +35,6 @@ class Wngen(Generalization, LinkedMethod):
         "in common."
     )
     summary: ClassVar[str] = "replace each query by a WordNet concept that k users share"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["wngen"]
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event."""

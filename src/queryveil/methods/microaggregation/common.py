@@ -8,6 +8,7 @@ that record.
 
 import json
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -19,7 +20,6 @@ from pydantic import Field
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, RecordUsers
-from queryveil.claims.limits import RECORDS
 from queryveil.engines import Workspace
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
@@ -30,6 +30,7 @@ from queryveil.methods.base import Method, Reason, check_k
 from queryveil.methods.microaggregation import record_tables
 from queryveil.methods.microaggregation.record_tables import Records
 from queryveil.release import Release
+from queryveil.release.making import of_events
 from queryveil.text.arrays import byte_spans
 
 EXACT = 40_000
@@ -104,7 +105,7 @@ class Profiles(Ragged):
 
 
 def parts_of(users: int, k: int, grouping: Grouping, exact: int | None = None, block: int | None = None) -> int:
-    """In how many blocks so many users are grouped.
+    """In how many blocks users are grouped.
 
     Args:
         users: How many users there are.
@@ -151,12 +152,17 @@ def group_users(
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         found = list(pool.map(grouped, blocks))
-    group = np.empty(n, np.int32)
+    return numbered(blocks, found), parts
+
+
+def numbered(blocks: Sequence[Longs], found: Sequence[Ints]) -> Ints:
+    """The group of each user, numbered over all blocks, from the users of each block and their groups in it."""
+    group = np.empty(sum(map(len, blocks)), np.int32)
     first = 0
     for users, mine in zip(blocks, found, strict=True):
         group[users] = mine + first
         first += int(mine.max()) + 1
-    return group, parts
+    return group
 
 
 def by_main_interests(profiles: Profiles) -> Longs:
@@ -172,8 +178,8 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
     """
     user, level = profiles.owners, profiles.depth[profiles.feature]
     found = []
-    for wanted in range(int(level.max(initial=0)), 0, -1):
-        here = np.flatnonzero(level == wanted)
+    for depth in range(int(level.max(initial=0)), 0, -1):
+        here = np.flatnonzero(level == depth)
         order = here[np.lexsort((profiles.feature[here], -profiles.count[here], user[here]))]
         first = order[np.diff(user[order], prepend=-1) > 0]
         main = np.full(len(profiles), len(profiles.depth), np.int32)
@@ -184,8 +190,6 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
 
 class Microaggregation(Method):
     """Give users with similar interests one record, made of the queries of all of them."""
-
-    limits: ClassVar[tuple[str, ...]] = RECORDS
 
     linkage: ClassVar[int]
     """How a group draws the next user, see `kernels.groups`."""
@@ -229,7 +233,7 @@ class Microaggregation(Method):
         self, log: LocalLog, searches: Searches, group: Ints, *, parts: int, seed: int, notes: list[str]
     ) -> Release:
         """Release the record of each group, however the groups were made, and in however many parts."""
-        draw = _draws(log, searches, _keys(log, self, seed, parts))
+        draw = _draws(log, searches, draw_keys(log, self, seed, parts))
         quota, taken = record_tables.contributions(
             searches.start, searches.times, draw, group, by_repetition=self.by_repetition
         )
@@ -265,7 +269,7 @@ class Microaggregation(Method):
                     steps,
                     counted.profiles,
                     blocks,
-                    _keys(log, self, seed, parts),
+                    draw_keys(log, self, seed, parts),
                     k=self.k,
                     linkage=self.linkage,
                     by_repetition=self.by_repetition,
@@ -278,11 +282,11 @@ class Microaggregation(Method):
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is random."""
         users = int(log.users_per_query[query_id])
-        found = f"{plural(users, 'user')} issued it; which queries a user gives is drawn by lot"
-        return [Reason("a user gave the query to the record of his group", None, found)]
+        found = f"{plural(users, 'user')} issued it; which queries a user contributes is random"
+        return [Reason("a user contributed the query to the record of their group", None, found)]
 
 
-def _keys(log: QueryLog, method: Microaggregation, seed: int, parts: int) -> tuple[bytes, bytes]:
+def draw_keys(log: QueryLog, method: Method, seed: int, parts: int) -> tuple[bytes, bytes]:
     """What the draws of users and of queries are keyed by: all that decides groups, and not how they are written."""
     decides = {name: value for name, value in method.parameters().items() if name not in ("compact", "grouping")}
     name = f"{method.name} {json.dumps(decides | {'parts': parts}, sort_keys=True)}"
@@ -347,20 +351,14 @@ def release_records(
         seed: Random seed.
         notes: Sentences for the report.
     """
-    parameters = method.parameters()
-    carried = ("users",) if parameters["compact"] else ()
-    return Release.of_events(
+    carried = ("users",) if method.parameters()["compact"] else ()
+    return of_events(
         log,
         f"SELECT {', '.join(('event_id', 'user_id', 'query_id', *carried))} FROM {records.rows}",
         None,
-        method=method.name,
-        parameters=parameters,
-        claims=claims,
-        limits=method.limits,
-        seed=seed,
         carried=carried,
         holders=f"SELECT user_id, holder FROM {records.members}" if carried else None,
-        notes=notes,
+        **method.describe(claims, seed, notes),
     )
 
 
@@ -387,4 +385,4 @@ def plural(n: int, noun: str) -> str:
 def _silence(silent: int) -> list[str]:
     if silent == 0:
         return []
-    return [f"{plural(silent, 'user')} gave no query to a record, because it has fewer queries than users."]
+    return [f"{plural(silent, 'user')} contributed no query to a record, because it has fewer queries than users."]

@@ -21,7 +21,7 @@ from queryveil.kernels.postings import postings
 from queryveil.knowledge import Links
 from queryveil.knowledge.tree import Tree
 from queryveil.log.draws import keyed
-from queryveil.methods.microaggregation.common import Profiles, Searches, by_main_interests
+from queryveil.methods.microaggregation.common import Profiles, Searches, by_main_interests, numbered
 from queryveil.text.show import percent
 
 Longs = NDArray[np.int64]
@@ -150,7 +150,6 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
         k: Least users of a group.
         threads: How many threads.
     """
-    group = np.empty(len(order), np.int32)
     # Inside a block, ties are settled as they are without blocks.
     blocks = [np.sort(part) for part in np.array_split(order, parts)]
     largest = len(blocks[0])
@@ -171,11 +170,7 @@ def group_users(rows_of: Rows, order: Longs, parts: int, k: int, threads: int | 
             return partition(far.n, k, matrix.__getitem__, matrix.sum(axis=1))
 
         found = list((map if parts == 1 else along)(grouped, blocks))
-    first = 0
-    for users, mine in zip(blocks, found, strict=True):
-        group[users] = mine + first
-        first += int(mine.max()) + 1
-    return group
+    return numbered(blocks, found)
 
 
 def partition(n: int, k: int, row: Callable[[int], Longs], sums: Longs, spread: Spread = map) -> NDArray[np.int32]:

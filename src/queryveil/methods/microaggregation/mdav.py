@@ -4,7 +4,6 @@ Montserrat Batet, Arnau Erola, David Sánchez, Jordi Castellà-Roca, Utility pre
 semantic microaggregation, Information Sciences 242 (2013).
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from queryveil.claims import Claim, IssuedQueries, RecordUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, categorize, taxonomy_name
@@ -24,6 +22,7 @@ from queryveil.methods.microaggregation import mdav_tables, record_tables
 from queryveil.methods.microaggregation.common import (
     Grouping,
     Searches,
+    draw_keys,
     groups_made,
     load_records,
     parts_of,
@@ -79,7 +78,6 @@ class Mdav(Method):
     )
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "group users with similar queries and give each group one representative record"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["mdav"]
 
     k: int = Field(5, ge=2, description="least users who share a record")
     distance: Literal["semantic", "strings", "features"] = Field(
@@ -87,7 +85,7 @@ class Mdav(Method):
         description="compare users by what their queries mean, by the queries as they are, or by time, clicks, spelling"
         " and length (Navarro-Arribas et al. 2012)",
     )
-    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a directory that was built")
+    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a web directory")
     linker: Literal["phrases", "terms", "embedding"] = Field(
         "phrases", description="what is looked up for a query; phrases in the paper"
     )
@@ -95,7 +93,7 @@ class Mdav(Method):
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")
 
     @model_validator(mode="after")
-    def _knowledge_is_used(self) -> "Mdav":
+    def _taxonomy_is_used(self) -> "Mdav":
         unused = next((name for name in ("taxonomy", "linker") if name in self.model_fields_set), None)
         if self.distance != "semantic" and unused is not None:
             raise ValueError(
@@ -140,7 +138,7 @@ class Mdav(Method):
         if self.distance == "features":
             features = Features.of(log, searches)
             group, parts = self._grouped(users, features.rows_of, features.order, log.engine.threads)
-            key = self._key(log, seed, parts)
+            key = draw_keys(log, self, seed, parts)[1]
             of, query = prototypes(searches, group, keyed(key, digests(*byte_spans(log.query_text))[0]))
         else:
             interests = strings_of(searches, log.n_queries) if links is None else interests_of(searches, links)
@@ -158,7 +156,7 @@ class Mdav(Method):
                 digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
-                query = replaced(of, item, queries_of(links), name, self._key(log, seed, parts))
+                query = replaced(of, item, queries_of(links), name, draw_keys(log, self, seed, parts)[1])
         size = np.bincount(group[users])
         notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
@@ -182,11 +180,6 @@ class Mdav(Method):
         parts = self._parts(len(users))
         return group_users(rows_of, order() if parts > 1 else np.arange(len(users)), parts, self.k, threads), parts
 
-    def _key(self, log: QueryLog, seed: int, parts: int) -> bytes:
-        """What draws are keyed by: all that decides groups, and not how they are written."""
-        decides = {name: value for name, value in self.parameters().items() if name not in ("compact", "grouping")}
-        return log.secret(seed, f"mdav {json.dumps(decides | {'parts': parts}, sort_keys=True)}", "query")
-
     def _notes(self, groups: int, least: int, most: int, parts: int, left_out: int) -> list[str]:
         notes = [groups_made(groups, least, most, parts, _ORDERS[self.distance])]
         if left_out:
@@ -207,7 +200,7 @@ class Mdav(Method):
                 check_k(self, users, _LINKED)
                 parts = self._parts(users)
                 blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
-                key = self._key(log, seed, parts)
+                key = draw_keys(log, self, seed, parts)[1]
                 made = mdav_tables.make_records(log, steps, counted, blocks, taxonomy, key, self.k)
                 steps.drop(counted.interests, counted.profiles)
                 own = [mdav_tables.share_of_own(steps, made)] if self.distance == "semantic" else []
@@ -219,7 +212,7 @@ class Mdav(Method):
         """Who could have brought the query in."""
         issued = f"{plural(int(log.users_per_query[query_id]), 'user')} issued it"
         if self.distance == "semantic":
-            found = f"{issued}; which query stands for a category is drawn by lot"
+            found = f"{issued}; which query stands for a category is random"
             return [Reason("the query stands for a category of some record", None, found)]
         how = "those nearest to the centre of the group" if self.distance == "strings" else "by how often it was issued"
         return [Reason("the query is in the record of a group whose user issued it", None, f"{issued}; {how}")]

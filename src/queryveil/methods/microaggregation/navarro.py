@@ -154,12 +154,7 @@ def _apart(time: Longs) -> Callable[[int], Longs]:
 
 
 def _edits(places: Longs, strings: list[str]) -> Callable[[int], Longs]:
-    """The edit distance of each typical query to the nearest of the other user, as a share of the longer; the mean.
-
-    Args:
-        places: Which strings each user has.
-        strings: Strings.
-    """
+    """The edit distance of each typical query to the nearest of the other user, as a share of the longer; the mean."""
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 

@@ -162,7 +162,7 @@ def cut_blocks(
         levels: On how many levels.
         parts: How many blocks.
     """
-    wanted = range(1, levels + 1)
+    each_level = range(1, levels + 1)
     with log.workspace() as steps:
         main = steps.table(
             f"SELECT p.user_id AS user_id, p.level AS level, min(p.node) AS node FROM {profiles} p JOIN"
@@ -170,13 +170,13 @@ def cut_blocks(
             " ON most.user_id = p.user_id AND most.level = p.level AND most.n = p.n GROUP BY p.user_id, p.level",
             "main interests",
         )
-        names = ", ".join(f"coalesce(m{i}.node, {nodes}) AS m{i}" for i in wanted)
-        joins = "".join(f" LEFT JOIN {main} m{i} ON m{i}.user_id = u.user_id AND m{i}.level = {i}" for i in wanted)
+        names = ", ".join(f"coalesce(m{i}.node, {nodes}) AS m{i}" for i in each_level)
+        joins = "".join(f" LEFT JOIN {main} m{i} ON m{i}.user_id = u.user_id AND m{i}.level = {i}" for i in each_level)
         places = steps.number(
             f"SELECT u.user_id AS user_id, {names}, -coalesce(t.n, 0) AS lack FROM ({users}) AS u LEFT JOIN"
             f" (SELECT user_id, CAST(sum(n) AS BIGINT) AS n FROM {profiles} GROUP BY user_id) AS t"
             f" ON t.user_id = u.user_id{joins}",
-            (*(f"m{i}" for i in wanted), "lack", "user_id"),
+            (*(f"m{i}" for i in each_level), "lack", "user_id"),
             "place",
             name="users in order",
         )

@@ -8,20 +8,20 @@ Gulhane, Janardhan Kulkarni, Judy Hanwen Shen, Milad Shokouhi, Sergey Yekhanin, 
 
 import math
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
 from queryveil.claims import DifferentialPrivacy, IssuedQueries
-from queryveil.claims.limits import LIMITS
 from queryveil.claims.private import NoisyStep
 from queryveil.engines import Table, Workspace
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
-from queryveil.methods.private.common import UNSEEDED, meaningless, refuse_rare_terms
+from queryveil.methods.base import Reason
+from queryveil.methods.private.common import UNSEEDED, PrivateMethod, prepare
 from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, publish, random_keys, weighed
-from queryveil.methods.private.noise import WHOLE, gaussian_threshold, opendp, rho_of
+from queryveil.methods.private.noise import WHOLE, gaussian_threshold, rho_of
 from queryveil.release import Release
+from queryveil.release.making import of_counts
 
 GROWTH = 20
 """How many times the budget of the previous round each round has."""
@@ -31,7 +31,7 @@ NGRAMS, COUNTS = 0.3, 0.2
 """The shares of the budget rho for n-grams and noisy counts."""
 
 
-class DpSet(Method):
+class DpSet(PrivateMethod):
     """Release a differentially private set of queries: private set union in rounds (DP-SIPS 2023).
 
     In each round a user spreads one unit of weight over at most d of their queries that are not released yet, evenly in
@@ -40,13 +40,11 @@ class DpSet(Method):
     """
 
     name: ClassVar[str] = "dp-set"
-    extras: ClassVar[tuple[str, ...]] = ("dp",)
     plain: ClassVar[str] = (
         "It holds a set of queries that was chosen with random noise. Whether one person is in the log or not changes "
         "little of what can be seen."
     )
     summary: ClassVar[str] = "release a differentially private set of queries"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["dp-set"]
 
     epsilon: float = Field(1.0, gt=0, allow_inf_nan=False, description="the promise of differential privacy")
     delta: float = Field(1e-6, gt=0, lt=1, description="probability that the promise fails")
@@ -95,19 +93,13 @@ class DpSet(Method):
         )
 
     @property
-    def repeats(self) -> Literal["always", "seed", "never"]:
-        """Never, because noise is random."""
-        return "never"
-
-    @property
     def _d(self) -> int:
         """The papers' d."""
         return self.max_queries_per_user
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release queries round after round; the noise is not seeded."""
-        opendp()
-        refuse_rare_terms(log)
+        prepare(log)
         with log.workspace() as work:
             things = self._things(log, work)
             public, released = self._select(log, work, things)
@@ -115,17 +107,9 @@ class DpSet(Method):
             if self.counts:
                 counts = self._count(log, work, things, public, self.steps[-1])
                 rows = f'SELECT query_id, n AS "count" FROM {counts}'
-            return Release.of_counts(
-                log,
-                rows,
-                columns=("query", *(["count"] if self.counts else [])),
-                method=self.name,
-                parameters=self.parameters(),
-                claims=(IssuedQueries(), self.claim),
-                limits=self.limits,
-                seed=seed,
-                notes=[self._accounting(), _progress(released), UNSEEDED],
-            )
+            notes = [self._accounting(), _progress(released), UNSEEDED]
+            columns = ("query", *(["count"] if self.counts else []))
+            return of_counts(log, rows, columns=columns, **self.describe((IssuedQueries(), self.claim), seed, notes))
 
     def _things(self, log: QueryLog, work: Workspace) -> str:
         """SQL of what users may contribute: user_id, query_id, and times and began, or draw."""
@@ -229,10 +213,6 @@ class DpSet(Method):
             f" only reaches a threshold by noise costs another {self.delta / 2:g}. In units of a user's weight:"
             f" {parts}{counts}."
         )
-
-    def warnings(self, log: QueryLog) -> list[str]:
-        """What only the publisher should know, because it reveals something exact about the log."""
-        return meaningless(self.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """How much weight the query may have had, and where the thresholds are; noise decides."""

@@ -5,21 +5,21 @@ Privately, WWW 2009; and with two thresholds Michaela Götz, Ashwin Machanavajjh
 Johannes Gehrke, Publishing Search Logs: A Comparative Study of Privacy Guarantees, IEEE TKDE 24 (2012).
 """
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
 from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
-from queryveil.claims.limits import LIMITS
 from queryveil.claims.private import NoisyStep
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option, parameter
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Method, Reason
-from queryveil.methods.private.common import UNSEEDED, meaningless, refuse_rare_terms
+from queryveil.methods.base import Reason
+from queryveil.methods.private.common import UNSEEDED, PrivateMethod, prepare
 from queryveil.methods.private.contributions import PAIRS, Keep, bound, counted, publish, random_keys
-from queryveil.methods.private.noise import laplace_delta, laplace_threshold, opendp
+from queryveil.methods.private.noise import laplace_delta, laplace_threshold
 from queryveil.release import Release
+from queryveil.release.making import of_counts
 
 EPSILON, DELTA = 1.0, 1e-6
 
@@ -33,7 +33,7 @@ class Budget(NamedTuple):
     delta: float
 
 
-class Zealous(Method):
+class Zealous(PrivateMethod):
     """Release queries of many users with noisy counts, differentially private (Korolova et al. 2009, ZEALOUS 2012).
 
     Every user counts for at most d distinct queries, for each of them once. Queries of fewer than `min_users` users are
@@ -42,13 +42,11 @@ class Zealous(Method):
     """
 
     name: ClassVar[str] = "zealous"
-    extras: ClassVar[tuple[str, ...]] = ("dp",)
     plain: ClassVar[str] = (
         "It holds frequent queries with counts that were blurred by random noise. Whether one person is in the log or "
         "not changes little of what can be seen."
     )
     summary: ClassVar[str] = "release frequent queries with differentially private counts"
-    limits: ClassVar[tuple[str, ...]] = LIMITS["zealous"]
 
     max_queries_per_user: int = Field(20, ge=1, le=10_000, description="most distinct queries that count per user (d)")
     keep: Keep = Field(
@@ -111,34 +109,23 @@ class Zealous(Method):
         return Budget(scale, threshold, self.epsilon, self.delta)
 
     @property
-    def repeats(self) -> Literal["always", "seed", "never"]:
-        """Never, because noise is random."""
-        return "never"
-
-    @property
     def _d(self) -> int:
         """The papers' d."""
         return self.max_queries_per_user
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Count, add noise, and release what reaches the threshold; the noise is not seeded."""
-        opendp()
-        refuse_rare_terms(log)
+        prepare(log)
         if self.clicks and not log.has_clicks:
             raise QueryveilError(f"{parameter('Zealous', 'clicks')} is on, but the log has no clicks; leave it off.")
         made = self.budget
         shared = [QueryUsers(users=self.min_users)] if self.min_users > 1 else []
         with log.workspace() as work:
-            return Release.of_counts(
+            return of_counts(
                 log,
                 self._counts(log, work, made),
                 columns=("query", *(["url"] if self.clicks else []), "count"),
-                method=self.name,
-                parameters=self.parameters(),
-                claims=(IssuedQueries(), *shared, self.claim),
-                limits=self.limits,
-                seed=seed,
-                notes=[self._accounting(made), UNSEEDED],
+                **self.describe((IssuedQueries(), *shared, self.claim), seed, [self._accounting(made), UNSEEDED]),
             )
 
     def _counts(self, log: QueryLog, work: Workspace, made: Budget) -> str:
@@ -189,10 +176,6 @@ class Zealous(Method):
             f" noise; that one of a user's {self._d} counts crosses this line and then reaches the threshold"
             f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
-
-    def warnings(self, log: QueryLog) -> list[str]:
-        """What only the publisher should know, because it reveals something exact about the log."""
-        return meaningless(self.budget.delta, log)
 
     def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
         """How many users issued the query, and where the threshold is; noise decides."""

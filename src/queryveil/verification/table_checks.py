@@ -1,0 +1,183 @@
+"""Is the released table what its manifest says: its columns, its ids and order, and the numbers of everything?"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from queryveil.claims import Verdict
+from queryveil.engines import Table, identifier
+from queryveil.formats import writers
+from queryveil.kernels.digest import digests
+from queryveil.log import LocalLog, QueryLog
+from queryveil.release import Release, counts_of
+from queryveil.release.bands import bands
+from queryveil.release.manifest import UNPUBLISHED
+from queryveil.release.rows import typed_columns
+from queryveil.text.arrays import byte_spans
+from queryveil.verification.promises import expected_columns, expected_kind
+
+_LAST = np.iinfo(np.int64).max
+
+
+def columns_right(release: Release, log: QueryLog) -> Verdict:
+    """Compare the kind and the columns with those that the method must have."""
+    claim = "The table is of the kind and has the columns of its method and parameters, and no other."
+    kind = expected_kind(release.manifest)
+    if release.manifest.kind != kind:
+        return Verdict(claim, False, f"it says that it holds {release.manifest.kind}, and should hold {kind}")
+    found = release.schema.names
+    expected = expected_columns(release.manifest, log)
+    if release.manifest.table.endswith(".tsv"):
+        expected = writers.schema_in("aol", typed_columns(expected)).names
+    if found == expected:
+        return Verdict(claim, True)
+    wrong = next((name for name in found if name not in expected), None)
+    return Verdict(claim, False, f"the column '{wrong}'" if wrong is not None else f"it has {', '.join(found)}")
+
+
+def order_right(release: Release, log: QueryLog, released: Table) -> Verdict:
+    """Look at the values of every column, and on one machine at the order of rows."""
+    claim = "Ids are numbered from 1, rows are in the order of pseudonyms and texts, and every rank has an address."
+    found = _wrong_values(release, log, released)
+    if found is None and isinstance(log, LocalLog):
+        row = _out_of_order(release)
+        found = None if row is None else f"row {row} is not in the order of pseudonyms and texts"
+    return Verdict(claim, found is None, found)
+
+
+def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | None:
+    """A column whose values cannot be those of a release."""
+    names, expected = release.schema.names, expected_columns(release.manifest, log)
+    ids = [name for name in ("user", "session", "event") if name in names]
+    filled = [name for name in ("query", "item", "node", "users", "count") if name in names]
+    # AOL's format always has columns for times and clicks; they must be empty if none are released.
+    empty = [name for name in names if name not in expected]
+    asked = ["count(*)"]
+    for name in map(identifier, ids):
+        asked += [f"count({name})", f"count(DISTINCT {name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
+    asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
+    asked.append("count(CASE WHEN url IS NULL THEN rank END)" if "rank" in names else "0")
+    counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
+    rows, *found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module, names are escaped
+    for name in ids:
+        there, distinct, low, high = found[:4]
+        found = found[4:]
+        if there != rows or (low, high) != (1, distinct):
+            return f"the numbers of {name}s are not those from 1 to {distinct}"
+    for name in filled:
+        if found.pop(0) != rows:
+            return f"a row has no value in the column '{name}'"
+    for name in empty:
+        if found.pop(0):
+            return f"a row has a value in the column '{name}'"
+    return "a row has a rank without an address" if found.pop(0) else None
+
+
+def _out_of_order(release: Release) -> int | None:
+    """The first row that does not follow from the one before, by pseudonym and text, nor by number, rank and address.
+
+    Texts are in the order of their digests, so the order of rows reveals neither users nor times. On a cluster rows are
+    not brought here, and the claims check only the numbers of events.
+    """
+    before: list[NDArray[np.int64]] | None = None
+    seen = 0
+    for batch in release.batches():
+        orders = [np.stack(keys, axis=1) for keys in _keys(release, batch) if keys]
+        if before is not None:
+            orders = [np.concatenate(pair) for pair in zip(before, orders, strict=True)]
+        wrong = np.zeros(max(len(orders[0]) - 1, 0), np.bool_)
+        for rows in orders:
+            fine = np.ones(len(wrong), np.bool_)
+            for key in rows.T[::-1]:
+                fine = (key[1:] > key[:-1]) | ((key[1:] == key[:-1]) & fine)
+            wrong |= ~fine
+        if wrong.any():
+            return seen + int(np.flatnonzero(wrong)[0]) + (2 if before is None else 1)
+        seen += len(batch)
+        before = [rows[-1:] for rows in orders] if len(orders[0]) else before
+    return None
+
+
+def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
+    """The keys that rows are sorted by: pseudonym and text; and event, rank and address, which is the same order."""
+    names = batch.schema.names
+    whole = [batch[name].to_numpy().astype(np.int64) for name in ("user", "session", "node") if name in names]
+    if "query" in names:
+        whole += _digest_keys(batch["query"], release.manifest.kind == "tokens")
+    within = [batch["event"].to_numpy().astype(np.int64)] if "event" in names else []
+    if "url" in names and "event" in names:
+        within += [_last_if_null(batch["rank"]), *_digest_keys(batch["url"])]
+    elif "url" in names and "user" not in names:  # a table of counts, where the query itself comes last
+        whole += _digest_keys(batch["url"])
+    return whole, within
+
+
+def _digest_keys(texts: pa.Array, signed: bool = False) -> list[NDArray[np.int64]]:
+    """Numbers in the order of the digests of texts; missing texts come last. Tokens are in signed order."""
+    there = texts.is_valid().to_numpy(zero_copy_only=False)
+    halves = digests(*byte_spans(pc.fill_null(texts, "").cast(pa.string())))
+    sign = np.uint64(0 if signed else 1 << 63)
+    return [np.where(there, (half ^ sign).view(np.int64), _LAST) for half in halves]
+
+
+def _last_if_null(numbers: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(numbers.cast(pa.int64()), pa.scalar(_LAST)).to_numpy(), np.int64)
+
+
+def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
+    """Count everything that the manifest counts."""
+    columns = release.schema.names
+    private = release.manifest.private
+    count = {
+        "rows": "count(*)",
+        "events": _events_in(columns, private, expected_columns(release.manifest, log)),
+        "users": 'count(DISTINCT "user")' if "user" in columns else None,
+        "sessions": "count(DISTINCT session)" if "session" in columns else None,
+        "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
+        "clicks": "count(url)" if "url" in columns else None,
+    }
+    asked = {name: sql for name, sql in count.items() if sql is not None}
+    counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
+    found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module
+    kept = log.frequencies(
+        f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM {released} r"  # noqa: S608  # parts of this module
+        " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+        if "query" in columns
+        else None
+    )
+    claim = "The manifest counts right."
+    for name, number in zip(asked, found, strict=True):
+        stated = getattr(release.manifest.counts, name)
+        if stated != number:
+            return Verdict(claim, False, f"it says {stated} {name}, the table has {number}")
+    counts = release.manifest.counts
+    if "node" in columns and (counts.events, counts.clicks) != (counts.rows, 0):
+        return Verdict(claim, False, "it says otherwise how many items and clicks there are")
+    if "node" in columns and release.manifest.bands != bands(kept):
+        return Verdict(claim, False, "its frequency bands are not those of the log")
+    if release.manifest.input_counts != (UNPUBLISHED if private else counts_of(log)):
+        return Verdict(claim, False, "its counts of the log are wrong")
+    unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions")]
+    if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
+        return Verdict(claim, False, "it counts what the table does not have")
+    if count["events"] is not None and release.manifest.bands != (() if private else bands(kept)):
+        return Verdict(claim, False, "its frequency bands are not those of the table")
+    return Verdict(claim, True)
+
+
+def _events_in(columns: list[str], private: bool, expected: list[str]) -> str | None:
+    """SQL of how many events a table has; None if it cannot be known."""
+    if "event" in columns:
+        return "count(DISTINCT event)"
+    if private:
+        return _events_of_counts(columns)
+    # AOL's format has no numbers of events. Without clicks, a row is an event.
+    return "count(*)" if "query" in columns and "url" not in expected else None
+
+
+def _events_of_counts(columns: list[str]) -> str:
+    """SQL of the number of events if noisy counts, or only queries, are published."""
+    each = '"count"' if "count" in columns else "1"
+    plain = f"CASE WHEN url IS NULL THEN {each} ELSE 0 END" if "url" in columns else each
+    return f"coalesce(CAST(sum({plain}) AS BIGINT), 0)"
