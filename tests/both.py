@@ -26,7 +26,7 @@ def spark() -> Iterator[object]:
     """A session on this machine, whose shuffles have several parts even for a few rows."""
     if needs_spark.args[0]:
         pytest.skip(needs_spark.kwargs["reason"])
-    from queryveil.engines.spark import start
+    from queryveil.engines.spark_session import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {

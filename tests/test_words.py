@@ -97,8 +97,8 @@ def test_a_phrase_over_two_lines_is_found(tmp_path, text):
     assert len(phrases_in(tmp_path / "a.py")) == 1
 
 
-_COMMANDS = {"engines/spark.py", "reports/comparisons.py", "reports/page.py", "reports/releases.py"}
-"""Whole command lines and style sheets; and what names Spark's settings."""
+_COMMANDS = {"reports/comparisons.py", "reports/page.py", "reports/releases.py"}
+"""Whole command lines and style sheets."""
 
 
 def test_messages_of_the_library_name_options_by_the_one_function_for_it():

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 
 def concepts(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 50,
     words: Annotated[
@@ -27,7 +29,7 @@ def concepts(
 
     read = reader(log)
     least = concept_min_users or default_concept_min_users(read)
-    with options.working("Counting"):
+    with progress("Counting"):
         found = mine_concepts(read, least)
     wanted = [i for i in range(len(found)) if words in (None, found.order[i])]
     wanted = sorted(wanted, key=lambda i: -found.weight[i])
@@ -42,11 +44,11 @@ def concepts(
         for i in wanted[:top]
     ]
     if as_json:
-        typer.echo(options.json_text({"concept_min_users": least, "concepts": len(wanted), "top": rows}))
+        typer.echo(printing.json_text({"concept_min_users": least, "concepts": len(wanted), "top": rows}))
         return
     cells = [
         (
-            options.printable(str(row["concept"])),
+            printing.printable(str(row["concept"])),
             str(row["words"]),
             f"{row['weight']:.2f}",
             f"{row['users']:,}",
@@ -55,4 +57,4 @@ def concepts(
         for row in rows
     ]
     title = f"{len(wanted):,} concepts of at least {least:,} users" + ("" if len(wanted) <= top else f", the top {top}")
-    options.tables(options.table(title, ("concept", "words", "weight", "users", "events"), cells))
+    printing.tables(printing.table(title, ("concept", "words", "weight", "users", "events"), cells))

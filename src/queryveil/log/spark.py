@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from queryveil.engines import Batches, Table, Workspace, identifier
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, SparkRows, working
+from queryveil.engines.spark import Spark, SparkRows
+from queryveil.engines.spark_errors import working
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
 from queryveil.log import NOTHING_LEFT, QueryLog, Scrub

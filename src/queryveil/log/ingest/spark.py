@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.engines.spark import Spark, backquoted, ddl, telling, working
+from queryveil.engines.spark import Spark
+from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_tasks import backquoted, ddl, reporting
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import is_address
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
@@ -272,7 +274,7 @@ def _reading(
             yield _numbered(prepared, schema, extras, known, id_mask)
             yield _note(prepared, schema)
 
-    return telling(read)
+    return reporting(read)
 
 
 def _numbered(
