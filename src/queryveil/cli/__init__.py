@@ -127,8 +127,8 @@ def _asks_for_help(words: list[str]) -> bool:
     return "--help" in words or "-h" in words or "_QUERYVEIL_COMPLETE" in os.environ
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(asked: bool) -> None:
+    if asked:
         from queryveil import __version__
 
         typer.echo(f"queryveil {__version__}")

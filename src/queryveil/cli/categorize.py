@@ -124,11 +124,11 @@ def _short(query: str) -> str:
     return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
-def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[dict[str, Any]]:
+def _examples(found: "Links", queries: Any, events: Any, most: int) -> list[dict[str, Any]]:
     """The most frequent queries, ties broken by the smallest id, and the nodes of their items."""
     import numpy as np
 
-    order = np.lexsort((np.arange(len(events)), -events))[:wanted]
+    order = np.lexsort((np.arange(len(events)), -events))[:most]
     shown = []
     for q in order.tolist():
         nodes = [

@@ -31,8 +31,8 @@ def concepts(
     least = concept_min_users or default_concept_min_users(read)
     with progress("Counting"):
         found = mine_concepts(read, least)
-    wanted = [i for i in range(len(found)) if words in (None, found.order[i])]
-    wanted = sorted(wanted, key=lambda i: -found.weight[i])
+    chosen = [i for i in range(len(found)) if words in (None, found.order[i])]
+    chosen = sorted(chosen, key=lambda i: -found.weight[i])
     rows = [
         {
             "concept": found.text(i),
@@ -41,10 +41,10 @@ def concepts(
             "users": int(found.users[i]),
             "events": int(found.events[i]),
         }
-        for i in wanted[:top]
+        for i in chosen[:top]
     ]
     if as_json:
-        typer.echo(printing.json_text({"concept_min_users": least, "concepts": len(wanted), "top": rows}))
+        typer.echo(printing.json_text({"concept_min_users": least, "concepts": len(chosen), "top": rows}))
         return
     cells = [
         (
@@ -56,5 +56,5 @@ def concepts(
         )
         for row in rows
     ]
-    title = f"{len(wanted):,} concepts of at least {least:,} users" + ("" if len(wanted) <= top else f", the top {top}")
+    title = f"{len(chosen):,} concepts of at least {least:,} users" + ("" if len(chosen) <= top else f", the top {top}")
     printing.tables(printing.table(title, ("concept", "words", "weight", "users", "events"), cells))

@@ -148,12 +148,12 @@ class DuckDB:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))
         found = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
-        fresh = np.zeros(len(found), np.bool_)
-        fresh[:1] = True
+        is_new = np.zeros(len(found), np.bool_)
+        is_new[:1] = True
         for key in by:
             values = found[key].to_numpy()
-            fresh[1:] |= values[1:] != values[:-1]
-        self.read(name, found.append_column(column, pa.array(np.cumsum(fresh))))
+            is_new[1:] |= values[1:] != values[:-1]
+        self.read(name, found.append_column(column, pa.array(np.cumsum(is_new))))
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
@@ -163,8 +163,8 @@ class DuckDB:
     def drop(self, *names: str) -> None:
         """Let go of tables; while a result is being made, as soon as that is done.
 
-        The garbage collector may let go of a release at any moment: in the middle of a result, or in a thread of DuckDB
-        for which the thread with the lock waits. So nobody waits here.
+        The garbage collector may free a release at any moment: in the middle of a result, or in a thread of DuckDB
+        for which the thread with the lock waits. So nothing waits here.
         """
         if not self._close.alive:
             return

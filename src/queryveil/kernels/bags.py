@@ -35,13 +35,13 @@ def _fits(bags: Bags, b: int, nouns: Nouns, u: int, end: NDArray[np.int64]) -> b
     last = bags.start[b + 1]
     for x in range(bags.start[b], last):
         below = end[bags.node[x]]
-        wanted = 0
+        needed = 0
         y = x
         while y < last and bags.node[y] < below:
-            wanted += bags.n[y]
+            needed += bags.n[y]
             y += 1
         first = first_from(nouns.noun, low, high, bags.node[x])
-        if first_from(nouns.noun, first, high, below) - first < wanted:
+        if first_from(nouns.noun, first, high, below) - first < needed:
             return False
     return True
 

@@ -15,7 +15,7 @@ MANY = np.iinfo(np.int32).min
 class Users(NamedTuple):
     """The distinct users behind each vertex: those of v are user[start[v]:start[v + 1]].
 
-    A negative number is a user of whom only so many count for a vertex and its neighbours together.
+    A negative number is a new user. Only a limited number of them count for a vertex and its neighbours together.
     """
 
     start: NDArray[np.int64]
@@ -66,7 +66,7 @@ def _count_in(
 
 @kernel
 def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
-    """The users of each group, if they are one (told twice) or two; else `MANY` twice."""
+    """The users of each group, if there is one (given twice) or two; else `MANY` twice."""
     found = np.full((len(groups.weight), 2), MANY, np.int32)
     for g in range(len(groups.weight)):
         one = two = users.user[users.start[groups.member[groups.start[g]]]]
@@ -109,12 +109,12 @@ def find_witnesses(
         vertices: Vertices with fewer than k users of their own.
         k: Users needed.
         most_new: How many users with a negative number count.
-        alive: Which vertices of the graph have not fallen.
+        alive: Which vertices of the graph have not been removed.
         users: The users of each vertex of the graph.
         group_start: Where the groups of each vertex start.
         group: The groups of all vertices.
         groups: The groups.
-        group_users: What `users_of_groups` tells of them.
+        group_users: What `users_of_groups` returns for them.
         total: The weight of each vertex.
         theta2: The square of theta.
         witness: One row for each of `vertices`: the neighbours whose users were counted, -1 behind the last.
@@ -141,7 +141,7 @@ def find_witnesses(
             witnesses += 1
         while count < k and at < group_start[v + 1]:
             g = group[at]
-            # A group of one or two users who are counted already adds nobody, however many queries they have in it.
+            # A group of one or two users who are counted already adds no user, however many queries they have in it.
             if m < 0 and _holds(seen, count, group_users[g, 0]) and _holds(seen, count, group_users[g, 1]):
                 at += 1
                 continue
@@ -169,7 +169,7 @@ def find_witnesses(
 
 @kernel
 def lost_a_witness(alive: NDArray[np.bool_], witness: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which rows name a witness that fell."""
+    """Which rows name a witness that was removed."""
     lost = np.zeros(len(witness), np.bool_)
     for place in range(len(witness)):
         for i in range(witness.shape[1]):

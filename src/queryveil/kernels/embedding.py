@@ -24,7 +24,7 @@ GROUP_START = np.uint64(0x9AE16A3B2F90404F)
 _PRIME = np.uint64(0x100000001B3)
 _SHIFT = np.uint64(32)
 
-# What a word that only its letters tell of counts for, next to a known word: an unknown name may be anything.
+# The weight of a word of which only the letters are known, next to a known word: an unknown name may be anything.
 _SPELT_TRUST = np.float32(0.5)
 
 

@@ -24,7 +24,7 @@ _SLACK = 1 + 1e-9
 """Subsets a hair too light are listed too, so that rounding loses none; `affine` alone decides."""
 
 _LOOSE = 63
-"""How many elements of a set may be light enough to be taken away, so that a word of bits tells which are gone."""
+"""How many elements of a set may be light enough to be taken away, so that a word of bits says which are gone."""
 
 
 @inlined
@@ -89,7 +89,7 @@ def walk_subsets(
         most: Walking a set stops behind so many subsets.
         counts: Filled by the first walk with the number of subsets of each set; the second leaves out sets with more
             than `most`.
-        bits: How many bits of a digest tell its place in the filter.
+        bits: How many bits of a digest give its place in the filter.
         met: The filter: by turns 64 marks of digests met, and those of digests met again.
         listing: Whether this is the second walk.
     """

@@ -34,7 +34,7 @@ def _intern(
     high: NDArray[np.uint64],
     check: NDArray[np.uint64],
     numbers: NDArray[np.int32],
-    fresh: NDArray[np.int64],
+    added: NDArray[np.int64],
 ) -> int:
     mask = np.uint64(len(slots) - 1)
     first = count
@@ -47,7 +47,7 @@ def _intern(
                 known_low[count] = low[i]
                 known_high[count] = high[i]
                 known_check[count] = check[i]
-                fresh[count - first] = i
+                added[count - first] = i
                 numbers[i] = count
                 count += 1
                 break
@@ -84,12 +84,12 @@ class Interner:
         check = np.zeros(len(low), np.uint64) if check is None else check
         self._reserve(self.count + len(low))
         numbers = np.empty(len(low), np.int32)
-        fresh = np.empty(len(low), np.int64)
+        added = np.empty(len(low), np.int64)
         before = self.count
         self.count = _intern(
-            self._slots, self._low, self._high, self._check, self.count, low, high, check, numbers, fresh
+            self._slots, self._low, self._high, self._check, self.count, low, high, check, numbers, added
         )
-        return numbers, fresh[: self.count - before]
+        return numbers, added[: self.count - before]
 
     def ranks(self) -> NDArray[np.int32]:
         """The place of each number in the order of the digests: an id that does not depend on who came first."""

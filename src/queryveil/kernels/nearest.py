@@ -51,7 +51,7 @@ def nearest(
     others: NDArray[np.int8],
     scale: NDArray[np.float32],
     probes: int,
-    wanted: int,
+    most: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The nearest of `others` to each vector: their places, -1 where there are fewer, and their products.
 
@@ -63,10 +63,10 @@ def nearest(
         others: All the vectors to find, cell after cell.
         scale: What a product with one of them is multiplied by.
         probes: How many cells to look into.
-        wanted: How many neighbours.
+        most: How many neighbours.
     """
-    place = np.full((len(vectors), wanted), -1, np.int32)
-    score = np.full((len(vectors), wanted), -np.inf, np.float32)
+    place = np.full((len(vectors), most), -1, np.int32)
+    score = np.full((len(vectors), most), -np.inf, np.float32)
     near = np.empty(probes, np.int32)
     near_score = np.empty(probes, np.float32)
     for i in range(len(vectors)):

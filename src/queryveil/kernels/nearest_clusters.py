@@ -3,7 +3,7 @@
 In Clump a transaction chooses among r clusters, and the least distortion draws it to short ones. Here a cluster
 chooses: the longest transaction that is left takes the others with which most is kept, then clusters swap
 members as long as that keeps more. Transactions are cut into blocks of like length, so that the cost is linear in their
-number; inside of a block, near ones are found by the few nodes of the tree that tell most.
+number; inside of a block, near ones are found by the few nodes of the tree that differ most.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -60,14 +60,16 @@ def nearest(
     """
     clusters = len(order) // k
     step = steps(parent, leaves)
-    telling = _telling(node, count, parent, step)
+    distinctive = _distinctive(node, count, parent, step)
     blocks = -(-clusters // max(BLOCK // k, 1))
     first = np.arange(blocks + 1) * clusters // blocks
     cut = first * k
     cut[-1] = len(order)
 
     def found(i: int) -> Ints:
-        return _cluster_block(start, node, count, parent, depth, step, telling, order[cut[i] : cut[i + 1]], k, tight)
+        return _cluster_block(
+            start, node, count, parent, depth, step, distinctive, order[cut[i] : cut[i + 1]], k, tight
+        )
 
     cluster = np.empty(len(order), np.int32)
     with ThreadPoolExecutor(threads) as pool:
@@ -76,7 +78,7 @@ def nearest(
     return cluster
 
 
-def _telling(node: Ints, count: Longs, parent: Ints, step: Longs) -> Ints:
+def _distinctive(node: Ints, count: Longs, parent: Ints, step: Longs) -> Ints:
     """The nodes at which most of all transactions can be kept; of equals, the earlier."""
     total = _totals(node, count, parent)
     return np.argsort(-total * step, kind="stable")[:_TELLING].astype(np.int32)
@@ -92,7 +94,7 @@ def _totals(node: Ints, count: Longs, parent: Ints) -> Longs:
 
 @helper
 def _rough(path: Ints, held: Longs, begin: int, end: int, step: Longs, column: Ints, out: Ints) -> None:
-    """What a bag keeps at the telling nodes."""
+    """What a bag keeps at the distinctive nodes."""
     out[:] = 0
     most = np.int64((1 << 31) - 1)
     for p in range(begin, end):
@@ -278,7 +280,7 @@ def _cluster_block(
     parent: Ints,
     depth: Ints,
     step: Longs,
-    telling: Ints,
+    distinctive: Ints,
     block: Longs,
     k: int,
     tight: bool,
@@ -294,8 +296,8 @@ def _cluster_block(
     first = np.zeros(n + 1, np.int64)
     path, held = np.empty(room, np.int32), np.empty(room, np.int64)
     column = np.full(len(parent), -1, np.int32)
-    for j in range(len(telling)):
-        column[telling[j]] = j
+    for j in range(len(distinctive)):
+        column[distinctive[j]] = j
     rough = np.zeros((n, _TELLING), np.int32)
     longest = np.int64(0)
     for t in range(n):

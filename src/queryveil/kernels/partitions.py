@@ -3,7 +3,7 @@
 All transactions begin as one partition that is published as the root alone. A partition is split by one of the nodes
 that it is published with: its transactions are sent to sub-partitions by the children of that node that they have items
 below, and these children are published in its place. Only sets of children that some transaction has are ever looked
-at; they are told apart by a trie whose edges are kept in a hash table, so that equal sets are equal and not just alike.
+at. A trie, whose edges are kept in a hash table, distinguishes them exactly.
 
 No published node is above another one, and every transaction of a partition has an item at or below each of its nodes.
 So the items that the nodes stand for are distinct, whatever else a transaction has.

@@ -15,7 +15,7 @@ _ROUNDS = 200
 
 @helper
 def _mixed(x: np.uint64) -> np.uint64:
-    """A number that tells nothing of x (the last step of SplitMix64)."""
+    """A number that reveals nothing about x (the last step of SplitMix64)."""
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)

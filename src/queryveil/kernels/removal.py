@@ -23,7 +23,7 @@ _TOP = np.uint64(58)
 _NOBODY = np.int64(-1)
 # What is touched together lies together: the loops wait for memory.
 _DEGREE, _SEEN = 0, 1
-# Multiplied by a power of two, the six highest bits of this number tell which one it is.
+# Multiplied by a power of two, the six highest bits of this number say which one it is.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _WHICH = np.zeros(64, np.int64)
 _WHICH[[(int(_DE_BRUIJN) << bit & (1 << 64) - 1) >> 58 for bit in range(64)]] = np.arange(64)
@@ -97,7 +97,7 @@ def _leave(c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: 
             other = classes.post[p]
             if living[other] == 0:
                 continue
-            classes.post[end] = other  # those who are gone are not met again
+            classes.post[end] = other  # removed ones are not met again
             end += 1
             if state[other, _SEEN] != stamp:
                 state[other, _SEEN] = stamp
@@ -109,12 +109,12 @@ def _leave(c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: 
 def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
     """Remove the query of the highest degree, of equals the earlier one, until no two share an address.
 
-    Degrees only fall, so that nobody joins those who have the highest one: they are taken in order, and whoever has
-    fallen behind in the meantime waits in the list of his new degree.
+    Degrees only fall, so no query joins those with the highest degree. They are taken in order. A query whose degree has
+    fallen in the meantime waits in the list of its new degree.
 
     Args:
         classes: The queries and their addresses. The lists of addresses are used up.
-        degree: What `degrees` tells of them.
+        degree: What `degrees` returns for them.
 
     Returns:
         Whether each query stays.

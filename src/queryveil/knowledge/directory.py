@@ -149,8 +149,8 @@ class _Build:
         """Read the tree; returns an index from paths to nodes."""
         text_of: dict[str, str] = {}
         for batch in self.dump.categories():
-            wanted = batch.filter(self._wanted(batch["path"]))
-            text_of.update(zip(wanted["path"].to_pylist(), wanted["text"].to_pylist(), strict=True))
+            missing = batch.filter(self._wanted(batch["path"]))
+            text_of.update(zip(missing["path"].to_pylist(), missing["text"].to_pylist(), strict=True))
         text_of.pop("Top", None)
         unknown = next((name for name, found in self.leave_out.items() if not found and name not in _USUAL), None)
         if unknown is not None:

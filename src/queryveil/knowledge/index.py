@@ -48,12 +48,12 @@ class Index(Ragged):
         low, high = digests(*byte_spans(texts))
         order = digest_order(low, high)  # equal ones stay in their order
         low, high = low[order], high[order]
-        fresh = np.ones(len(low), bool)
-        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-        start = np.append(np.flatnonzero(fresh), len(low)).astype(np.int64)
+        is_new = np.ones(len(low), bool)
+        is_new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        start = np.append(np.flatnonzero(is_new), len(low)).astype(np.int64)
         size = np.minimum(np.diff(start), most or len(low))
         kept = nodes[order][ranges(start[:-1], size)].astype(np.int32)
-        return cls(offsets(size), low[fresh], high[fresh], kept, forms)
+        return cls(offsets(size), low[is_new], high[is_new], kept, forms)
 
     @classmethod
     def of_labels(cls, labels: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":

@@ -51,13 +51,13 @@ class Cells:
         cell = np.searchsorted(home[order], np.arange(n + 1))
         return cls(middle, middle_scale, cell.astype(np.int64), order, small[order], scale[order])
 
-    def nearest(self, vectors: NDArray[np.float32], wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def nearest(self, vectors: NDArray[np.float32], most: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The places of the nearest vectors to each, -1 where there are fewer, and their cosines."""
         small, scale = _small(vectors)
-        wanted = min(wanted, len(self.order))
+        most = min(most, len(self.order))
         probes = min(PROBES, len(self.middles))
         place, score = nearest(
-            small, self.middles, self.middle_scale, self.cell, self.vectors, self.scale, probes, wanted
+            small, self.middles, self.middle_scale, self.cell, self.vectors, self.scale, probes, most
         )
         found = np.where(place >= 0, self.order[place], -1)
         return found, score * scale[:, None]

@@ -68,8 +68,8 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
     ):
         if text is None:
             continue
-        wanted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
-        masked, found = _masked(text, wanted)
+        doubted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
+        masked, found = _masked(text, doubted)
         if found:
             changed.append(at)
             changes.append(masked)

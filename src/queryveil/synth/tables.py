@@ -41,8 +41,8 @@ def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
                 traits[trait, place] = traits[trait, place - 1]
             continue
         rng = stream(key(seed, _TRAITS_STREAM), users[place])
-        lot = uniform(rng)
-        traits[0, place] = 0 if lot < 0.62 else (1 if lot < 0.93 else 2)
+        draw = uniform(rng)
+        traits[0, place] = 0 if draw < 0.62 else (1 if draw < 0.93 else 2)
         traits[1, place] = 0 if uniform(rng) < 0.8 else 1 + below(rng, 8)
         traits[2, place] = 0 if uniform(rng) < 0.9 else 1 + below(rng, 3)
     return traits
@@ -78,4 +78,4 @@ def label_table(events: Events, queries: pa.StringArray) -> pa.Table:
     """Pair queries with what is known of them, packed into one number; repetitions are left out."""
     label = events.label[:, LEAF] << 16 | events.label[:, KIND] << 8 | events.label[:, SENSITIVITY]
     table = pa.table([queries, pa.array(label.astype(np.int32))], schema=LABEL_SCHEMA)
-    return table.filter(pa.array(events.fresh))
+    return table.filter(pa.array(events.is_new))

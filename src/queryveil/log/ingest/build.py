@@ -113,8 +113,8 @@ def _events(
     table = engine.fetch(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")  # noqa: S608  # names are escaped
     engine.drop("rows")
     digested = _digest_rows(pool, table, sorted(extras), ids)
-    wanted = ("user_id", "query_id", "time", "rank", "url_id")
-    events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), wanted))
+    columns = ("user_id", "query_id", "time", "rank", "url_id")
+    events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), columns))
     event_columns = {
         "event_id": pa.array(np.arange(len(events.start), dtype=np.int32)),
         "user_id": pa.array(events.user),

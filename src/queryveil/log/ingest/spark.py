@@ -149,8 +149,8 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        wanted = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
-    return _Source(wanted, parse, tuple(name for name in chosen if name not in CANONICAL), where)
+        selected = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
+    return _Source(selected, parse, tuple(name for name in chosen if name not in CANONICAL), where)
 
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
