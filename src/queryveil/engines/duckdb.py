@@ -4,7 +4,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, identifier
+from queryveil.engines.base import Batches, BatchFunction, identifier
 from queryveil.engines.memory import described, for_tables
 from queryveil.errors import QueryveilError, option
 from queryveil.files.scratch import Scratch
@@ -119,21 +119,12 @@ class DuckDB:
         with self._work():
             self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
 
-    def map(
-        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
-    ) -> None:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query, in memory."""
         made = [function(batch) for batch in self.stream(query, _BATCH)]
         self.read(name, pa.Table.from_batches(made, schema))
 
-    def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str,
-    ) -> None:
+    def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows, in memory."""
         rows = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {identifier(by)}").combine_chunks()  # noqa: S608  # names are escaped
         keys = rows[by].to_numpy()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, InFiles, identifier
+from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier
 from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_session import whole
 from queryveil.engines.spark_tasks import PART, WITHIN, backquoted, counting, ddl, each, of_group
@@ -156,22 +156,13 @@ class Spark:
             frame = self.sql(query)
         self.keep(frame, name)
 
-    def map(
-        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
-    ) -> None:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query; it runs where the data is."""
         with working():
             frame = self.sql(query).mapInArrow(each(function), ddl(schema))
         self.keep(frame, name)
 
-    def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str,
-    ) -> None:
+    def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows; a group must fit into the memory of a worker."""
         with working():
             frame = self.sql(query).groupBy(backquoted(by)).applyInArrow(of_group(function, schema), ddl(schema))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from queryveil.engines.base import BatchFunction
 from queryveil.engines.spark_errors import on_worker
 
 PART, WITHIN = "part of the rows", "place in the part"
@@ -29,12 +30,12 @@ def ddl(schema: pa.Schema) -> str:
     return ", ".join(f"{backquoted(field.name)} {kinds[field.type]}" for field in schema)
 
 
-def each(function: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[..., Iterator[pa.RecordBatch]]:
+def each(function: BatchFunction) -> Callable[..., Iterator[pa.RecordBatch]]:
     """A function of a batch as Spark wants it."""
     return reporting(lambda batches: (function(batch) for batch in batches))
 
 
-def of_group(function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
+def of_group(function: BatchFunction, schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
     """A function of a whole group as Spark wants it."""
 
     def run(table: pa.Table) -> pa.Table:

@@ -6,13 +6,10 @@ the shortest transactions always has the least distortion.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.lcg import add_paths, clear_paths, meet, squeeze, steps, write_paths
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 def seeds_first(order: Longs, k: int) -> Longs:

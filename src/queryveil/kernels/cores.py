@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.heavy import Groups, affine
+from queryveil.kernels.types import Bools, Ints, Longs
 
 MANY = np.iinfo(np.int32).min
 """Stands for more than two users; no user has this number."""
@@ -18,12 +18,12 @@ class Users(NamedTuple):
     A negative number is a new user. Only a limited number of them count for a vertex and its neighbours together.
     """
 
-    start: NDArray[np.int64]
-    user: NDArray[np.int32]
+    start: Longs
+    user: Ints
 
 
 @kernel
-def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
+def own_users(users: Users, most_new: int) -> Longs:
     """How many users each vertex has by itself, of the negative ones at most `most_new`."""
     count = np.zeros(len(users.start) - 1, np.int64)
     for v in range(len(count)):
@@ -38,7 +38,7 @@ def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
 
 
 @inlined
-def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
+def _holds(seen: Ints, count: int, who: int) -> bool:
     for i in range(count):  # noqa: SIM110  # a generator does not compile
         if seen[i] == who:
             return True
@@ -46,9 +46,7 @@ def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
 
 
 @helper
-def _count_in(
-    users: Users, vertex: int, seen: NDArray[np.int32], count: int, new: int, k: int, most_new: int
-) -> tuple[int, int]:
+def _count_in(users: Users, vertex: int, seen: Ints, count: int, new: int, k: int, most_new: int) -> tuple[int, int]:
     # Add the users of a vertex to those seen so far, up to k of them.
     for u in range(users.start[vertex], users.start[vertex + 1]):
         if count == k:
@@ -65,7 +63,7 @@ def _count_in(
 
 
 @kernel
-def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
+def users_of_groups(groups: Groups, users: Users) -> Ints:
     """The users of each group, if there is one (given twice) or two; else `MANY` twice."""
     found = np.full((len(groups.weight), 2), MANY, np.int32)
     for g in range(len(groups.weight)):
@@ -86,22 +84,22 @@ def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
 
 @kernel
 def find_witnesses(
-    places: NDArray[np.int64],
-    vertices: NDArray[np.int32],
+    places: Longs,
+    vertices: Ints,
     k: int,
     most_new: int,
-    alive: NDArray[np.bool_],
+    alive: Bools,
     users: Users,
-    group_start: NDArray[np.int64],
-    group: NDArray[np.int32],
+    group_start: Longs,
+    group: Ints,
     groups: Groups,
-    group_users: NDArray[np.int32],
-    total: NDArray[np.int64],
+    group_users: Ints,
+    total: Longs,
     theta2: float,
-    witness: NDArray[np.int32],
-    next_group: NDArray[np.int64],
-    next_member: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    witness: Ints,
+    next_group: Longs,
+    next_member: Longs,
+) -> Bools:
     """Look for k distinct users behind some vertices and their living neighbours, and stop at the k-th.
 
     Args:
@@ -168,7 +166,7 @@ def find_witnesses(
 
 
 @kernel
-def lost_a_witness(alive: NDArray[np.bool_], witness: NDArray[np.int32]) -> NDArray[np.bool_]:
+def lost_a_witness(alive: Bools, witness: Ints) -> Bools:
     """Which rows name a witness that was removed."""
     lost = np.zeros(len(witness), np.bool_)
     for place in range(len(witness)):

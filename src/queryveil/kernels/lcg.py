@@ -10,12 +10,9 @@ below p: taken at once they give <p p p>, one by one <p p root>; what is here ta
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 @kernel

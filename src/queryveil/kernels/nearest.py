@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Ints, Longs, Singles
 
 
 @helper
@@ -21,11 +22,11 @@ def _product(a: NDArray[np.int8], b: NDArray[np.int8]) -> np.int32:
 def _best(
     vector: NDArray[np.int8],
     others: NDArray[np.int8],
-    scale: NDArray[np.float32],
+    scale: Singles,
     first: int,
     last: int,
-    score: NDArray[np.float32],
-    place: NDArray[np.int32],
+    score: Singles,
+    place: Ints,
 ) -> None:
     """Take others[first:last] into the best so far, which are in order; of equals, the one that came first."""
     room = len(score)
@@ -46,13 +47,13 @@ def _best(
 def nearest(
     vectors: NDArray[np.int8],
     middles: NDArray[np.int8],
-    middle_scale: NDArray[np.float32],
-    cell: NDArray[np.int64],
+    middle_scale: Singles,
+    cell: Longs,
     others: NDArray[np.int8],
-    scale: NDArray[np.float32],
+    scale: Singles,
     probes: int,
     most: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+) -> tuple[Ints, Singles]:
     """The nearest of `others` to each vector: their places, -1 where there are fewer, and their products.
 
     Args:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _HEIGHT, _GAP, _LANE = 300, 44, 24
-"""Pixels: the height of the part with an axis, the gap between it and the strip, and the height of a lane of the strip."""
+"""Pixels: the height of the part with an axis, the gap below it, and the height of a lane of the strip."""
 _ROOM = 1.06
 """Of the scale, beyond the largest value."""
 
