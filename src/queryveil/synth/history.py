@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bools, Floats, Longs
 from queryveil.synth.draws import Stream, below, bits, key, normal, pick, stream, uniform, zipf
 from queryveil.synth.queries import (
     KIND,
@@ -50,20 +50,20 @@ _HOURS = np.cumsum([22, 14, 9, 6, 5, 6, 10, 18, 29, 38, 43, 46, 47, 48, 50, 52, 
 class Events(NamedTuple):
     """The events of a range of users, as arrays with one entry (or row) per event."""
 
-    user: NDArray[np.int64]  # the user's number
-    words: NDArray[np.int64]  # MOST_WORDS wide
-    length: NDArray[np.int64]
-    label: NDArray[np.int64]  # see queries
-    time: NDArray[np.int64]  # seconds since 1970
-    page: NDArray[np.int64]  # of results, from 0
-    is_new: NDArray[np.bool_]  # no repetition of an earlier own query
-    clicks: NDArray[np.int64]
-    site: NDArray[np.int64]  # MOST_CLICKS wide
-    rank: NDArray[np.int64]
+    user: Longs  # the user's number
+    words: Longs  # MOST_WORDS wide
+    length: Longs
+    label: Longs  # see queries
+    time: Longs  # seconds since 1970
+    page: Longs  # of results, from 0
+    is_new: Bools  # no repetition of an earlier own query
+    clicks: Longs
+    site: Longs  # MOST_CLICKS wide
+    rank: Longs
 
 
 @kernel
-def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.int64]:
+def activity(tuning: Tuning, seed: int, first: int, users: int) -> Longs:
     """Draw the number of events of each user: log-normal, at least one."""
     events = np.empty(users, np.int64)
     for user in range(users):
@@ -74,7 +74,7 @@ def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.in
 
 
 @helper
-def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float64]) -> int:
+def _interests(world: World, rng: Stream, leaves: Row, weights: Floats) -> int:
     """Choose a user's topics; the weights are cumulative and come from breaking a stick."""
     n = 2 + below(rng, _MOST_INTERESTS - 1)
     left = 1.0
@@ -87,7 +87,7 @@ def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float
 
 
 @helper
-def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
+def _session_starts(rng: Stream, sessions: int) -> Longs:
     """Draw when sessions begin: days in the user's active period, hours of the user's own rhythm."""
     # Busy users are active all the time: their sessions would not fit into a few days.
     first = below(rng, DAYS - 1) if sessions < 40 and uniform(rng) < 0.4 else 0
@@ -225,7 +225,7 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
 
 
 @kernel
-def histories(world: World, tuning: Tuning, seed: int, first: int, counts: NDArray[np.int64]) -> Events:
+def histories(world: World, tuning: Tuning, seed: int, first: int, counts: Longs) -> Events:
     """Write the events of users first, first + 1, ..., who have so many events each."""
     n = np.sum(counts)
     events = Events(

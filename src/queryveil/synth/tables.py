@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Bytes, Ints, Longs
 from queryveil.synth.draws import below, key, stream, uniform
 from queryveil.synth.history import Events
 from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
-from queryveil.synth.words import Bytes
 from queryveil.synth.world import Atlas
 
 _WORDLY = pa.dictionary(pa.int8(), pa.string())
@@ -32,7 +32,7 @@ _TRAITS_STREAM = 4
 
 
 @kernel
-def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
+def _traits(seed: int, users: Longs) -> NDArray[np.int8]:
     """Draw device, country and language of each event's user; they follow the order of the lists."""
     traits = np.empty((3, len(users)), np.int8)
     for place in range(len(users)):
@@ -48,12 +48,12 @@ def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
     return traits
 
 
-def queries_array(text: Bytes, starts: NDArray[np.int32]) -> pa.StringArray:
+def queries_array(text: Bytes, starts: Ints) -> pa.StringArray:
     """Wrap spelled queries as an Arrow array, without a copy."""
     return pa.StringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(text))
 
 
-def log_table(atlas: Atlas, seed: int, events: Events, ids: NDArray[np.int64], queries: pa.StringArray) -> pa.Table:
+def log_table(atlas: Atlas, seed: int, events: Events, ids: Longs, queries: pa.StringArray) -> pa.Table:
     """Lay out events as rows of the log: one per click, or one if there was none."""
     rows = np.maximum(events.clicks, 1)
     of_event = Ragged(offsets(rows))
