@@ -152,7 +152,7 @@ def release_page(
                 one.label,
                 one.limit_text,
                 one.found_text,
-                {True: "yes", False: "no", None: "undecided"}[one.met],
+                {True: "yes", False: "no", None: "cannot be said"}[one.met],
                 one.why,
             )
             for one in found.judgement.criteria
