@@ -63,7 +63,8 @@ def local(path: str) -> None:
 
 def spark(path: str, memory: str) -> None:
     """Every job on Spark with two cores of this machine."""
-    from queryveil.engines.spark import Spark, start
+    from queryveil.engines.spark import Spark
+    from queryveil.engines.spark_session import start
 
     work = DATA / f"spark-{os.getpid()}"
     work.mkdir(parents=True)

@@ -53,7 +53,7 @@ def spark() -> Iterator[object]:
     """A session on this machine; one worker runs all tests that need it."""
     if needs_spark.args[0]:
         pytest.skip(needs_spark.kwargs["reason"])
-    from queryveil.engines.spark import start
+    from queryveil.engines.spark_session import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Shuffles have several parts even for a few rows.

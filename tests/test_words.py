@@ -34,19 +34,6 @@ PHRASES = {
 }
 """Regular expressions for what not to write, and what to write instead."""
 
-STILL_TO_CHANGE = {
-    "src/queryveil/cli/compare.py",
-    "src/queryveil/cli/evaluate.py",
-    "src/queryveil/cli/report.py",
-    "src/queryveil/kernels/clump.py",
-    "src/queryveil/kernels/cores.py",
-    "src/queryveil/kernels/partitions.py",
-    "src/queryveil/kernels/removal.py",
-    "src/queryveil/reports/charts.py",
-    "src/queryveil/reports/releases.py",
-}
-"""Files with such phrases. The list may only get shorter: take a file out when its last phrase is gone."""
-
 OLD_NAMES = {"src/queryveil/release/earlier.py"}
 """Quotes what version 0.1 wrote."""
 
@@ -68,9 +55,8 @@ def phrases_in(path: Path) -> list[str]:
 
 def test_phrases_to_avoid():
     found = {str(path.relative_to(ROOT)): phrases for path in pages() if (phrases := phrases_in(path))}
-    wrong = {path: phrases for path, phrases in found.items() if path not in STILL_TO_CHANGE | OLD_NAMES}
+    wrong = {path: phrases for path, phrases in found.items() if path not in OLD_NAMES}
     assert not wrong, "\n".join(f"{path}: {'; '.join(phrases)}" for path, phrases in wrong.items())
-    assert found.keys() >= STILL_TO_CHANGE, f"Take out of the list: {sorted(STILL_TO_CHANGE - found.keys())}"
 
 
 @pytest.mark.parametrize("text", ["drawn\nby lot", 'f"drawn by"\n    " lot"', "# drawn by\n# lot", "Drawn By Lot."])
@@ -79,8 +65,8 @@ def test_a_phrase_over_two_lines_is_found(tmp_path, text):
     assert len(phrases_in(tmp_path / "a.py")) == 1
 
 
-_COMMANDS = {"engines/spark.py", "reports/comparisons.py", "reports/page.py", "reports/releases.py"}
-"""Whole command lines and style sheets; and what names Spark's settings."""
+_COMMANDS = {"reports/comparisons.py", "reports/page.py", "reports/releases.py"}
+"""Whole command lines and style sheets."""
 
 
 def test_messages_of_the_library_name_options_by_the_one_function_for_it():

@@ -70,7 +70,7 @@ def test_as_json(run, released, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--n-known", "0"], "--n-known takes whole numbers of at least 1, with commas between. Got '0' instead."),
+        (["--n-known", "0"], "--n-known takes whole numbers of at least 1 with commas between them. Got '0' instead."),
         (["--n-known", "1;2"], "--n-known takes whole numbers"),
         (["--known", "all"], "must be one of random, rarest, half. Got 'all' instead."),
         (["--user-map", "none.csv"], "The user map none.csv cannot be read"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import queryveil as qv
-from queryveil.cli import options
+from queryveil.cli import printing
 from queryveil.engines import memory
 from queryveil.methods import METHODS
 
@@ -590,14 +590,14 @@ def test_wrong_scrubbing_is_refused_before_the_log_is_read(run, tmp_path, words,
 
 
 def test_json_holds_null_where_a_number_is_none():
-    found = options.json_text({"a": [1.5, math.nan], "b": (math.inf, {"c": -math.inf}), "d": "NaN", "e": None})
+    found = printing.json_text({"a": [1.5, math.nan], "b": (math.inf, {"c": -math.inf}), "d": "NaN", "e": None})
     assert json.loads(found) == {"a": [1.5, None], "b": [None, {"c": None}], "d": "NaN", "e": None}
 
 
 def test_every_verb_prints_json_in_the_same_way():
     """Python's own way writes NaN and Infinity, which are no JSON."""
-    verbs = Path(options.__file__).parent.glob("*.py")
-    assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == ["options.py"]
+    verbs = Path(printing.__file__).parent.glob("*.py")
+    assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == ["printing.py"]
 
 
 def test_a_senseless_number_of_threads_is_one_sentence(run, log):

@@ -24,7 +24,9 @@ from tests.strategies import table
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
 
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, sentence_of, start
+from queryveil.engines.spark import Spark
+from queryveil.engines.spark_errors import sentence_of
+from queryveil.engines.spark_session import start
 from queryveil.log.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
 
 ALL = 2**64 - 1
@@ -411,7 +413,7 @@ def test_what_needs_arrays_says_so(logs):
 def test_messages_of_spark_do_not_pass_on_what_they_quote(engine):
     with pytest.raises(qv.QueryveilError) as caught:
         engine.fetch("SELECT CAST('SECRET' AS INT) AS a")
-    assert str(caught.value) == "Spark could not finish a step (CAST_INVALID_INPUT); its own log tells where."
+    assert str(caught.value) == "Spark could not finish a step (CAST_INVALID_INPUT); its own log says where."
 
 
 def test_memory_that_runs_out_is_one_sentence(engine):
@@ -449,7 +451,7 @@ def test_no_java_and_an_old_java_are_one_sentence(tmp_path, monkeypatch):
 def test_a_master_that_nobody_answers_at_is_one_sentence():
     with pytest.raises(qv.QueryveilError, match=r"Nobody answers at spark://127.0.0.1:9"):
         start("spark://127.0.0.1:9")
-    with pytest.raises(qv.QueryveilError, match="'sparky' is no master of Spark"):
+    with pytest.raises(qv.QueryveilError, match="'sparky' is not a Spark master"):
         start("sparky")
 
 
@@ -466,7 +468,7 @@ def test_workers_without_queryveil_are_told_of():
 
 def test_on_a_cluster_a_shared_folder_must_be_named(spark, monkeypatch):
     monkeypatch.setattr(Spark, "_master", lambda engine: "spark://somewhere:7077")
-    with pytest.raises(qv.QueryveilError, match="name one with --work-dir"):
+    with pytest.raises(qv.QueryveilError, match="give one as 'work_dir'"):
         Spark(spark)
     with pytest.raises(qv.QueryveilError, match="The work folder /not/here cannot be used"):
         Spark(spark, work_dir="/not/here")

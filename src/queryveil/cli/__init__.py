@@ -20,13 +20,14 @@ from queryveil.cli import (
     anonymize,
     attack,
     categorize,
+    cluster,
     compare,
     concepts,
     evaluate,
     explain,
     keygen,
     neighbours,
-    options,
+    printing,
     profile,
     report,
     reproduce,
@@ -37,6 +38,7 @@ from queryveil.cli import (
     verify,
     web_directory,
 )
+from queryveil.cli.reading import reads_log
 from queryveil.errors import QueryveilError, QueryveilWarning, command_line, renamed
 
 _KNOWLEDGE = {"--knowledge": "--taxonomy"}
@@ -62,21 +64,21 @@ def build(words: list[str]) -> typer.Typer:
     )
     app.callback()(root)
     app.command("synth")(synth.synth)
-    app.command("profile")(options.reads_log(profile.profile, spark=True))
-    app.command("concepts")(options.reads_log(concepts.concepts))
-    app.command("sweep")(options.reads_log(sweep.sweep))
-    app.command("neighbours")(options.reads_log(neighbours.neighbours))
+    app.command("profile")(reads_log(profile.profile, spark=True))
+    app.command("concepts")(reads_log(concepts.concepts))
+    app.command("sweep")(reads_log(sweep.sweep))
+    app.command("neighbours")(reads_log(neighbours.neighbours))
     app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
-    app.command("verify")(options.reads_log(verify.verify, spark=True))
-    app.command("sign")(options.reads_log(sign.sign))
+    app.command("verify")(reads_log(verify.verify, spark=True))
+    app.command("sign")(reads_log(sign.sign))
     app.command("keygen")(keygen.keygen)
-    app.command("attack", epilog=attack.epilog(words))(options.reads_log(attack.attack))
-    app.command("compare")(options.reads_log(compare.compare))
-    app.command("explain")(options.reads_log(explain.explain))
-    app.command("reproduce")(options.reads_log(reproduce.reproduce))
-    app.command("evaluate", epilog=evaluate.epilog(words))(options.reads_log(evaluate.evaluate))
-    app.command("report")(options.reads_log(report.report))
-    app.command("categorize")(options.reads_log(categorize.categorize))
+    app.command("attack", epilog=attack.epilog(words))(reads_log(attack.attack))
+    app.command("compare")(reads_log(compare.compare))
+    app.command("explain")(reads_log(explain.explain))
+    app.command("reproduce")(reads_log(reproduce.reproduce))
+    app.command("evaluate", epilog=evaluate.epilog(words))(reads_log(evaluate.evaluate))
+    app.command("report")(reads_log(report.report))
+    app.command("categorize")(reads_log(categorize.categorize))
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
     web = "Make a taxonomy from the dump of a web directory."
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
@@ -125,8 +127,8 @@ def _asks_for_help(words: list[str]) -> bool:
     return "--help" in words or "-h" in words or "_QUERYVEIL_COMPLETE" in os.environ
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(asked: bool) -> None:
+    if asked:
         from queryveil import __version__
 
         typer.echo(f"queryveil {__version__}")
@@ -174,14 +176,14 @@ def main() -> None:
             raise
         _fail(f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
     finally:
-        options.opened.close()
+        cluster.opened.close()
 
 
 def _warn(shown: set[str], message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """Show each warning of queryveil once, as a sentence; warnings of other packages do not concern the user."""
     if issubclass(category, QueryveilWarning) and str(message) not in shown:
         shown.add(str(message))
-        print(f"Warning: {options.printable(str(message))}", file=sys.stderr)
+        print(f"Warning: {printing.printable(str(message))}", file=sys.stderr)
 
 
 _WRONG_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
@@ -203,7 +205,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
         tables.stopping.set()
     # An exception in the middle of a call to Spark would break the connection. Its jobs are cancelled instead, which
     # ends the call. A second signal stops at once.
-    if len(_stopped) == 1 and options.stop_jobs():
+    if len(_stopped) == 1 and cluster.stop_jobs():
         return
     if number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -212,5 +214,5 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def _fail(sentence: str, code: int) -> None:
     # It can contain names of files, which may hold anything.
-    print(f"queryveil: {options.printable(sentence)}", file=sys.stderr)
+    print(f"queryveil: {printing.printable(sentence)}", file=sys.stderr)
     sys.exit(code)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options
-from queryveil.errors import QueryveilError
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
@@ -18,12 +19,12 @@ def epilog(words: list[str]) -> str | None:
         return None
     from queryveil.assess.attacks import ATTACKS
 
-    return f"Attacks:\n{options.listed({one.id: one.label for one in ATTACKS.values()})}"
+    return f"Attacks:\n{printing.listed({one.id: one.label for one in ATTACKS.values()})}"
 
 
 def attack(
-    reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],
+    reader: Reader,
+    release: options.ReleaseFolder,
     original: options.Original,
     user_map: options.UserMap = None,
     n_known: Annotated[
@@ -38,10 +39,7 @@ def attack(
     other: Annotated[
         str | None,
         typer.Option(
-            "--other",
-            metavar="RELEASE",
-            help="Another release to compare with, such as that of the day before.",
-            show_default=False,
+            "--other", metavar="RELEASE", help="Another release to compare with, such as that of the day before."
         ),
     ] = None,
     reference: Annotated[
@@ -54,7 +52,7 @@ def attack(
         ),
     ] = None,
     taxonomy: options.TaxonomyOf = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
+    seed: options.Seed = 0,
     policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
@@ -68,21 +66,18 @@ def attack(
     from queryveil.assess.attacks.background_knowledge import check_known
     from queryveil.assess.policy import gather, judge, load_policy
     from queryveil.files.folders import local_folder
-    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verification import verify
 
     rules = None if policy is None else load_policy(policy)
-    numbers, way = _numbers(n_known), check_known(known)
+    numbers, way = options.numbers("--n-known", n_known, int, least=1), check_known(known)
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
-    if taxonomy is not None:
-        open_taxonomy(taxonomy)
-        known_as(str(attacked.manifest.parameters.get("taxonomy")), taxonomy)
+    options.use_taxonomy(attacked, taxonomy)
     log = reader(original)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)
-    with options.steps("Attacking") as step:
+    with progress("Attacking") as step:
         found = run(
             attacked,
             log,
@@ -102,22 +97,10 @@ def attack(
     if as_json:
         judgement = {} if judged is None else {"judgement": judged.as_dict()}
         about = {"manifest_sha256": sha256(local_folder(release).read(MANIFEST)).hexdigest()}
-        typer.echo(options.json_text(about | found.as_dict() | judgement))
+        typer.echo(printing.json_text(about | found.as_dict() | judgement))
     else:
-        options.tables(*_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"]))
+        printing.tables(*_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"]))
     raise typer.Exit(0 if judged is None or judged.meets else 1)
-
-
-def _numbers(given: str) -> list[int]:
-    try:
-        found = [int(part) for part in given.split(",")]
-    except ValueError:
-        found = []
-    if not found or min(found) < 1:
-        raise QueryveilError(
-            f"--n-known takes whole numbers of at least 1, with commas between. Got '{given}' instead."
-        )
-    return found
 
 
 def _tables(found: "Findings") -> list[Any]:
@@ -139,7 +122,7 @@ def _tables(found: "Findings") -> list[Any]:
         ]
         head = ("", "found (95 %)", "baseline", "control", "succeeds")
         parts.append(
-            options.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
+            printing.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
     parts += [f"{_name(finding)}: {beside}" for finding in found.findings if (beside := _beside(finding))]
     parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]

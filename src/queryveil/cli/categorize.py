@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding
 
 
 def categorize(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
     taxonomy: Annotated[str, typer.Option("--taxonomy", help="wordnet, or a web directory.")] = "wordnet",
     linker: Annotated[
@@ -29,9 +31,7 @@ def categorize(
     resolver: Annotated[
         str | None,
         typer.Option(
-            "--resolver",
-            help="How to find the site of a query, for domains: clicks or sites.",
-            show_default="clicks",
+            "--resolver", help="How to find the site of a query, for domains: clicks or sites.", show_default="clicks"
         ),
     ] = None,
     send_queries_to: Annotated[
@@ -40,14 +40,11 @@ def categorize(
             "--send-queries-to",
             metavar="URL",
             help="Send EVERY query to a search engine with the interface of SearXNG.",
-            show_default=False,
         ),
     ] = None,
     cache: Annotated[
         str | None,
-        typer.Option(
-            "--cache", metavar="FILE", help="File for its answers, to continue an interrupted run.", show_default=False
-        ),
+        typer.Option("--cache", metavar="FILE", help="File for its answers, to continue an interrupted run."),
     ] = None,
     rate: Annotated[float, typer.Option("--rate", help="Most queries to send per second.")] = 1.0,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for an answer.")] = 10.0,
@@ -67,7 +64,7 @@ def categorize(
     base = open_taxonomy(taxonomy)
     chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
-    with options.progress("Categorizing", "queries") as update:
+    with progress("Categorizing", "queries") as update:
         found = run(
             read, base, linker, categories=categories, min_confidence=min_confidence, resolver=chosen, progress=update
         )
@@ -75,7 +72,7 @@ def categorize(
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
         rows = [row.__dict__ for row in covered]
-        typer.echo(options.json_text({"taxonomy": base.name, "linker": linker, "coverage": rows, "examples": shown}))
+        typer.echo(printing.json_text({"taxonomy": base.name, "linker": linker, "coverage": rows, "examples": shown}))
         return
     items = _ITEMS[linker]
     shares = {f"distinct {items}": "items", f"{items} of queries": "occurrences"} if items else {}
@@ -87,14 +84,14 @@ def categorize(
         )
         for row in covered
     ]
-    title = f"What {options.printable(base.name)} covers of {read.n_queries:,} distinct queries, by {linker}"
-    parts: list[Any] = [options.table(title, ("", *shares), cells)]
+    title = f"What {printing.printable(base.name)} covers of {read.n_queries:,} distinct queries, by {linker}"
+    parts: list[Any] = [printing.table(title, ("", *shares), cells)]
     if shown:
-        lines = [(_short(str(row["query"])), options.printable(_line(row["nodes"], linker))) for row in shown]
+        lines = [(_short(str(row["query"])), printing.printable(_line(row["nodes"], linker))) for row in shown]
         parts.append(
-            options.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
+            printing.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
         )
-    options.tables(*parts)
+    printing.tables(*parts)
 
 
 def _resolver(
@@ -123,15 +120,15 @@ def _resolver(
 
 
 def _short(query: str) -> str:
-    shown = options.printable(query)
+    shown = printing.printable(query)
     return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
-def _examples(found: "Links", queries: Any, events: Any, wanted: int) -> list[dict[str, Any]]:
+def _examples(found: "Links", queries: Any, events: Any, most: int) -> list[dict[str, Any]]:
     """The most frequent queries, ties broken by the smallest id, and the nodes of their items."""
     import numpy as np
 
-    order = np.lexsort((np.arange(len(events)), -events))[:wanted]
+    order = np.lexsort((np.arange(len(events)), -events))[:most]
     shown = []
     for q in order.tolist():
         nodes = [

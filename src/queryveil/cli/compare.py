@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
@@ -18,17 +19,10 @@ _COLUMNS = ("release", "policy", "queries", "tail", "profiles", "terms", "risk")
 
 
 def compare(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
     output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="The folder for configurations, tables and the report.",
-            show_default=False,
-        ),
+        str, typer.Option("--output", "-o", metavar="DIR", help="The folder for configurations, tables and the report.")
     ],
     methods: Annotated[str, typer.Option("--methods", metavar="NAME,...", help="Which methods, or all.")] = "all",
     k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Values of k, for methods with one.")] = (
@@ -37,18 +31,12 @@ def compare(
     epsilon: Annotated[
         str, typer.Option("--epsilon", metavar="E,...", help="Values of epsilon, for methods with one.")
     ] = "1,10",
-    taxonomy: Annotated[
-        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a web directory that was built.")
-    ] = "wordnet",
+    taxonomy: options.Taxonomy = "wordnet",
     web_directory: Annotated[
         str | None,
-        typer.Option(
-            "--web-directory", help="A web directory that was built, where search looks sites up.", show_default=False
-        ),
+        typer.Option("--web-directory", help="A web directory that you built, where search looks sites up."),
     ] = None,
-    tests: Annotated[
-        int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
-    ] = 2_000,
+    tests: options.Tests = 2_000,
     seed: Annotated[int, typer.Option("--seed", help="Random seed, for everything but private noise.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=16, help="How many configurations at a time.")] = 2,
     policy: options.Policy = None,
@@ -59,9 +47,9 @@ def compare(
 ) -> None:
     """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
 
-    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration is
-    stored when it is finished: a run that was stopped continues where it was. The folder describes the log, and is for
-    those who may see that.
+    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration
+    is stored when it is finished, and a run that was stopped continues from there. The folder describes the
+    log, so it is for people who may see the log.
     """
     from queryveil.assess.comparison import grid, recommend
     from queryveil.assess.policy import load_policy
@@ -71,14 +59,14 @@ def compare(
 
     check_packages()
     rules = load_policy(policy)
-    ks, epsilons = options.numbers("-k", k, int), options.numbers("--epsilon", epsilon, float)
+    ks, epsilons = options.numbers("-k", k, int, least=2), options.numbers("--epsilon", epsilon, float)
     named = None if methods == "all" else [name.strip() for name in methods.split(",")]
     for place in (taxonomy, web_directory):
         if place is not None:
             open_taxonomy(place)
     grid(named, ks=ks, epsilons=epsilons)
-    if min(ks) < 2 or min(epsilons) <= 0:
-        raise QueryveilError(f"-k takes whole numbers of at least 2, --epsilon numbers above 0. Got {k} and {epsilon}.")
+    if min(epsilons) <= 0:
+        raise QueryveilError(f"--epsilon takes numbers above 0. Got '{epsilon}' instead.")
     read = reader(log)
     with _live() as progress:
         found = run(
@@ -99,7 +87,7 @@ def compare(
     failed = policy is not None and not found.meeting
     if as_json:
         judged = {config.name: found.judgement(config.name) for config in found.configurations}
-        said = {
+        result = {
             "fingerprint": found.fingerprint,
             "seed": found.seed,
             "configurations": [asdict(config) for config in found.configurations],
@@ -109,10 +97,10 @@ def compare(
             "judgements": {name: one.as_dict() for name, one in judged.items() if one is not None},
             "recommendations": [asdict(one) for one in recommend(found)],
         }
-        typer.echo(options.json_text(said))
+        typer.echo(printing.json_text(result))
         raise typer.Exit(1 if failed else 0)
-    shown = options.printable(output)
-    options.tables(
+    shown = printing.printable(output)
+    printing.tables(
         *_parts(found),
         f"\nTo read: {shown}/report.html. Every number: {shown}/measures.parquet, {shown}/measures.csv.",
     )
@@ -170,7 +158,7 @@ def _parts(found: "Comparison") -> list[Any]:
                 "not measured" if risk is None else _share(risk),
             )
         )
-    parts: list[Any] = [options.table("What is kept, and what an attacker learns", _COLUMNS, rows)]
+    parts: list[Any] = [printing.table("What is kept, and what an attacker learns", _COLUMNS, rows)]
     parts += [
         "policy: whether the release meets it; queries: distinct ones that are kept; tail: the same of those of fewer"
         " than 5 users; profiles: retention above random groups (SRP); terms: their precision (1 - NCP); risk: unknown"
@@ -180,7 +168,7 @@ def _parts(found: "Comparison") -> list[Any]:
     parts += [f"Not ranked by {measure}: {why}." for measure, why in found.unranked.items()]
     wrong = [config for config in found.configurations if config.status != "done" or not config.holds]
     for why in dict.fromkeys(config.why for config in wrong):
-        parts.append(f"{'; '.join(config.name for config in wrong if config.why == why)}: {options.printable(why)}")
+        parts.append(f"{'; '.join(config.name for config in wrong if config.why == why)}: {printing.printable(why)}")
     parts.append(f"\nReleases that meet the policy: {len(found.meeting)} of {len(rows)}.")
     parts += [f"\n{one.aim}: {one.configuration or 'none'}. {one.reason}" for one in recommend(found)]
     return parts

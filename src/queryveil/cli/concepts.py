@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 
 def concepts(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 50,
     words: Annotated[
@@ -27,10 +29,10 @@ def concepts(
 
     read = reader(log)
     least = concept_min_users or default_concept_min_users(read)
-    with options.working("Counting"):
+    with progress("Counting"):
         found = mine_concepts(read, least)
-    wanted = [i for i in range(len(found)) if words in (None, found.order[i])]
-    wanted = sorted(wanted, key=lambda i: -found.weight[i])
+    chosen = [i for i in range(len(found)) if words in (None, found.order[i])]
+    chosen = sorted(chosen, key=lambda i: -found.weight[i])
     rows = [
         {
             "concept": found.text(i),
@@ -39,14 +41,14 @@ def concepts(
             "users": int(found.users[i]),
             "events": int(found.events[i]),
         }
-        for i in wanted[:top]
+        for i in chosen[:top]
     ]
     if as_json:
-        typer.echo(options.json_text({"concept_min_users": least, "concepts": len(wanted), "top": rows}))
+        typer.echo(printing.json_text({"concept_min_users": least, "concepts": len(chosen), "top": rows}))
         return
     cells = [
         (
-            options.printable(str(row["concept"])),
+            printing.printable(str(row["concept"])),
             str(row["words"]),
             f"{row['weight']:.2f}",
             f"{row['users']:,}",
@@ -54,5 +56,5 @@ def concepts(
         )
         for row in rows
     ]
-    title = f"{len(wanted):,} concepts of at least {least:,} users" + ("" if len(wanted) <= top else f", the top {top}")
-    options.tables(options.table(title, ("concept", "words", "weight", "users", "events"), cells))
+    title = f"{len(chosen):,} concepts of at least {least:,} users" + ("" if len(chosen) <= top else f", the top {top}")
+    printing.tables(printing.table(title, ("concept", "words", "weight", "users", "events"), cells))

@@ -2,11 +2,14 @@
 
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.labels import Sensitive, read_labels
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 if TYPE_CHECKING:
     from queryveil.assess.evaluation import Measured
@@ -18,22 +21,18 @@ def epilog(words: list[str]) -> str | None:
         return None
     from queryveil.assess.measures import MEASURES
 
-    return f"Measures:\n{options.listed({one.id: one.label for one in MEASURES.values()})}"
+    return f"Measures:\n{printing.listed({one.id: one.label for one in MEASURES.values()})}"
 
 
 def evaluate(
-    reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release folder.", show_default=False)],
+    reader: Reader,
+    release: options.ReleaseFolder,
     original: options.Original,
     user_map: options.UserMap = None,
-    taxonomy: Annotated[
-        str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a web directory that was built.")
-    ] = "wordnet",
-    tests: Annotated[
-        int, typer.Option("--tests", help="On how many events of the log a task is tried.", min=1)
-    ] = 2_000,
-    sensitive: options.Sensitive = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
+    taxonomy: options.Taxonomy = "wordnet",
+    tests: options.Tests = 2_000,
+    sensitive: Sensitive = None,
+    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
@@ -43,26 +42,26 @@ def evaluate(
 
     made = Release.load(release)
     base = open_taxonomy(taxonomy)
-    labels = None if sensitive is None else options.labels(sensitive)
+    labels = None if sensitive is None else read_labels(sensitive)
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
-    with options.steps("Evaluating") as step:
+    with progress("Evaluating") as step:
         found = measure(made, log, taxonomy=base, tests=tests, seed=seed, sensitive=labels, progress=step)
     if as_json:
-        typer.echo(options.json_text(asdict(found) | {"measured": [one.as_dict() for one in found.measured]}))
+        typer.echo(printing.json_text(asdict(found) | {"measured": [one.as_dict() for one in found.measured]}))
         return
     parts: list[Any] = []
     for group, measured in groupby(found.measured, key=lambda one: one.group):
         some = list(measured)
         rows = [(one.label, one.shown(one.value), one.shown(one.best)) for one in some]
-        parts.append(options.table(group.capitalize(), ("", "release", "log"), rows))
+        parts.append(printing.table(group.capitalize(), ("", "release", "log"), rows))
         parts += _notes(some)
-    options.tables(*parts)
+    printing.tables(*parts)
 
 
 def _notes(measured: "list[Measured]") -> list[str]:
-    """What is to be known of measures, those with the same note together."""
+    """Notes about measures; those with the same note share a line."""
     notes: dict[tuple[str, str], list[str]] = {}
     for one in measured:
         kind = "Not measured" if one.value is None else "Note" if one.separates else "Does not separate releases"

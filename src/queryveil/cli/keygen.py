@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import printing
 
 
 def keygen(
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The file of the private key.", show_default=False)],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The file of the private key.")],
 ) -> None:
     """Make an Ed25519 key to sign releases with: KEY, which only its owner can read, and KEY.pub to give to others."""
     from queryveil.assess.signing import new_key
 
-    public = options.printable(str(new_key(key)))
+    public = printing.printable(str(new_key(key)))
     typer.echo(
-        f"Made {options.printable(key)}; keep it secret. Give others {public} in a way that nobody can tamper with."
+        f"Made {printing.printable(key)}; keep it secret. Give others {public} in a way that nobody can tamper with."
     )

@@ -4,13 +4,15 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 
 def neighbours(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
-    query: Annotated[str, typer.Option("--query", "-q", help="The query, in any spelling.", show_default=False)],
+    query: Annotated[str, typer.Option("--query", "-q", help="The query, in any spelling.")],
     theta: Annotated[float, typer.Option("--theta", help="Least cosine of similar queries.")] = 0.9,
     max_vertices: Annotated[
         int, typer.Option("--max-vertices", min=1, help="Most queries in the graph; V_max in the paper.")
@@ -20,7 +22,7 @@ def neighbours(
     min_term_users: Annotated[int, typer.Option("--min-term-users", help="Least users of every word.")] = 5,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 30,
     draw: Annotated[
-        str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph to this .svg file.", show_default=False)
+        str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph to this .svg file.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier drawing.")] = False,
     as_json: options.Json = False,
@@ -39,15 +41,15 @@ def neighbours(
     if draw is not None:
         check_file(draw, (".svg",), overwrite)
     read = reader(log)
-    with options.working("Growing the graph"):
+    with progress("Growing the graph"):
         found = neighbourhood(read, query, theta=theta, max_vertices=max_vertices, **rest)
     if draw is not None:
         found.save_drawing(draw, overwrite=overwrite)
     if as_json:
-        typer.echo(options.json_text(found.as_dict()))
+        typer.echo(printing.json_text(found.as_dict()))
         return
     rows = [
-        (options.printable(n.query), f"{n.users:,}", _degree(n.degree), f"{n.steps:,}") for n in found.queries[:top]
+        (printing.printable(n.query), f"{n.users:,}", _degree(n.degree), f"{n.steps:,}") for n in found.queries[:top]
     ]
     whole = f"{len(found.queries):,} queries" + ("" if len(found.queries) <= top else f", the first {top}")
     exactness = (
@@ -55,10 +57,10 @@ def neighbours(
         if found.whole
         else "The graph was cut, so the degrees are lower bounds."
     )
-    parts = [options.table(whole, ("query", "users", "degree", "steps"), rows), exactness]
+    parts = [printing.table(whole, ("query", "users", "degree", "steps"), rows), exactness]
     if draw is not None:
-        parts.append(f"Drawn in {options.printable(draw)}, for people who may see the log.")
-    options.tables(*parts)
+        parts.append(f"Drawn in {printing.printable(draw)}, for people who may see the log.")
+    printing.tables(*parts)
 
 
 def _degree(degree: int) -> str:

@@ -2,11 +2,12 @@
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.reading import AnyReader
 
 
 def profile(
-    reader: options.AnyReader,
+    reader: AnyReader,
     log: options.Logs,
     as_json: options.Json = False,
 ) -> None:
@@ -16,7 +17,7 @@ def profile(
 
     found = make(reader(log))
     if as_json:
-        typer.echo(options.json_text(found.as_dict()))
+        typer.echo(printing.json_text(found.as_dict()))
         return
     size = [
         ("rows", f"{found.rows:,}"),
@@ -30,7 +31,7 @@ def profile(
         ("from", found.first or "no times"),
         ("to", found.last or "no times"),
         *(
-            (f"column {options.printable(name)}", f"{count:,} value{'s' * (count != 1)}")
+            (f"column {printing.printable(name)}", f"{count:,} value{'s' * (count != 1)}")
             for name, count in found.extras.items()
         ),
     ]
@@ -51,11 +52,11 @@ def profile(
         for part in found.kept
     ]  # fmt: skip
     counts = ("distinct queries", "share", "events", "share")
-    options.tables(
-        options.table("The log", ("", ""), size),
-        options.table("Queries per user", ("", "events"), per_user),
-        options.table("Length in words", ("words", *counts), lengths),
-        options.table("Queries by number of users", ("users", *counts), by_band),
-        options.table("Queries that at least k users issued", ("", *counts), kept),
+    printing.tables(
+        printing.table("The log", ("", ""), size),
+        printing.table("Queries per user", ("", "events"), per_user),
+        printing.table("Length in words", ("words", *counts), lengths),
+        printing.table("Queries by number of users", ("users", *counts), by_band),
+        printing.table("Queries that at least k users issued", ("", *counts), kept),
         f"Fingerprint {found.fingerprint}",
     )

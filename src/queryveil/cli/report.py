@@ -1,22 +1,22 @@
-"""queryveil report: what there is to know of a release, as one page."""
+"""queryveil report: everything about a release on one page."""
 
 from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 
 def report(
-    reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The release directory.", show_default=False)],
+    reader: Reader,
+    release: options.ReleaseFolder,
     original: options.Original,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The file to write, ending with .html.", show_default=False)
-    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="The file to write, ending with .html.")],
     user_map: options.UserMap = None,
     taxonomy: options.TaxonomyOf = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides all that is random.")] = 0,
+    seed: options.Seed = 0,
     policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
 ) -> None:
@@ -38,7 +38,7 @@ def report(
     log = reader(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
-    with options.steps("Reporting") as step:
+    with progress("Reporting") as step:
         found = write(
             made,
             log,
@@ -55,6 +55,6 @@ def report(
         f"{sum(verdict.holds for verdict in verdicts)} of {len(verdicts)} checks hold;"
         f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks succeed."
     )
-    typer.echo(f"Written to {options.printable(output)}; it describes the log, and is for those who may see that.")
+    typer.echo(f"Written to {printing.printable(output)}; it describes the log, and is for those who may see that.")
     failed = not found.verification.holds or (policy is not None and found.judgement.meets is not True)
     raise typer.Exit(1 if failed else 0)

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.labels import Sensitive, read_labels
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean, require
 
 if TYPE_CHECKING:
@@ -13,14 +16,9 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    reader: options.Reader,
+    reader: Reader,
     paper: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAPER",
-            help="carpineto2015, erola2011, erola2012, batet2013 or milanifard2010.",
-            show_default=False,
-        ),
+        str, typer.Argument(metavar="PAPER", help="carpineto2015, erola2011, erola2012, batet2013 or milanifard2010.")
     ],
     log: options.Logs,
     taxonomy: Annotated[
@@ -32,12 +30,12 @@ def reproduce(
     clusters: Annotated[
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
-    sensitive: options.Sensitive = None,
+    sensitive: Sensitive = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts.", show_default=False),
+        typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 0,
+    seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
     """Run the experiments of a paper on a log: its figures as tables and charts."""
@@ -58,10 +56,10 @@ def reproduce(
         require("A chart", "altair", "vl_convert")
     if sensitive is not None and paper != "carpineto2015":
         raise QueryveilError("--sensitive is only for carpineto2015; leave it out.")
-    labels = None if sensitive is None else options.labels(sensitive)
+    labels = None if sensitive is None else read_labels(sensitive)
     base = open_taxonomy(taxonomy)
     read = reader(log)
-    with options.steps("Reproducing") as step:
+    with progress("Reproducing") as step:
         figures = run(
             paper,
             read,
@@ -77,11 +75,11 @@ def reproduce(
         _save(figures, about, folder)
     if as_json:
         shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-        typer.echo(options.json_text({**about, "figures": shown}))
+        typer.echo(printing.json_text({**about, "figures": shown}))
         return
-    options.tables(*map(_table, figures))
+    printing.tables(*map(_table, figures))
     if folder is not None:
-        options.tables(f"Tables and charts are in {options.printable(str(folder))}.")
+        printing.tables(f"Tables and charts are in {printing.printable(str(folder))}.")
 
 
 def _table(figure: "Figure") -> tuple[str, Any]:
@@ -94,10 +92,10 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     number = figure.name.replace("-", " ")
     if len(places) > 6 and len(lines) == 1:
         turned = [(f"{figure.x} {place}", *(values.get(place, "") for values in cells.values())) for place in places]
-        return options.table(f"{number.capitalize()}: {figure.title}", ("", *(key[0] for key in cells)), turned)
+        return printing.table(f"{number.capitalize()}: {figure.title}", ("", *(key[0] for key in cells)), turned)
     head = (*lines, *(f"{figure.x} {place}" for place in places))
     rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
-    return options.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+    return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
 
 
 def _cell(value: float | None, share: bool) -> str:
@@ -125,7 +123,7 @@ def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
             writer.writerows(figure.rows)
             stage.write(f"{figure.name}.csv", text.getvalue().encode())
             save_chart(figure.chart(), stage.path / f"{figure.name}.svg")
-        stage.write("run.json", (options.json_text(about) + "\n").encode())
+        stage.write("run.json", (printing.json_text(about) + "\n").encode())
         place.take(stage, None)
     finally:
         stage.remove()

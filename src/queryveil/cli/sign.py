@@ -5,15 +5,14 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.reading import Reader
 
 
 def sign(
-    reader: options.Reader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The folder of the release.", show_default=False)],
-    key: Annotated[
-        str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.", show_default=False)
-    ],
+    reader: Reader,
+    release: options.ReleaseFolder,
+    key: Annotated[str, typer.Option("--key", metavar="KEY", help="The private key, as 'keygen' makes it.")],
     original: options.MaybeOriginal = None,
     certificate: options.Certificate = None,
     attacks: Annotated[
@@ -22,7 +21,6 @@ def sign(
             "--attacks",
             metavar="FILE",
             help="Findings to include, as 'attack --json' prints them; repeat for several files.",
-            show_default=False,
         ),
     ] = None,
     policy: Annotated[
@@ -31,7 +29,6 @@ def sign(
             "--policy",
             metavar="FILE",
             help="Sign only if this policy is met: a TOML file, or 'default'. Needs --original and --attacks.",
-            show_default=False,
         ),
     ] = None,
     lists: options.Lists = None,
@@ -51,13 +48,11 @@ def sign(
     from queryveil.assess.signing import NotSignedError
     from queryveil.assess.signing import sign as write
     from queryveil.claims.certificates import load_certificate
-    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.release import Release
 
     rules = None if policy is None else load_policy(policy)
     if taxonomy is not None:
-        open_taxonomy(taxonomy)
-        known_as(str(Release.load(release).manifest.parameters.get("taxonomy")), taxonomy)
+        options.use_taxonomy(Release.load(release), taxonomy)
     try:
         place = write(
             release,
@@ -71,7 +66,7 @@ def sign(
             overwrite=overwrite,
         )
     except NotSignedError as error:
-        typer.echo(options.printable(str(error)))
+        typer.echo(printing.printable(str(error)))
         raise typer.Exit(1) from None
     what = "what was checked" if original is not None else "that nothing was checked (give --original to check)"
-    typer.echo(f"Written to {options.printable(str(place))}; it states {what}. Publish it with the release.")
+    typer.echo(f"Written to {printing.printable(str(place))}; it states {what}. Publish it with the release.")

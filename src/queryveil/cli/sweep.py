@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader
 
 
 def sweep(
-    reader: options.Reader,
+    reader: Reader,
     log: options.Logs,
     k: Annotated[
         str | None,
@@ -35,9 +37,7 @@ def sweep(
     ] = None,
     chart: Annotated[
         str | None,
-        typer.Option(
-            "--chart", metavar="FILE", help="Draw a chart to this .svg, .png or .html file.", show_default=False
-        ),
+        typer.Option("--chart", metavar="FILE", help="Draw a chart to this .svg, .png or .html file."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier chart.")] = False,
     as_json: options.Json = False,
@@ -65,12 +65,12 @@ def sweep(
     if chart is not None:
         check_chart(chart, overwrite=overwrite)
     read = reader(log)
-    with options.working("Sweeping"):
+    with progress("Sweeping"):
         found = make(read, ks=ks, thetas=thetas, **rest)
     if chart is not None:
         found.save_chart(chart, overwrite=overwrite)
     if as_json:
-        typer.echo(options.json_text(found.as_dict()))
+        typer.echo(printing.json_text(found.as_dict()))
         return
     methods = list(dict.fromkeys(point.method for point in found.points))
     by = {(point.method, point.k): point for point in found.points}
@@ -83,10 +83,10 @@ def sweep(
             (str(k), *(f"{getattr(by[m, k], name):,} ({percent(getattr(by[m, k], name) / whole)})" for m in methods))
             for k in dict.fromkeys(point.k for point in found.points)
         ]
-        parts.append(options.table(title, ("k", *methods), rows))
+        parts.append(printing.table(title, ("k", *methods), rows))
     parts.append(f"{found.points[0].concepts:,} concepts of at least {found.points[0].concept_min_users:,} users.")
     if found.points[0].concepts == 0:
         parts.append("There is no concept, so every query falls back to equality.")
     if chart is not None:
-        parts.append(f"Drawn in {options.printable(chart)}.")
-    options.tables(*parts)
+        parts.append(f"Drawn in {printing.printable(chart)}.")
+    printing.tables(*parts)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
 
 if TYPE_CHECKING:
     from queryveil.synth import Figure
@@ -20,16 +21,15 @@ Seed = Annotated[int, typer.Option("--seed", help="Random seed; the same seed gi
 Output = Annotated[
     Path,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="The file to write: .tsv, .tsv.gz, .tsv.zst (AOL format) or .parquet.",
-        show_default=False,
-    ),
+        "--output", "-o", metavar="FILE", help="The file to write: .tsv, .tsv.gz, .tsv.zst (AOL format) or .parquet."
+    )
 ]  # fmt: skip
 TruthFolder = Annotated[
     Path | None,
     typer.Option(
         "--truth", metavar="DIR", help="Folder for the ground truth about every query, and the web directory.",
-        show_default="none is written",
-    ),
+        show_default="none is written"
+    )
 ]  # fmt: skip
 Calibrate = Annotated[
     bool, typer.Option("--calibrate", help="Compare the log with AOL's even if it is large (minutes).")
@@ -56,24 +56,24 @@ def synth(
         made = logs.generate(output, users=users, seed=seed, truth=truth, overwrite=overwrite, progress=update)
     figures: list[Figure] = []
     if calibrate or made.rows <= _MEASURED_ANYWAY:
-        with options.working("Measuring"):
+        with progress("Measuring"):
             figures = logs.calibrate(output)
     if as_json:
         found = {"path": str(output), "truth": str(truth) if truth else None, "seed": seed, **asdict(made)}
-        typer.echo(options.json_text(found | {"figures": [figure._asdict() for figure in figures]}))
+        typer.echo(printing.json_text(found | {"figures": [figure._asdict() for figure in figures]}))
         return
     size = [(name, f"{count:,}") for name, count in asdict(made).items()]
-    parts = [f"Made {options.printable(str(output))}", options.table("The log", ("", ""), size)]
+    parts = [f"Made {printing.printable(str(output))}", printing.table("The log", ("", ""), size)]
     if figures:
         head = ("", "AOL", "this log")
         rows = [(name, _number(name, published), _number(name, achieved)) for name, published, achieved in figures]
-        parts.append(options.table("Compared with the published figures of the AOL log (657,426 users)", head, rows))
+        parts.append(printing.table("Compared with the published figures of the AOL log (657,426 users)", head, rows))
         parts.append(
             "Ratios of distinct queries or words, and counts of frequent n-grams, depend on the size of a log."
         )
     if truth:
-        parts.append(f"Ground truth, for measuring only: {options.printable(str(truth))}")
-    options.tables(*parts)
+        parts.append(f"Ground truth, for measuring only: {printing.printable(str(truth))}")
+    printing.tables(*parts)
 
 
 @contextmanager

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
 
-Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a web directory.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a web directory.")]
 
 
 def show(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="A word, a phrase, or a site.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A word, a phrase, or a site.")],
     categories: Annotated[int, typer.Option("--categories", min=1, help="How many nodes to show.")] = 5,
     neighbours: Annotated[int, typer.Option("--neighbours", min=0, help="How many neighbours to show.")] = 10,
     as_json: options.Json = False,
@@ -23,16 +23,16 @@ def show(
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     found = places(open_taxonomy(name), text, categories)
     if as_json:
-        typer.echo(options.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
+        typer.echo(printing.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
     elif not found:
-        options.tables(f"'{options.printable(text)}' is not in {options.printable(name)}.")
+        printing.tables(f"'{printing.printable(text)}' is not in {printing.printable(name)}.")
     if not found:
         raise typer.Exit(1)
     if as_json:
         return
     for place in found:
-        options.tables(f"{options.printable(' > '.join(place.path))}   (as {place.found_as})")
+        printing.tables(f"{printing.printable(' > '.join(place.path))}   (as {place.found_as})")
         for what, names in (("below", place.below), ("beside", place.beside)):
             if names and neighbours:
                 more = f", and {len(names) - neighbours:,} more" if len(names) > neighbours else ""
-                options.tables(f"  {what}: {options.printable(', '.join(names[:neighbours]))}{more}")
+                printing.tables(f"  {what}: {printing.printable(', '.join(names[:neighbours]))}{more}")

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import AnyReader
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def verify(
-    reader: options.AnyReader,
-    release: Annotated[str, typer.Argument(metavar="RELEASE", help="The folder of the release.", show_default=False)],
+    reader: AnyReader,
+    release: options.ReleaseFolder,
     original: options.MaybeOriginal = None,
     certificate: options.Certificate = None,
     signed_by: Annotated[
@@ -24,7 +26,6 @@ def verify(
             "--signed-by",
             metavar="KEY.pub",
             help="Check that the owner of this public key signed the release; needs no log.",
-            show_default=False,
         ),
     ] = None,
     statement: Annotated[
@@ -50,36 +51,27 @@ def verify(
     With --signed-by, check that it is the release that the owner of a key signed, with or without the log. Exits with 0
     if everything holds; otherwise with 1 and the first counter-example of each broken promise.
     """
+    from queryveil.assess.signing import verify_signature
     from queryveil.claims.certificates import load_certificate
     from queryveil.files.folders import is_address
-    from queryveil.knowledge import known_as, open_taxonomy
     from queryveil.release import Release
     from queryveil.verification.rebuild import verify as check
     from queryveil.verification.verifier import Verification
 
     given = load_certificate(certificate) if certificate is not None else None
-    signed = None if signed_by is None else _signed(release, signed_by, statement)
+    signed = None if signed_by is None else verify_signature(release, signed_by, statement=statement)
     if signed is None and (original is None or statement is not None):
         raise QueryveilError("Give --original LOG to check what is promised, --signed-by KEY.pub to check who signed.")
     if signed is not None and (original is None or not signed.holds):
         _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
     if not is_address(release):
-        made = Release.load(release)  # a wrong folder must fail before the log is read
-        if taxonomy is not None:
-            open_taxonomy(taxonomy)
-            known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
+        options.use_taxonomy(Release.load(release), taxonomy)  # a wrong folder must fail before the log is read
     log = reader(original or ())
-    with options.working("Checking"):
+    with progress("Checking"):
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:
         found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
     _show(found, signed, "The release keeps its promises.", as_json)
-
-
-def _signed(release: str, key: str, statement: str | None) -> "SignedVerification":
-    from queryveil.assess.signing import verify_signature
-
-    return verify_signature(release, key, statement=statement)
 
 
 def _show(found: "Verification", signed: "SignedVerification | None", held: str, as_json: bool) -> NoReturn:
@@ -87,20 +79,20 @@ def _show(found: "Verification", signed: "SignedVerification | None", held: str,
     stated = None if signed is None or signed.statement is None else signed.statement.predicate
     if as_json:
         more = {} if signed is None else {"statement": None if stated is None else stated.model_dump(mode="json")}
-        typer.echo(options.json_text({"holds": found.holds} | asdict(found) | more))
+        typer.echo(printing.json_text({"holds": found.holds} | asdict(found) | more))
     else:
         for verdict in found.verdicts:
-            headline, *exact = map(options.printable, verdict.lines)
+            headline, *exact = map(printing.printable, verdict.lines)
             because = (
-                f" Counter-example: {options.printable(verdict.counterexample)}." if verdict.counterexample else ""
+                f" Counter-example: {printing.printable(verdict.counterexample)}." if verdict.counterexample else ""
             )
-            how = f" ({options.printable(verdict.how)})" if verdict.how else ""
+            how = f" ({printing.printable(verdict.how)})" if verdict.how else ""
             kept = "holds  " if verdict.holds else "REFUTED"
             typer.echo("\n         ".join([f"{kept}  {headline}", *exact]) + how + because)
         for sentence in found.unchecked:
-            typer.echo(f"open     {options.printable(sentence)}")
+            typer.echo(f"open     {printing.printable(sentence)}")
         # A statement is about the files that were signed, so it is shown only if these are the files.
         for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
-            typer.echo(f"stated   {options.printable(line)}")
+            typer.echo(f"stated   {printing.printable(line)}")
         typer.echo(held if found.holds else "The release is refuted.")
     raise typer.Exit(0 if found.holds else 1)

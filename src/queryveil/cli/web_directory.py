@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from queryveil.cli import options
+from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
 
 
 def build(
@@ -13,12 +14,9 @@ def build(
         typer.Argument(
             metavar="DUMP",
             help="structure.rdf.u8 and content.rdf.u8, Curlie's two tables, or one table of paths and addresses.",
-            show_default=False,
         ),
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="The folder to make, such as odp.qvd.", show_default=False)
-    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="The folder to make, such as odp.qvd.")],
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -37,18 +35,18 @@ def build(
     """
     from queryveil.knowledge.directory import build_directory
 
-    with options.progress("Building", "sites") as update:
+    with progress("Building", "sites") as update:
         about = build_directory(dump, output, leave_out=leave_out or (), overwrite=overwrite, progress=update)
     if as_json:
-        typer.echo(options.json_text(about))
+        typer.echo(printing.json_text(about))
         return
     left_out = about.pop("left_out")
     names = ("categories", "levels", "sites", "hosts", "terms")
     rows = [(name, f"{about[name]:,}") for name in names] + [
         (what if what.startswith("mended") else f"left out: {what}", f"{n:,}") for what, n in left_out.items()
     ]
-    shown = options.printable(output)
-    options.tables(
-        options.table(f"The web directory {shown}", ("", ""), rows),
+    shown = printing.printable(output)
+    printing.tables(
+        printing.table(f"The web directory {shown}", ("", ""), rows),
         f"To categorize a log with it:  queryveil categorize LOG --taxonomy {shown}",
     )

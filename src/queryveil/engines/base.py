@@ -15,6 +15,8 @@ from queryveil.errors import QueryveilError
 
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 """Reads a table from its beginning, batch after batch."""
+BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Makes a batch from a batch."""
 
 
 def identifier(name: str) -> str:
@@ -33,7 +35,7 @@ class InFiles:
 
     files: tuple[str, ...]
     batches: Batches
-    parse: Callable[[pa.RecordBatch], pa.RecordBatch] | None
+    parse: BatchFunction | None
     """From lines (a column `value`) to rows; None if the files are Parquet."""
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
@@ -57,9 +59,7 @@ class Engine(Protocol):
     def materialize(self, query: str, name: str) -> None:
         """Keep the result of a query."""
 
-    def map(
-        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
-    ) -> None:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query.
 
         Args:
@@ -69,14 +69,7 @@ class Engine(Protocol):
             name: The name of the table.
         """
 
-    def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str,
-    ) -> None:
+    def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows.
 
         Args:

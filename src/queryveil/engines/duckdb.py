@@ -4,7 +4,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, identifier
+from queryveil.engines.base import Batches, BatchFunction, identifier
 from queryveil.engines.memory import described, for_tables
 from queryveil.errors import QueryveilError, option
 from queryveil.files.scratch import Scratch
@@ -119,21 +119,12 @@ class DuckDB:
         with self._work():
             self._connection.execute(f"CREATE OR REPLACE TABLE {identifier(name)} AS {query}")
 
-    def map(
-        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
-    ) -> None:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query, in memory."""
         made = [function(batch) for batch in self.stream(query, _BATCH)]
         self.read(name, pa.Table.from_batches(made, schema))
 
-    def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str,
-    ) -> None:
+    def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows, in memory."""
         rows = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {identifier(by)}").combine_chunks()  # noqa: S608  # names are escaped
         keys = rows[by].to_numpy()
@@ -148,12 +139,12 @@ class DuckDB:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))
         found = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
-        fresh = np.zeros(len(found), np.bool_)
-        fresh[:1] = True
+        is_new = np.zeros(len(found), np.bool_)
+        is_new[:1] = True
         for key in by:
             values = found[key].to_numpy()
-            fresh[1:] |= values[1:] != values[:-1]
-        self.read(name, found.append_column(column, pa.array(np.cumsum(fresh))))
+            is_new[1:] |= values[1:] != values[:-1]
+        self.read(name, found.append_column(column, pa.array(np.cumsum(is_new))))
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
@@ -163,8 +154,8 @@ class DuckDB:
     def drop(self, *names: str) -> None:
         """Let go of tables; while a result is being made, as soon as that is done.
 
-        The garbage collector may let go of a release at any moment: in the middle of a result, or in a thread of DuckDB
-        for which the thread with the lock waits. So nobody waits here.
+        The garbage collector may free a release at any moment: in the middle of a result, or in a thread of DuckDB
+        for which the thread with the lock waits. So nothing waits here.
         """
         if not self._close.alive:
             return

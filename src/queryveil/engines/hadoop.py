@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from queryveil.engines.base import InFiles
-from queryveil.engines.spark import Spark, sentence_of, working
+from queryveil.engines.spark import Spark
+from queryveil.engines.spark_errors import sentence_of, working
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, RemoteFolder, State
 

@@ -1,40 +1,33 @@
 """Tables on a cluster: Spark. Every step is written to a private database before the next one reads it.
 
 So a step that is lost with a worker is done again from the tables before it, and nothing is computed twice. The driver
-sees counts and other small results alone.
+sees only counts and other small results.
 """
 
-import atexit
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, InFiles, identifier
-from queryveil.errors import QueryveilError, require
+from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier
+from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_session import whole
+from queryveil.engines.spark_tasks import PART, WITHIN, backquoted, counting, ddl, each, of_group
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import is_address
 from queryveil.files.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS_A_PARTITION = 2_000_000
+ROWS_APARTITION = 2_000_000
 """About so many rows of integers make a task of a shuffle: some 100 MB."""
-
-JAVA = 17
-"""The oldest Java that Spark 4 runs on."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -48,99 +41,6 @@ _SETTINGS = {
 }
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
 """A text or a name in SQL."""
-_PART, _WITHIN = "part of the rows", "place in the part"
-"""Columns of a numbered table, called as nobody calls a column of a log."""
-
-_OPEN, _END = "queryveil says: ", " (end of what queryveil says)"
-_SENTENCE = re.compile(re.escape(_OPEN) + "(.*?)" + re.escape(_END), re.DOTALL)
-
-
-def start(
-    master: str = "local[*]", settings: Mapping[str, str] | None = None, work_dir: str | None = None
-) -> "SparkSession":
-    """Start a Spark session for the command line.
-
-    Args:
-        master: Where Spark runs: `local[N]` for N cores of this machine, or the address of a cluster.
-        settings: Further settings of Spark, which win.
-        work_dir: A folder for what Spark keeps, that the driver and all workers reach.
-
-    Raises:
-        QueryveilError: If there is no Spark, no Java that it can use, or nobody at the master's address.
-    """
-    require("Spark", "pyspark.sql", "pandas")
-    from pyspark.sql import SparkSession
-
-    _check_java()
-    _check_master(master)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
-    if work_dir is None:
-        # Spark makes a warehouse at once, used or not, by default in the folder where one happens to be.
-        scratch = Scratch()
-        work_dir = str(scratch.path)
-        atexit.register(scratch.remove)
-    chosen["spark.sql.warehouse.dir"] = whole(work_dir)
-    if master.startswith("local"):
-        # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3 >> 20
-        chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        chosen |= {"spark.ui.enabled": "false", "spark.driver.memory": f"{memory}m"}
-    builder = SparkSession.builder.appName("queryveil").master(master)
-    for name, value in (chosen | dict(settings or {})).items():
-        builder = builder.config(name, value)
-    ctrl_c = signal.getsignal(signal.SIGINT)
-    with working(), _quiet():
-        session = builder.getOrCreate()
-    signal.signal(signal.SIGINT, ctrl_c)  # PySpark took it for itself
-    return session
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin" if home else None)
-    needed = f"Spark needs Java {JAVA} or later; install it (Debian: apt install openjdk-{JAVA}-jre-headless), or set"
-    if java is None:
-        where = f"at JAVA_HOME={home}" if home else "on this machine"
-        raise QueryveilError(f"There is no Java {where}. {needed} JAVA_HOME.")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
-    if found is None or int(found.group(1)) < JAVA:
-        version = f"version {found.group(1)}" if found else "of no known version"
-        raise QueryveilError(f"The Java at {java} is {version}. {needed} JAVA_HOME to a newer one.")
-
-
-def _check_master(master: str) -> None:
-    """Refuse a master that does not exist; Spark itself would try for a minute."""
-    if not re.fullmatch(r"local(\[(\d+|\*)(, *\d+)?\])?|yarn|(spark|k8s|mesos)://.+|local-cluster\[.*\]", master):
-        raise QueryveilError(
-            f"'{master}' is no master of Spark; give local[2], spark://HOST:7077, yarn or k8s://ADDRESS, for example."
-        )
-    if not master.startswith("spark://"):
-        return
-    for address in master.removeprefix("spark://").split(","):
-        host, _, port = address.rpartition(":")
-        with suppress(OSError, ValueError), socket.create_connection((host.strip("[]"), int(port)), timeout=5):
-            return
-    raise QueryveilError(f"Nobody answers at {master}; check the address, and that the master runs.")
-
-
-def whole(path: str) -> str:
-    """A folder by its whole path or address, because Spark takes others from where it likes."""
-    return path.rstrip("/") if is_address(path) else str(Path(path.removeprefix("file://")).absolute())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what Java says on starting off the terminal: it says it before it can be told not to."""
-    kept = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 class Spark:
@@ -170,7 +70,7 @@ class Spark:
         self._count = 0
         self._tables: dict[str, str] = {}
         self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
-        self._close = weakref.finalize(self, _let_go, self.session, self.database, folder)
+        self._close = weakref.finalize(self, _drop_database, self.session, self.database, folder)
         self.expect(0)
 
     def _place(self, work_dir: str | None) -> tuple[str, Scratch | None]:
@@ -179,7 +79,7 @@ class Spark:
                 raise QueryveilError(f"The work folder {work_dir} has a quote in its name; name another.")
             place = f"{whole(work_dir)}/{self.database}"
             if not is_address(work_dir):
-                # Readable by its owner alone, for it holds the log in the clear.
+                # Only its owner may read it, because it holds the log in the clear.
                 try:
                     Path(place).mkdir(mode=0o700)
                 except OSError as error:
@@ -190,12 +90,12 @@ class Spark:
         with working():
             warehouse = str(self.session.conf.get("spark.sql.warehouse.dir"))
         if self._master().startswith("local"):
-            scratch = Scratch()  # readable by its owner alone
+            scratch = Scratch()  # only its owner may read it
             return f"{scratch.path}/{self.database}", scratch
         if warehouse.startswith("file:") or "://" not in warehouse:
             raise QueryveilError(
-                "On a cluster, tables between steps need a folder that the driver and all workers reach; name one with "
-                "--work-dir (in Python, work_dir)."
+                "On a cluster, tables between steps need a folder that the driver and all workers reach; give one as "
+                f"{option('work_dir')}."
             )
         return f"{warehouse.rstrip('/')}/{self.database}", None
 
@@ -207,9 +107,9 @@ class Spark:
         """Cut shuffles to a size that fits so many rows."""
         with working():
             parallel = 4
-            with suppress(Exception):  # Connect does not tell
+            with suppress(Exception):  # Connect does not say
                 parallel = self.session.sparkContext.defaultParallelism
-            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_A_PARTITION)))
+            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_APARTITION)))
 
     def sql(self, query: str) -> "DataFrame":
         """The result of a query, not yet computed."""
@@ -235,8 +135,8 @@ class Spark:
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
         if isinstance(batches, SparkRows):
-            wanted = ", ".join(f"made.{identifier(column)} AS {identifier(column)}" for column in schema.names)
-            self.materialize(f"SELECT {wanted} FROM ({batches.query}) AS made", name)  # noqa: S608  # names are escaped
+            columns = ", ".join(f"made.{identifier(column)} AS {identifier(column)}" for column in schema.names)
+            self.materialize(f"SELECT {columns} FROM ({batches.query}) AS made", name)  # noqa: S608  # names are escaped
         elif isinstance(batches, InFiles):
             with working():
                 if batches.parse is None:
@@ -256,22 +156,13 @@ class Spark:
             frame = self.sql(query)
         self.keep(frame, name)
 
-    def map(
-        self, query: str, function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema, name: str
-    ) -> None:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query; it runs where the data is."""
         with working():
             frame = self.sql(query).mapInArrow(each(function), ddl(schema))
         self.keep(frame, name)
 
-    def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str,
-    ) -> None:
+    def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows; a group must fit into the memory of a worker."""
         with working():
             frame = self.sql(query).groupBy(backquoted(by)).applyInArrow(of_group(function, schema), ddl(schema))
@@ -292,27 +183,27 @@ class Spark:
             columns = ", ".join(
                 f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema.fields
             )
-            frame = frame.mapInArrow(_counting(tuple(by)), f"{columns}, `{_PART}` int, `{_WITHIN}` bigint")
+            frame = frame.mapInArrow(counting(tuple(by)), f"{columns}, `{PART}` int, `{WITHIN}` bigint")
         self.keep(frame, f"{name} parts")
         self.drop(f"{name} unsorted")
         found = self.fetch(
-            f'SELECT "{_PART}" AS part, max("{_WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
-            f' GROUP BY "{_PART}" ORDER BY part'
+            f'SELECT "{PART}" AS part, max("{WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
+            f' GROUP BY "{PART}" ORDER BY part'
         )
         count = found["n"].to_numpy()
         offsets = {"part": found["part"], "before": np.cumsum(count) - count}
         self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
         with working():
             self.sql(
-                f'SELECT p.*, p."{_WITHIN}" + o.before AS {identifier(column)} FROM {identifier(f"{name} parts")} p'  # noqa: S608  # names are escaped
-                f' JOIN {identifier(f"{name} offsets")} o ON o.part = p."{_PART}"'
+                f'SELECT p.*, p."{WITHIN}" + o.before AS {identifier(column)} FROM {identifier(f"{name} parts")} p'  # noqa: S608  # names are escaped
+                f' JOIN {identifier(f"{name} offsets")} o ON o.part = p."{PART}"'
             ).createOrReplaceTempView(backquoted(name))
         parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
         self._order[name] = (column, tuple(then), parts)
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
-        hidden = (_PART, _WITHIN)
+        hidden = (PART, WITHIN)
         columns = [column for column in self.columns(name) if column not in hidden]
         return self.rows(name, f"SELECT r.* FROM {identifier(name)} r", columns)  # noqa: S608  # names are escaped
 
@@ -322,7 +213,7 @@ class Spark:
         Args:
             name: The table.
             query: Its rows, with all their columns and maybe others.
-            columns: The columns wanted.
+            columns: The columns to return.
         """
         column, then, parts = self._order[name]
         return SparkRows(self, query, tuple(columns), (column, *then), parts)
@@ -342,7 +233,7 @@ class Spark:
         return tuple(self.fetch(query).to_pylist()[0].values())
 
     def drop(self, *names: str) -> None:
-        """Let go of tables."""
+        """Drop tables."""
         if not self._close.alive:
             return
         for name in names:
@@ -366,7 +257,7 @@ class Spark:
         return other
 
     def close(self) -> None:
-        """Let go of all tables; the session that was given stays."""
+        """Drop all tables; the session that was given stays."""
         self._close()
 
 
@@ -379,10 +270,10 @@ class SparkRows:
     def __call__(self) -> Iterator[pa.RecordBatch]:
         """The rows, a part at a time."""
         order = ", ".join(f"rows_.{identifier(key)} NULLS LAST" for key in self.order)
-        wanted = ", ".join(f"rows_.{identifier(name)} AS {identifier(name)}" for name in self.columns)
+        columns = ", ".join(f"rows_.{identifier(name)} AS {identifier(name)}" for name in self.columns)
         for part in range(self.parts):
             yield from self.engine.fetch(
-                f'SELECT {wanted} FROM ({self.query}) AS rows_ WHERE rows_."{_PART}" = {part} ORDER BY {order}'  # noqa: S608  # names are escaped
+                f'SELECT {columns} FROM ({self.query}) AS rows_ WHERE rows_."{PART}" = {part} ORDER BY {order}'  # noqa: S608  # names are escaped
             ).to_batches()
 
     def frame(self) -> "DataFrame":
@@ -390,14 +281,9 @@ class SparkRows:
         from pyspark.sql import functions as F  # noqa: N812
 
         with working():
-            frame = self.engine.sql(self.query).repartitionById(self.parts, F.col(f"`{_PART}`"))
+            frame = self.engine.sql(self.query).repartitionById(self.parts, F.col(f"`{PART}`"))
             frame = frame.sortWithinPartitions(*(F.col(backquoted(key)).asc_nulls_last() for key in self.order))
             return frame.select(*(F.col(backquoted(name)) for name in self.columns))
-
-
-def backquoted(name: str) -> str:
-    """A name as Spark quotes it: in backquotes, those in it doubled."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _requoted(found: re.Match[str]) -> str:
@@ -409,131 +295,14 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def each(function: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """A function of a batch as Spark wants it."""
-    return telling(lambda batches: (function(batch) for batch in batches))
-
-
-def of_group(function: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
-    """A function of a whole group as Spark wants it."""
-
-    def run(table: pa.Table) -> pa.Table:
-        try:
-            made = function(table.combine_chunks().to_batches()[0])
-        except QueryveilError as error:
-            raise RuntimeError(f"{_OPEN}{error}{_END}") from None
-        return pa.Table.from_batches([made], schema)
-
-    return run
-
-
-def telling(
-    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """Work of a task whose complaints reach the driver as one sentence."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from work(batches)
-        except QueryveilError as error:
-            raise RuntimeError(f"{_OPEN}{error}{_END}") from None
-
-    return run
-
-
-def _counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        part = context.partitionId() if context is not None else 0
-        number, last = 0, None
-        for batch in batches:
-            if len(batch) == 0:
-                continue
-            keys = [batch[key].to_numpy() for key in by]
-            fresh = np.zeros(len(batch), np.bool_)
-            for values in keys:
-                fresh[1:] |= values[1:] != values[:-1]
-            first = tuple(values[0] for values in keys)
-            fresh[0] = first != last
-            last = tuple(values[-1] for values in keys)
-            within = number + np.cumsum(fresh)
-            number = int(within[-1])
-            extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within)]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=[*batch.schema.names, _PART, _WITHIN])
-
-    return run
-
-
-def ddl(schema: pa.Schema) -> str:
-    """Arrow columns as Spark declares them."""
-    kinds = {
-        pa.int32(): "int",
-        pa.int64(): "bigint",
-        pa.string(): "string",
-        pa.bool_(): "boolean",
-        pa.binary(): "binary",
-        pa.timestamp("us"): "timestamp_ntz",
-    }
-    return ", ".join(f"{backquoted(field.name)} {kinds[field.type]}" for field in schema)
-
-
 def _plain(table: pa.Table) -> pa.Table:
     """A table with the types that Spark takes."""
     wide = {pa.large_string(): pa.string(), pa.uint64(): pa.int64()}
     return table.cast(pa.schema([(field.name, wide.get(field.type, field.type)) for field in table.schema]))
 
 
-def _let_go(session: "SparkSession", database: str, scratch: Scratch | None) -> None:
+def _drop_database(session: "SparkSession", database: str, scratch: Scratch | None) -> None:
     with suppress(Exception):  # the application may have ended before
         session.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
     if scratch is not None:
         scratch.remove()
-
-
-@contextmanager
-def working(where: str = "the log") -> Iterator[None]:
-    """Spark's own messages may quote a value of the log, so they are told in other words."""
-    try:
-        yield
-    except QueryveilError:
-        raise
-    except Exception as error:
-        raise QueryveilError(sentence_of(error, where)) from None
-
-
-def sentence_of(error: Exception, where: str) -> str:
-    """What went wrong in Spark, without what it quotes."""
-    text = str(error)
-    ours = _SENTENCE.search(text)
-    if ours is not None:
-        return ours.group(1)
-    if "No module named 'queryveil'" in text:
-        return (
-            "The workers of the cluster have no queryveil; give them the same environment as the driver, as the docs "
-            "say under 'Spark'."
-        )
-    signs = ("OutOfMemory", "MemoryError", "ExecutorLost", "exit code 137", "memory limits", "exited unexpectedly")
-    if any(sign in text for sign in signs):
-        return (
-            "An executor ran out of memory or was lost more often than Spark tries again; give executors more with "
-            "--conf spark.executor.memory=8g (with a local master: spark.driver.memory), or fewer cores each."
-        )
-    if "PATH_NOT_FOUND" in text or "Path does not exist" in text:
-        return f"Spark finds no file at {where}; check the path, and that all workers reach it."
-    if "No space left on device" in text:
-        return "A disk of the cluster is full; free some space, or name another --work-dir or spark.local.dir."
-    if "PARQUET_TYPE_ILLEGAL" in text:
-        return f"Spark does not read a type of {where}, such as times in nanoseconds; write them in microseconds."
-    if "COLUMN_ALREADY_EXISTS" in text:
-        return f"Two columns of {where} have the same name but for case; give each a name of its own."
-    if "No FileSystem for scheme" in text or "ClassNotFoundException" in text:
-        return f"Spark has no connector for {where}; add it with --conf spark.jars.packages=..., or name another place."
-    if "Connection refused" in text and is_address(where):
-        return f"Nobody answers at {where}; check the address."
-    if "Connection refused" in text or "SparkContext was shut down" in text or "stopped SparkContext" in text:
-        return "The connection to Spark is lost; look at the master, and start again."
-    condition = getattr(error, "getCondition", lambda: None)()
-    told = condition if isinstance(condition, str) else type(error).__name__
-    return f"Spark could not finish a step ({told}); its own log tells where."

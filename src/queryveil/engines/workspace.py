@@ -2,12 +2,12 @@
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, Engine, identifier
+from queryveil.engines.base import Batches, BatchFunction, Engine, identifier
 
 _numbers = itertools.count(1)
 
@@ -68,25 +68,14 @@ class Workspace:
         self.engine.load(made.name, schema, batches)
         return made
 
-    def map(
-        self,
-        query: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str = "mapped",
-    ) -> Table:
+    def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str = "mapped") -> Table:
         """Keep what a function makes of the result of a query; see `Engine.map`."""
         made = self._new(name)
         self.engine.map(query, function, schema, made.name)
         return made
 
     def map_groups(
-        self,
-        query: str,
-        by: str,
-        function: Callable[[pa.RecordBatch], pa.RecordBatch],
-        schema: pa.Schema,
-        name: str = "mapped",
+        self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str = "mapped"
     ) -> Table:
         """Keep what a function makes of each group of rows; see `Engine.map_groups`."""
         made = self._new(name)

@@ -97,8 +97,8 @@ def _lines(block: Block) -> Iterator[tuple[duckdb.DuckDBPyConnection, NDArray[np
 
 
 def _extracted(connection: duckdb.DuckDBPyConnection, paths: Mapping[str, str]) -> dict[str, pa.Array]:
-    wanted = ", ".join(f"text ->> ${i + 1} AS c{i}" for i in range(len(paths)))
-    query = f"SELECT {wanted} FROM good ORDER BY line"  # noqa: S608  # parts of this module
+    selected = ", ".join(f"text ->> ${i + 1} AS c{i}" for i in range(len(paths)))
+    query = f"SELECT {selected} FROM good ORDER BY line"  # noqa: S608  # parts of this module
     found = connection.sql(query, params=list(paths.values())).to_arrow_table()
     return {name: found[f"c{i}"].combine_chunks() for i, name in enumerate(paths)}
 

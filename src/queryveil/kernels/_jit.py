@@ -1,6 +1,6 @@
 """How every kernel is compiled: without the interpreter lock, and cached on disk.
 
-Numba looks only at the file of a function to tell whether its cached code is stale, not at the files of the functions
+Numba looks only at the file of a function to decide whether its cached code is stale, not at the files of the functions
 it calls. So the cache has a folder of its own for each state of the sources, and folders of earlier states are removed.
 """
 

@@ -1,13 +1,9 @@
 """Find for every released record the people whose known searches are most like it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
+from queryveil.kernels.types import Floats, Ints, Longs
 
 _SAME = 1 - 1e-9
 """Scores this near to the best are equal: the last digits of a sum decide nothing."""

@@ -8,48 +8,46 @@ many nouns as items of the bag.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.search import first_from
+from queryveil.kernels.types import Ints, Longs
 
 
 class Bags(NamedTuple):
     """Bags of items: bag b has n times each node[start[b]:start[b + 1]], ascending."""
 
-    start: NDArray[np.int64]
-    node: NDArray[np.int64]
-    n: NDArray[np.int64]
+    start: Longs
+    node: Longs
+    n: Longs
 
 
 class Nouns(NamedTuple):
     """The distinct nouns of users: those of user u are noun[start[u]:start[u + 1]], ascending."""
 
-    start: NDArray[np.int64]
-    noun: NDArray[np.int64]
+    start: Longs
+    noun: Longs
 
 
 @helper
-def _fits(bags: Bags, b: int, nouns: Nouns, u: int, end: NDArray[np.int64]) -> bool:
+def _fits(bags: Bags, b: int, nouns: Nouns, u: int, end: Longs) -> bool:
     low, high = nouns.start[u], nouns.start[u + 1]
     last = bags.start[b + 1]
     for x in range(bags.start[b], last):
         below = end[bags.node[x]]
-        wanted = 0
+        needed = 0
         y = x
         while y < last and bags.node[y] < below:
-            wanted += bags.n[y]
+            needed += bags.n[y]
             y += 1
         first = first_from(nouns.noun, low, high, bags.node[x])
-        if first_from(nouns.noun, first, high, below) - first < wanted:
+        if first_from(nouns.noun, first, high, below) - first < needed:
             return False
     return True
 
 
 @kernel
-def misfits(
-    bag: NDArray[np.int64], user: NDArray[np.int64], bags: Bags, nouns: Nouns, end: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def misfits(bag: Longs, user: Longs, bags: Bags, nouns: Nouns, end: Longs) -> Longs:
     """Which of some pairs of a bag and a user do not fit.
 
     Args:
@@ -67,14 +65,8 @@ def misfits(
 
 @kernel
 def fitting(
-    bags: Bags,
-    holders: NDArray[np.int64],
-    nouns: Nouns,
-    owner: NDArray[np.int64],
-    noun: NDArray[np.int64],
-    end: NDArray[np.int64],
-    most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    bags: Bags, holders: Longs, nouns: Nouns, owner: Longs, noun: Longs, end: Longs, most: int
+) -> tuple[Longs, Longs, Longs]:
     """Find the users whom each bag fits: all of them, as long as there is room for so many pairs, then enough of them.
 
     Args:
@@ -126,21 +118,14 @@ def fitting(
 
 
 @helper
-def _longer(values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _longer(values: Longs, length: int) -> Longs:
     longer = np.empty(length, np.int64)
     longer[: len(values)] = values
     return longer
 
 
 @kernel
-def fewer_users(
-    start: NDArray[np.int64],
-    query: NDArray[np.int64],
-    user_start: NDArray[np.int64],
-    user: NDArray[np.int32],
-    users: int,
-    least: int,
-) -> int:
+def fewer_users(start: Longs, query: Longs, user_start: Longs, user: Ints, users: int, least: int) -> int:
     """The first group of queries that fewer than so many users issued; -1 if there is none.
 
     Args:

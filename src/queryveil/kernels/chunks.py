@@ -1,9 +1,9 @@
 """Cut queries into noun phrases, by the kinds of their words."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Bytes, Ints, Longs
 
 NOUN, QUALIFIER, EITHER, VERB, BREAK, DETERMINER, LEADS_VERB = range(7)
 """Kinds of words: a noun; what may stand before one; either; a verb that may be a noun; what ends a phrase; what ends a
@@ -11,9 +11,7 @@ phrase and is followed by a noun (`the`); what ends a phrase and is followed by 
 
 
 @kernel
-def noun_phrases(
-    kind: NDArray[np.uint8], word: NDArray[np.int32], start: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def noun_phrases(kind: Bytes, word: Ints, start: Longs) -> tuple[Longs, Longs, Longs]:
     """The longest runs of qualifiers and nouns that end in a noun.
 
     Args:
@@ -54,14 +52,7 @@ def noun_phrases(
 
 
 @kernel
-def join_words(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    word: NDArray[np.int32],
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def join_words(data: Bytes, starts: Longs, ends: Longs, word: Ints, begin: Longs, end: Longs) -> tuple[Ints, Bytes]:
     """The texts of runs of words, with a blank between words: offsets and bytes."""
     offsets = np.zeros(len(begin) + 1, np.int32)
     for i in range(len(begin)):

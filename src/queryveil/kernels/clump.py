@@ -1,18 +1,15 @@
 """Clump: clusters of transactions that lose little when all of a cluster become their LCG (Milani Fard and Wang 2010).
 
-The paper leaves open what happens to equals; here the earlier cluster is taken. It sends the transactions that are left
-when all clusters are full where the distortion is least; here they go where it grows least, because the least one is
-that of the shortest transactions, whoever joins them.
+The paper does not say how to break ties; here the earlier cluster is taken. When all clusters are full, the paper sends
+the remaining transactions where the distortion is least. Here they go where it grows least, because the cluster with
+the shortest transactions always has the least distortion.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.lcg import add_paths, clear_paths, meet, squeeze, steps, write_paths
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 def seeds_first(order: Longs, k: int) -> Longs:
@@ -47,7 +44,7 @@ def greedy(
         count: How often the transaction has each.
         parent: The node above each.
         depth: Its depth.
-        leaves: How many leaves are at or below each; of one leaf nothing could be told.
+        leaves: How many leaves are at or below each; at least one.
         order: All transactions, as `seeds_first` gives them; at least k.
         k: Least members of a cluster.
         r: How many clusters a transaction looks at.

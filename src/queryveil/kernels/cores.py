@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.heavy import Groups, affine
+from queryveil.kernels.types import Bools, Ints, Longs
 
 MANY = np.iinfo(np.int32).min
 """Stands for more than two users; no user has this number."""
@@ -15,15 +15,15 @@ MANY = np.iinfo(np.int32).min
 class Users(NamedTuple):
     """The distinct users behind each vertex: those of v are user[start[v]:start[v + 1]].
 
-    A negative number is a user of whom only so many count for a vertex and its neighbours together.
+    A negative number is a new user. Only a limited number of them count for a vertex and its neighbours together.
     """
 
-    start: NDArray[np.int64]
-    user: NDArray[np.int32]
+    start: Longs
+    user: Ints
 
 
 @kernel
-def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
+def own_users(users: Users, most_new: int) -> Longs:
     """How many users each vertex has by itself, of the negative ones at most `most_new`."""
     count = np.zeros(len(users.start) - 1, np.int64)
     for v in range(len(count)):
@@ -38,7 +38,7 @@ def own_users(users: Users, most_new: int) -> NDArray[np.int64]:
 
 
 @inlined
-def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
+def _holds(seen: Ints, count: int, who: int) -> bool:
     for i in range(count):  # noqa: SIM110  # a generator does not compile
         if seen[i] == who:
             return True
@@ -46,9 +46,7 @@ def _holds(seen: NDArray[np.int32], count: int, who: int) -> bool:
 
 
 @helper
-def _count_in(
-    users: Users, vertex: int, seen: NDArray[np.int32], count: int, new: int, k: int, most_new: int
-) -> tuple[int, int]:
+def _count_in(users: Users, vertex: int, seen: Ints, count: int, new: int, k: int, most_new: int) -> tuple[int, int]:
     # Add the users of a vertex to those seen so far, up to k of them.
     for u in range(users.start[vertex], users.start[vertex + 1]):
         if count == k:
@@ -65,8 +63,8 @@ def _count_in(
 
 
 @kernel
-def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
-    """The users of each group, if they are one (told twice) or two; else `MANY` twice."""
+def users_of_groups(groups: Groups, users: Users) -> Ints:
+    """The users of each group, if there is one (given twice) or two; else `MANY` twice."""
     found = np.full((len(groups.weight), 2), MANY, np.int32)
     for g in range(len(groups.weight)):
         one = two = users.user[users.start[groups.member[groups.start[g]]]]
@@ -86,22 +84,22 @@ def users_of_groups(groups: Groups, users: Users) -> NDArray[np.int32]:
 
 @kernel
 def find_witnesses(
-    places: NDArray[np.int64],
-    vertices: NDArray[np.int32],
+    places: Longs,
+    vertices: Ints,
     k: int,
     most_new: int,
-    alive: NDArray[np.bool_],
+    alive: Bools,
     users: Users,
-    group_start: NDArray[np.int64],
-    group: NDArray[np.int32],
+    group_start: Longs,
+    group: Ints,
     groups: Groups,
-    group_users: NDArray[np.int32],
-    total: NDArray[np.int64],
+    group_users: Ints,
+    total: Longs,
     theta2: float,
-    witness: NDArray[np.int32],
-    next_group: NDArray[np.int64],
-    next_member: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    witness: Ints,
+    next_group: Longs,
+    next_member: Longs,
+) -> Bools:
     """Look for k distinct users behind some vertices and their living neighbours, and stop at the k-th.
 
     Args:
@@ -109,12 +107,12 @@ def find_witnesses(
         vertices: Vertices with fewer than k users of their own.
         k: Users needed.
         most_new: How many users with a negative number count.
-        alive: Which vertices of the graph have not fallen.
+        alive: Which vertices of the graph have not been removed.
         users: The users of each vertex of the graph.
         group_start: Where the groups of each vertex start.
         group: The groups of all vertices.
         groups: The groups.
-        group_users: What `users_of_groups` tells of them.
+        group_users: What `users_of_groups` returns for them.
         total: The weight of each vertex.
         theta2: The square of theta.
         witness: One row for each of `vertices`: the neighbours whose users were counted, -1 behind the last.
@@ -141,7 +139,7 @@ def find_witnesses(
             witnesses += 1
         while count < k and at < group_start[v + 1]:
             g = group[at]
-            # A group of one or two users who are counted already adds nobody, however many queries they have in it.
+            # A group of one or two users who are counted already adds no user, however many queries they have in it.
             if m < 0 and _holds(seen, count, group_users[g, 0]) and _holds(seen, count, group_users[g, 1]):
                 at += 1
                 continue
@@ -168,8 +166,8 @@ def find_witnesses(
 
 
 @kernel
-def lost_a_witness(alive: NDArray[np.bool_], witness: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which rows name a witness that fell."""
+def lost_a_witness(alive: Bools, witness: Ints) -> Bools:
+    """Which rows name a witness that was removed."""
     lost = np.zeros(len(witness), np.bool_)
     for place in range(len(witness)):
         for i in range(witness.shape[1]):

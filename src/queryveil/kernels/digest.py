@@ -10,9 +10,9 @@ much effort; so on reading, texts are compared by a second digest too, whose key
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import inlined, kernel
+from queryveil.kernels.types import Bytes, Longs, ULongs
 
 _KEY0 = np.uint64(0x7175657279766569)
 _KEY1 = np.uint64(0x6C2D6C6F672D3031)
@@ -53,12 +53,8 @@ def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> State:
 
 @kernel
 def digests(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    key0: np.uint64 = _KEY0,
-    key1: np.uint64 = _KEY1,
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    data: Bytes, starts: Longs, ends: Longs, key0: np.uint64 = _KEY0, key1: np.uint64 = _KEY1
+) -> tuple[ULongs, ULongs]:
     """Digest every data[starts[i]:ends[i]]; gives the low and the high 64 bits."""
     n = len(starts)
     low = np.empty(n, np.uint64)

@@ -1,16 +1,14 @@
 """How far the strings of one user are from those of all others."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.semantic import ONE
-
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 @kernel
-def nearest(steps: NDArray[np.int32], mine: Longs, places: Longs, count: Longs, size: Longs) -> Longs:
+def nearest(steps: Ints, mine: Longs, places: Longs, count: Longs, size: Longs) -> Longs:
     """The mean distance of each string to the nearest of the other user, in units of 2**-32.
 
     Args:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bytes, Ints, Longs, Singles, ULongs
 
 # These must agree with the script that makes the file.
 _SHORTEST_GROUP = 3
@@ -24,7 +25,7 @@ GROUP_START = np.uint64(0x9AE16A3B2F90404F)
 _PRIME = np.uint64(0x100000001B3)
 _SHIFT = np.uint64(32)
 
-# What a word that only its letters tell of counts for, next to a known word: an unknown name may be anything.
+# The weight of a word of which only the letters are known, next to a known word: an unknown name may be anything.
 _SPELT_TRUST = np.float32(0.5)
 
 
@@ -34,7 +35,7 @@ def _hash_on(state: np.uint64, byte: np.uint8) -> np.uint64:
 
 
 @kernel
-def line_hashes(data: NDArray[np.uint8], start: np.uint64) -> NDArray[np.uint64]:
+def line_hashes(data: Bytes, start: np.uint64) -> ULongs:
     """The hash of every line."""
     lines = 1
     for i in range(len(data)):
@@ -55,7 +56,7 @@ def line_hashes(data: NDArray[np.uint8], start: np.uint64) -> NDArray[np.uint64]
 
 
 @kernel
-def fill_slots(hashes: NDArray[np.uint64], size: int) -> NDArray[np.int32]:
+def fill_slots(hashes: ULongs, size: int) -> Ints:
     """A table from hashes to their places, of a size that is a power of two."""
     slots = np.full(size, -1, np.int32)
     for row in range(len(hashes)):
@@ -67,7 +68,7 @@ def fill_slots(hashes: NDArray[np.uint64], size: int) -> NDArray[np.int32]:
 
 
 @helper
-def _row_of(sought: np.uint64, slots: NDArray[np.int32], hashes: NDArray[np.uint64]) -> int:
+def _row_of(sought: np.uint64, slots: Ints, hashes: ULongs) -> int:
     last = len(slots) - 1
     at = np.int64((sought ^ (sought >> _SHIFT)) & np.uint64(last))
     while slots[at] >= 0:
@@ -78,7 +79,7 @@ def _row_of(sought: np.uint64, slots: NDArray[np.int32], hashes: NDArray[np.uint
 
 
 @helper
-def _letter(data: NDArray[np.uint8], at: int, end: int, letters: NDArray[np.uint8]) -> tuple[np.uint8, int]:
+def _letter(data: Bytes, at: int, end: int, letters: Bytes) -> tuple[np.uint8, int]:
     # What the code point at `at` is taken for, and its length in bytes.
     c = data[at]
     if c < 0x80:
@@ -96,14 +97,14 @@ def _letter(data: NDArray[np.uint8], at: int, end: int, letters: NDArray[np.uint
 
 
 @helper
-def _hash_word(state: np.uint64, word: NDArray[np.uint8], length: int) -> np.uint64:
+def _hash_word(state: np.uint64, word: Bytes, length: int) -> np.uint64:
     for i in range(1, length + 1):
         state = _hash_on(state, word[i])
     return state
 
 
 @helper
-def _number_row(word: NDArray[np.uint8], length: int, slots: NDArray[np.int32], hashes: NDArray[np.uint64]) -> int:
+def _number_row(word: Bytes, length: int, slots: Ints, hashes: ULongs) -> int:
     # The row of any number of that many digits, or -1 if it is no number.
     for i in range(1, length + 1):
         if not _ZERO <= word[i] <= _NINE:
@@ -116,13 +117,7 @@ def _number_row(word: NDArray[np.uint8], length: int, slots: NDArray[np.int32], 
 
 @helper
 def _spell(
-    word: NDArray[np.uint8],
-    length: int,
-    slots: NDArray[np.int32],
-    hashes: NDArray[np.uint64],
-    vectors: NDArray[np.int8],
-    scale: NDArray[np.float32],
-    into: NDArray[np.float32],
+    word: Bytes, length: int, slots: Ints, hashes: ULongs, vectors: NDArray[np.int8], scale: Singles, into: Singles
 ) -> int:
     # The sum of the vectors of the word's letter groups, and how many there are.
     into[:] = 0
@@ -143,17 +138,17 @@ def _spell(
 
 @kernel
 def embed_texts(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    slots: NDArray[np.int32],
-    hashes: NDArray[np.uint64],
+    data: Bytes,
+    starts: Longs,
+    ends: Longs,
+    slots: Ints,
+    hashes: ULongs,
     vectors: NDArray[np.int8],
-    scale: NDArray[np.float32],
-    mass: NDArray[np.float32],
+    scale: Singles,
+    mass: Singles,
     usual_mass: np.float32,
-    letters: NDArray[np.uint8],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    letters: Bytes,
+) -> tuple[Singles, Singles]:
     """The vector of every data[starts[i]:ends[i]], and the share of it that comes from known words."""
     width = vectors.shape[1]
     out = np.zeros((len(starts), width), np.float32)

@@ -3,39 +3,33 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.times import MISSING
+from queryveil.kernels.types import Ints, Longs
 
 
 class Events(NamedTuple):
     """The events, and the row that each one starts at."""
 
-    start: NDArray[np.int64]
-    user: NDArray[np.int32]
-    query: NDArray[np.int32]
-    time: NDArray[np.int64]
+    start: Longs
+    user: Ints
+    query: Ints
+    time: Longs
 
 
 class Clicks(NamedTuple):
     """The clicks, with the user and the query of the event they hang on."""
 
-    event: NDArray[np.int32]
-    user: NDArray[np.int32]
-    query: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    url: NDArray[np.int32]
+    event: Ints
+    user: Ints
+    query: Ints
+    rank: Ints
+    url: Ints
 
 
 @kernel
-def find_events(
-    user: NDArray[np.int32],
-    query: NDArray[np.int32],
-    time: NDArray[np.int64],
-    rank: NDArray[np.int32],
-    url: NDArray[np.int32],
-) -> tuple[Events, Clicks]:
+def find_events(user: Ints, query: Ints, time: Longs, rank: Ints, url: Ints) -> tuple[Events, Clicks]:
     """Cut sorted rows into events and clicks.
 
     An event is a run of rows with the same user, time and query; a row without a time is an event of its own. A row

@@ -9,19 +9,16 @@ of the heap that still stands is the best pair there is.
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.postings import postings
+from queryveil.kernels.types import Bools, Ints, Longs
 
 SUMMED, RECORD = 0, 1
 """How a group draws the next user: by the sum of the similarities to its members, or by that to all of them as one."""
 
 _NEAR = 8  # neighbours that a user remembers
 _NOBODY = np.int64(-1)
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 @helper
@@ -70,7 +67,7 @@ def _merged(a: Ints, a_count: Longs, b: Ints, b_count: Longs) -> tuple[Ints, Lon
 
 
 @helper
-def _remember(row: Longs, alive: NDArray[np.bool_], first: np.int64, near: Ints, near_row: Longs) -> None:
+def _remember(row: Longs, alive: Bools, first: np.int64, near: Ints, near_row: Longs) -> None:
     """Keep the best living users from `first` on; of equals, the earlier."""
     near[:] = -1
     near_row[:] = -1

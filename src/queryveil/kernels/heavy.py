@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.search import first_from
+from queryveil.kernels.types import Bools, Ints, Longs, ULongs
 
 A = TypeVar("A", bound=NDArray[Any])
 
@@ -24,7 +25,7 @@ _SLACK = 1 + 1e-9
 """Subsets a hair too light are listed too, so that rounding loses none; `affine` alone decides."""
 
 _LOOSE = 63
-"""How many elements of a set may be light enough to be taken away, so that a word of bits tells which are gone."""
+"""How many elements of a set may be light enough to be taken away, so that a word of bits says which are gone."""
 
 
 @inlined
@@ -41,39 +42,31 @@ def affine(common: int | np.int64, one: int | np.int64, other: int | np.int64, t
 class Sets(NamedTuple):
     """Weighted sets, the lightest first: set i has elements element[start[i]:start[i + 1]], ascending."""
 
-    start: NDArray[np.int64]
-    element: NDArray[np.int32]
-    total: NDArray[np.int64]
+    start: Longs
+    element: Ints
+    total: Longs
     """The weight of each set."""
-    weight: NDArray[np.int64]
+    weight: Longs
     """The weight of each element."""
-    part: NDArray[np.int32]
+    part: Ints
     """The parts of each element, one row an element, -1 behind the last; parts of parts are among them."""
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
+    low: ULongs
+    high: ULongs
     """A digest of each element."""
 
 
 class Subsets(NamedTuple):
     """Heavy subsets: a digest of each, its weight, and the set it is part of."""
 
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    weight: NDArray[np.int64]
-    owner: NDArray[np.int32]
+    low: ULongs
+    high: ULongs
+    weight: Longs
+    owner: Ints
 
 
 @kernel
 def walk_subsets(
-    sets: Sets,
-    first: int,
-    last: int,
-    theta2: float,
-    most: int,
-    counts: NDArray[np.int32],
-    bits: int,
-    met: NDArray[np.uint64],
-    listing: bool,
+    sets: Sets, first: int, last: int, theta2: float, most: int, counts: Ints, bits: int, met: ULongs, listing: bool
 ) -> Subsets:
     """Walk the heavy subsets of the sets from `first` up to `last`: first to mark them, then to list the shared ones.
 
@@ -89,7 +82,7 @@ def walk_subsets(
         most: Walking a set stops behind so many subsets.
         counts: Filled by the first walk with the number of subsets of each set; the second leaves out sets with more
             than `most`.
-        bits: How many bits of a digest tell its place in the filter.
+        bits: How many bits of a digest give its place in the filter.
         met: The filter: by turns 64 marks of digests met, and those of digests met again.
         listing: Whether this is the second walk.
     """
@@ -182,7 +175,7 @@ def walk_subsets(
 
 
 @inlined
-def _parts(part: NDArray[np.int32], e: int) -> int:
+def _parts(part: Ints, e: int) -> int:
     # How many parts an element has.
     n = 0
     while n < part.shape[1] and part[e, n] >= 0:
@@ -191,9 +184,7 @@ def _parts(part: NDArray[np.int32], e: int) -> int:
 
 
 @helper
-def _find_needs(
-    elements: NDArray[np.int32], part: NDArray[np.int32], loose: NDArray[np.int32], needs: NDArray[np.int64]
-) -> None:
+def _find_needs(elements: Ints, part: Ints, loose: Ints, needs: Longs) -> None:
     # Tell in bits which loose elements must be gone before each, that is, those it is part of; if one of these is not
     # loose, all bits are set, and the element stays.
     for x in range(len(loose)):
@@ -224,9 +215,9 @@ def _longer(array: A, room: int) -> A:
 class Groups(NamedTuple):
     """Sets that share a heavy subset: group g has members member[start[g]:start[g + 1]], the lightest first."""
 
-    start: NDArray[np.int64]
-    member: NDArray[np.int32]
-    weight: NDArray[np.int64]
+    start: Longs
+    member: Ints
+    weight: Longs
     """The weight of the shared subset."""
 
 
@@ -280,9 +271,7 @@ def group_subsets(subsets: Subsets, bits: int) -> Groups:
 
 
 @kernel
-def turned(
-    start: NDArray[np.int64], item: NDArray[np.int32], items: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def turned(start: Longs, item: Ints, items: int) -> tuple[Longs, Ints]:
     """From the items of each row to the rows of each item: where those of an item start, and the rows, ascending."""
     begin = np.zeros(items + 1, np.int64)
     for at in range(len(item)):
@@ -300,7 +289,7 @@ def turned(
 
 
 @inlined
-def _held_by(posting_start: NDArray[np.int64], e: int) -> int:
+def _held_by(posting_start: Longs, e: int) -> int:
     # How many sets hold an element.
     return int(posting_start[e + 1] - posting_start[e])
 
@@ -325,14 +314,7 @@ def _common(sets: Sets, one: int, other: int, enough: float) -> np.int64:
 
 
 @kernel
-def pairs_of(
-    some: NDArray[np.int64],
-    among: NDArray[np.bool_],
-    sets: Sets,
-    posting_start: NDArray[np.int64],
-    posting: NDArray[np.int32],
-    theta2: float,
-) -> Groups:
+def pairs_of(some: Longs, among: Bools, sets: Sets, posting_start: Longs, posting: Ints, theta2: float) -> Groups:
     """The sets affine to some sets, found by what they must share; a pair is a group of two.
 
     A set affine to A can lack elements of A of little weight together, so it holds at least one of any few elements

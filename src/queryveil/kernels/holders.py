@@ -1,12 +1,9 @@
 """Who holds all of some items, and what two lists of items share."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 
 
 @helper
@@ -22,9 +19,7 @@ def _among(values: Ints, low: np.int64, high: np.int64, value: np.int32) -> bool
 
 
 @kernel
-def holders(
-    start: Longs, item: Ints, post: Longs, record: Ints, people: Longs, own: Ints
-) -> tuple[Longs, NDArray[np.bool_]]:
+def holders(start: Longs, item: Ints, post: Longs, record: Ints, people: Longs, own: Ints) -> tuple[Longs, Bools]:
     """How many people hold all items of a list, and whether the owner of the list is among them.
 
     Args:
@@ -127,7 +122,7 @@ def gaps(start: Longs, item: Ints, one: Longs, other: Longs) -> Longs:
 
 
 @kernel
-def trigrams(data: NDArray[np.uint8], starts: Longs, ends: Longs) -> tuple[Longs, Ints]:
+def trigrams(data: Bytes, starts: Longs, ends: Longs) -> tuple[Longs, Ints]:
     """The distinct runs of three bytes of every text, ascending; a text has a blank before and after it.
 
     Returns:

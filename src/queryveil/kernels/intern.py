@@ -5,16 +5,16 @@ costs 16 bytes a text and 4 bytes a slot.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.order import digest_order
+from queryveil.kernels.types import Ints, Longs, ULongs
 
 _EMPTY = np.int32(-1)
 
 
 @kernel
-def _place(slots: NDArray[np.int32], low: NDArray[np.uint64], count: int) -> None:
+def _place(slots: Ints, low: ULongs, count: int) -> None:
     mask = np.uint64(len(slots) - 1)
     for number in range(count):
         at = np.int64(low[number] & mask)
@@ -25,16 +25,16 @@ def _place(slots: NDArray[np.int32], low: NDArray[np.uint64], count: int) -> Non
 
 @kernel
 def _intern(
-    slots: NDArray[np.int32],
-    known_low: NDArray[np.uint64],
-    known_high: NDArray[np.uint64],
-    known_check: NDArray[np.uint64],
+    slots: Ints,
+    known_low: ULongs,
+    known_high: ULongs,
+    known_check: ULongs,
     count: int,
-    low: NDArray[np.uint64],
-    high: NDArray[np.uint64],
-    check: NDArray[np.uint64],
-    numbers: NDArray[np.int32],
-    fresh: NDArray[np.int64],
+    low: ULongs,
+    high: ULongs,
+    check: ULongs,
+    numbers: Ints,
+    added: Longs,
 ) -> int:
     mask = np.uint64(len(slots) - 1)
     first = count
@@ -47,7 +47,7 @@ def _intern(
                 known_low[count] = low[i]
                 known_high[count] = high[i]
                 known_check[count] = check[i]
-                fresh[count - first] = i
+                added[count - first] = i
                 numbers[i] = count
                 count += 1
                 break
@@ -68,9 +68,7 @@ class Interner:
         self._check = np.empty(1 << 10, np.uint64)
         self._slots = np.full(1 << 11, _EMPTY, np.int32)
 
-    def add(
-        self, low: NDArray[np.uint64], high: NDArray[np.uint64], check: NDArray[np.uint64] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def add(self, low: ULongs, high: ULongs, check: ULongs | None = None) -> tuple[Ints, Longs]:
         """Number these digests.
 
         Args:
@@ -84,14 +82,14 @@ class Interner:
         check = np.zeros(len(low), np.uint64) if check is None else check
         self._reserve(self.count + len(low))
         numbers = np.empty(len(low), np.int32)
-        fresh = np.empty(len(low), np.int64)
+        added = np.empty(len(low), np.int64)
         before = self.count
         self.count = _intern(
-            self._slots, self._low, self._high, self._check, self.count, low, high, check, numbers, fresh
+            self._slots, self._low, self._high, self._check, self.count, low, high, check, numbers, added
         )
-        return numbers, fresh[: self.count - before]
+        return numbers, added[: self.count - before]
 
-    def ranks(self) -> NDArray[np.int32]:
+    def ranks(self) -> Ints:
         """The place of each number in the order of the digests: an id that does not depend on who came first."""
         low, high = self._low[: self.count], self._high[: self.count]
         order = digest_order(low, high)
@@ -99,7 +97,7 @@ class Interner:
         ranks[order] = np.arange(self.count, dtype=np.int32)
         return ranks
 
-    def digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def digests(self) -> tuple[ULongs, ULongs]:
         """Low and high digest of each number."""
         return self._low[: self.count], self._high[: self.count]
 

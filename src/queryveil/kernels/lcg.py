@@ -1,7 +1,7 @@
 """The least common generalization (LCG) of transactions, bags of nodes of a tree (Milani Fard and Wang 2010).
 
 A bag is held as its totals: how many of its items are at or below each node, over the nodes on the paths of its items.
-The root is left out of them; what is not below another node is at the root, and the length of the bag tells how much.
+The root is left out of them; what is not below another node is at the root, and the length of the bag says how much.
 A generalization loses the less the larger its totals are: GGD x (M - 1) = (M - 1) x all items - |S| x `worth`.
 
 The tighter rule takes the least total at every node, so it is associative and independent of order. Under the paper's
@@ -10,12 +10,9 @@ below p: taken at once they give <p p p>, one by one <p p root>; what is here ta
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 @kernel

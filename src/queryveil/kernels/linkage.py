@@ -1,12 +1,9 @@
 """Find for every released record the original records that have most in common with it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
+from queryveil.kernels.types import Floats, Ints, Longs
 
 
 @kernel
@@ -18,7 +15,7 @@ def chances(
     truth_start: Longs,
     truth: Ints,
     users: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The probability that a user is found behind his record: 1 / |G| if he is among the |G| best matches, else 0.
 
     Args:

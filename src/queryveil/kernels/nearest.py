@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Ints, Longs, Singles
 
 
 @helper
@@ -21,11 +22,11 @@ def _product(a: NDArray[np.int8], b: NDArray[np.int8]) -> np.int32:
 def _best(
     vector: NDArray[np.int8],
     others: NDArray[np.int8],
-    scale: NDArray[np.float32],
+    scale: Singles,
     first: int,
     last: int,
-    score: NDArray[np.float32],
-    place: NDArray[np.int32],
+    score: Singles,
+    place: Ints,
 ) -> None:
     """Take others[first:last] into the best so far, which are in order; of equals, the one that came first."""
     room = len(score)
@@ -46,13 +47,13 @@ def _best(
 def nearest(
     vectors: NDArray[np.int8],
     middles: NDArray[np.int8],
-    middle_scale: NDArray[np.float32],
-    cell: NDArray[np.int64],
+    middle_scale: Singles,
+    cell: Longs,
     others: NDArray[np.int8],
-    scale: NDArray[np.float32],
+    scale: Singles,
     probes: int,
-    wanted: int,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    most: int,
+) -> tuple[Ints, Singles]:
     """The nearest of `others` to each vector: their places, -1 where there are fewer, and their products.
 
     Args:
@@ -63,10 +64,10 @@ def nearest(
         others: All the vectors to find, cell after cell.
         scale: What a product with one of them is multiplied by.
         probes: How many cells to look into.
-        wanted: How many neighbours.
+        most: How many neighbours.
     """
-    place = np.full((len(vectors), wanted), -1, np.int32)
-    score = np.full((len(vectors), wanted), -np.inf, np.float32)
+    place = np.full((len(vectors), most), -1, np.int32)
+    score = np.full((len(vectors), most), -np.inf, np.float32)
     near = np.empty(probes, np.int32)
     near_score = np.empty(probes, np.float32)
     for i in range(len(vectors)):

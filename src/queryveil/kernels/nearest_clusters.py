@@ -3,16 +3,16 @@
 In Clump a transaction chooses among r clusters, and the least distortion draws it to short ones. Here a cluster
 chooses: the longest transaction that is left takes the others with which most is kept, then clusters swap
 members as long as that keeps more. Transactions are cut into blocks of like length, so that the cost is linear in their
-number; inside of a block, near ones are found by the few nodes of the tree that tell most.
+number; inside of a block, near ones are found by the few nodes of the tree that differ most.
 """
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.lcg import add_paths, clear_paths, meet, squeeze, steps, write_paths
+from queryveil.kernels.types import Bools, Ints, Longs
 
 BLOCK = 8_000
 """About how many transactions are looked at together."""
@@ -22,8 +22,6 @@ _NEAR = 128  # transactions that are then compared exactly
 _PARTNERS = 16  # clusters with which a cluster may swap
 _PASSES = 2  # how often every cluster looks for swaps
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 Bags = tuple[Longs, Ints, Longs]
 """The nodes on the paths of transaction t are path[first[t]:first[t + 1]], ascending, with their totals."""
 Rule = tuple[Longs, Ints, bool, Longs, Longs]
@@ -60,14 +58,14 @@ def nearest(
     """
     clusters = len(order) // k
     step = steps(parent, leaves)
-    telling = _telling(node, count, parent, step)
+    marked = _marked_nodes(node, count, parent, step)
     blocks = -(-clusters // max(BLOCK // k, 1))
     first = np.arange(blocks + 1) * clusters // blocks
     cut = first * k
     cut[-1] = len(order)
 
     def found(i: int) -> Ints:
-        return _cluster_block(start, node, count, parent, depth, step, telling, order[cut[i] : cut[i + 1]], k, tight)
+        return _cluster_block(start, node, count, parent, depth, step, marked, order[cut[i] : cut[i + 1]], k, tight)
 
     cluster = np.empty(len(order), np.int32)
     with ThreadPoolExecutor(threads) as pool:
@@ -76,7 +74,7 @@ def nearest(
     return cluster
 
 
-def _telling(node: Ints, count: Longs, parent: Ints, step: Longs) -> Ints:
+def _marked_nodes(node: Ints, count: Longs, parent: Ints, step: Longs) -> Ints:
     """The nodes at which most of all transactions can be kept; of equals, the earlier."""
     total = _totals(node, count, parent)
     return np.argsort(-total * step, kind="stable")[:_TELLING].astype(np.int32)
@@ -92,7 +90,7 @@ def _totals(node: Ints, count: Longs, parent: Ints) -> Longs:
 
 @helper
 def _rough(path: Ints, held: Longs, begin: int, end: int, step: Longs, column: Ints, out: Ints) -> None:
-    """What a bag keeps at the telling nodes."""
+    """What a bag keeps at the marked nodes."""
     out[:] = 0
     most = np.int64((1 << 31) - 1)
     for p in range(begin, end):
@@ -101,9 +99,7 @@ def _rough(path: Ints, held: Longs, begin: int, end: int, step: Longs, column: I
 
 
 @helper
-def _nearest(
-    rough: Ints, size: Longs, one: Ints, alive: NDArray[np.bool_], first: int, near: Longs, value: Longs
-) -> int:
+def _nearest(rough: Ints, size: Longs, one: Ints, alive: Bools, first: int, near: Longs, value: Longs) -> int:
     """The living rows from `first` on that are nearest to one, the nearest first; of equals, the earlier.
 
     Near is who has much in common with it and is not large. Gives how many there are.
@@ -191,7 +187,7 @@ def _add_worth(member: Longs, bags: Bags, rule: Rule, bag: Ints, kept: Longs, en
 
 
 @helper
-def _gather(bags: Bags, rule: Rule, rough: Ints, k: int, bag: Ints, kept: Longs) -> tuple[Longs, NDArray[np.bool_]]:
+def _gather(bags: Bags, rule: Rule, rough: Ints, k: int, bag: Ints, kept: Longs) -> tuple[Longs, Bools]:
     """The members of every cluster, ascending, and which transactions are left over.
 
     The first transaction that is left takes, one by one, that of the near ones with which the LCG is worth most.
@@ -278,7 +274,7 @@ def _cluster_block(
     parent: Ints,
     depth: Ints,
     step: Longs,
-    telling: Ints,
+    marked: Ints,
     block: Longs,
     k: int,
     tight: bool,
@@ -294,8 +290,8 @@ def _cluster_block(
     first = np.zeros(n + 1, np.int64)
     path, held = np.empty(room, np.int32), np.empty(room, np.int64)
     column = np.full(len(parent), -1, np.int32)
-    for j in range(len(telling)):
-        column[telling[j]] = j
+    for j in range(len(marked)):
+        column[marked[j]] = j
     rough = np.zeros((n, _TELLING), np.int32)
     longest = np.int64(0)
     for t in range(n):

@@ -1,10 +1,11 @@
 """Put many 128-bit digests in order."""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from queryveil.kernels.types import Longs, ULongs
 
 
-def digest_order(low: NDArray[np.uint64], high: NDArray[np.uint64]) -> NDArray[np.int64]:
+def digest_order(low: ULongs, high: ULongs) -> Longs:
     """The positions of digests in ascending order of (low, high)."""
     # Sorting the top bits with the position in the low ones is far faster than sorting positions by digest; the few
     # that agree in the top bits are sorted again.

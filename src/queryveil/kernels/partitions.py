@@ -3,21 +3,17 @@
 All transactions begin as one partition that is published as the root alone. A partition is split by one of the nodes
 that it is published with: its transactions are sent to sub-partitions by the children of that node that they have items
 below, and these children are published in its place. Only sets of children that some transaction has are ever looked
-at; they are told apart by a trie whose edges are kept in a hash table, so that equal sets are equal and not just alike.
+at. A trie, whose edges are kept in a hash table, distinguishes them exactly.
 
 No published node is above another one, and every transaction of a partition has an item at or below each of its nodes.
 So the items that the nodes stand for are distinct, whatever else a transaction has.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.trees import ancestors
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from queryveil.kernels.types import Bools, Ints, Longs
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LEFT = np.int32(-1)  # the label of transactions that no sub-partition takes
@@ -33,7 +29,7 @@ def _child(lines: tuple[Longs, Ints], depth: Ints, above: int, item: int) -> np.
 @helper
 def _weigh(
     members: Ints, start: Longs, item: Ints, nodes: Ints, shut: Bools, lines: tuple[Longs, Ints], depth: Ints,
-    end: Ints, weight: Longs, gain: Longs, below: Longs,
+    end: Ints, weight: Longs, gain: Longs, below: Longs
 ) -> None:  # fmt: skip
     """What a partition gains by each of its nodes that is not shut, and how many items it has below them."""
     gain[: len(nodes)] = 0
@@ -66,7 +62,7 @@ def _first_below(start: Longs, item: Ints, t: int, node: int) -> np.int64:
 @helper
 def _label(
     members: Ints, start: Longs, item: Ints, node: int, below: int, k: int, lines: tuple[Longs, Ints], depth: Ints,
-    end: Ints, table: tuple[Longs, Ints], states: tuple[Ints, Ints], label: Ints, size: Longs,
+    end: Ints, table: tuple[Longs, Ints], states: tuple[Ints, Ints], label: Ints, size: Longs
 ) -> int:  # fmt: skip
     """Number the sets of children that at least k transactions have, by their first transaction.
 

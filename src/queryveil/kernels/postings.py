@@ -1,18 +1,13 @@
 """Lists turned round: from the features of users to the users of features."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
+from queryveil.kernels.types import Bools, Ints, Longs
 
 
 @kernel
-def postings(
-    start: Longs, feature: Ints, value: Ints, features: int, alive: NDArray[np.bool_]
-) -> tuple[Longs, Ints, Ints]:
+def postings(start: Longs, feature: Ints, value: Ints, features: int, alive: Bools) -> tuple[Longs, Ints, Ints]:
     """The living users of every feature, ascending, and their values.
 
     Args:

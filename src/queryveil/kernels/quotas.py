@@ -1,11 +1,9 @@
 """Which queries of its users a group publishes."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
-
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Floats, Ints, Longs, ULongs
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -15,14 +13,14 @@ _ROUNDS = 200
 
 @helper
 def _mixed(x: np.uint64) -> np.uint64:
-    """A number that tells nothing of x (the last step of SplitMix64)."""
+    """A number that reveals nothing about x (the last step of SplitMix64)."""
     x = (x ^ (x >> _S30)) * _M1
     x = (x ^ (x >> _S27)) * _M2
     return x ^ (x >> _S31)
 
 
 @kernel
-def quotas(size: Longs, start: Longs, member: NDArray[np.int32]) -> Longs:
+def quotas(size: Longs, start: Longs, member: Ints) -> Longs:
     """How many queries each user gives to the record of the group: his own number divided by the users of the group.
 
     The quotas of a group add up to its mean number of queries, rounded; no quota is 0 unless that mean is less than
@@ -59,9 +57,7 @@ def quotas(size: Longs, start: Longs, member: NDArray[np.int32]) -> Longs:
 
 
 @kernel
-def by_repetition(
-    start: Longs, times: Longs, draw: NDArray[np.uint64], contribution: NDArray[np.float64], quota: Longs
-) -> Longs:
+def by_repetition(start: Longs, times: Longs, draw: ULongs, contribution: Floats, quota: Longs) -> Longs:
     """How often each query of each user is taken, as algorithm 5 of Erola et al. 2011 does it.
 
     Args:
@@ -97,7 +93,7 @@ def by_repetition(
 
 
 @kernel
-def at_random(start: Longs, times: Longs, draw: NDArray[np.uint64], quota: Longs) -> Longs:
+def at_random(start: Longs, times: Longs, draw: ULongs, quota: Longs) -> Longs:
     """How often each query of each user is taken, if every event of the user is as likely as any other.
 
     Args:

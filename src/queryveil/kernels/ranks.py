@@ -1,15 +1,13 @@
 """Choose the best few of every group."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Longs
 
 
 @kernel
-def best_of(
-    start: NDArray[np.int64], first: NDArray[np.int64], then: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def best_of(start: Longs, first: Longs, then: Longs, most: int) -> tuple[Longs, Longs]:
     """The places of the best of every group: largest `first`, of equals largest `then`, of equals the earliest.
 
     Args:

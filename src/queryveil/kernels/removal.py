@@ -8,13 +8,9 @@ addresses.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Words = NDArray[np.uint64]
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs, ULongs
 
 _BLANK = np.uint8(32)
 _ONE = np.uint64(1)
@@ -23,7 +19,7 @@ _TOP = np.uint64(58)
 _NOBODY = np.int64(-1)
 # What is touched together lies together: the loops wait for memory.
 _DEGREE, _SEEN = 0, 1
-# Multiplied by a power of two, the six highest bits of this number tell which one it is.
+# Multiplied by a power of two, the six highest bits of this number say which one it is.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _WHICH = np.zeros(64, np.int64)
 _WHICH[[(int(_DE_BRUIJN) << bit & (1 << 64) - 1) >> 58 for bit in range(64)]] = np.arange(64)
@@ -67,13 +63,13 @@ def _lowest(word: np.uint64) -> np.int64:
 
 
 @inlined
-def _mark(number: np.int64, words: Words, blocks: Words) -> None:
+def _mark(number: np.int64, words: ULongs, blocks: ULongs) -> None:
     words[number >> 6] |= _ONE << (np.uint64(number) & _LOW)
     blocks[number >> 12] |= _ONE << (np.uint64(number >> 6) & _LOW)
 
 
 @helper
-def _take_first(words: Words, blocks: Words, block: np.int64) -> tuple[np.int64, np.int64]:
+def _take_first(words: ULongs, blocks: ULongs, block: np.int64) -> tuple[np.int64, np.int64]:
     """Take the lowest marked number out, and say in which block it was; -1 if there is none."""
     while block < len(blocks) and blocks[block] == 0:
         block += 1
@@ -97,7 +93,7 @@ def _leave(c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: 
             other = classes.post[p]
             if living[other] == 0:
                 continue
-            classes.post[end] = other  # those who are gone are not met again
+            classes.post[end] = other  # removed ones are not met again
             end += 1
             if state[other, _SEEN] != stamp:
                 state[other, _SEEN] = stamp
@@ -106,15 +102,15 @@ def _leave(c: np.int64, classes: Classes, living: Ints, post_end: Longs, state: 
 
 
 @kernel
-def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
+def remove_by_degree(classes: Classes, degree: Longs) -> Bools:
     """Remove the query of the highest degree, of equals the earlier one, until no two share an address.
 
-    Degrees only fall, so that nobody joins those who have the highest one: they are taken in order, and whoever has
-    fallen behind in the meantime waits in the list of his new degree.
+    Degrees only fall, so no query joins those with the highest degree. They are taken in order. A query whose degree
+    has fallen in the meantime waits in the list of its new degree.
 
     Args:
         classes: The queries and their addresses. The lists of addresses are used up.
-        degree: What `degrees` tells of them.
+        degree: What `degrees` returns for them.
 
     Returns:
         Whether each query stays.
@@ -168,7 +164,7 @@ def remove_by_degree(classes: Classes, degree: Longs) -> NDArray[np.bool_]:
 
 
 @helper
-def _spells(text: NDArray[np.uint8], at: int, end: int, name: NDArray[np.uint8], first: int, last: int) -> bool:
+def _spells(text: Bytes, at: int, end: int, name: Bytes, first: int, last: int) -> bool:
     """Whether the text from `at` on, without blanks, begins with a name and ends a word with it."""
     while at < end and first < last:
         if text[at] != _BLANK:
@@ -181,15 +177,8 @@ def _spells(text: NDArray[np.uint8], at: int, end: int, name: NDArray[np.uint8],
 
 @kernel
 def spelled(
-    text: NDArray[np.uint8],
-    starts: Longs,
-    ends: Longs,
-    name: NDArray[np.uint8],
-    name_starts: Longs,
-    name_ends: Longs,
-    query: Longs,
-    url: Longs,
-) -> NDArray[np.bool_]:
+    text: Bytes, starts: Longs, ends: Longs, name: Bytes, name_starts: Longs, name_ends: Longs, query: Longs, url: Longs
+) -> Bools:
     """Whether a word of a query, or words one after the other, written as one, are the name of an address.
 
     Args:

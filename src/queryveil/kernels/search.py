@@ -1,13 +1,11 @@
 """Binary search, for other kernels. Nothing is decided here, so that methods and checks may share it."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from queryveil.kernels._jit import helper
+from queryveil.kernels.types import Ints, Longs
 
 
 @helper
-def first_from(values: NDArray[np.int64] | NDArray[np.int32], low: int, high: int, least: float) -> int:
+def first_from(values: Longs | Ints, low: int, high: int, least: float) -> int:
     """The first place from low up to high where ascending values reach this."""
     while low < high:
         middle = (low + high) // 2

@@ -7,14 +7,11 @@ Similarities are whole numbers of 2**-32, so that sums depend neither on their o
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Ints, Longs
 
 ONE = 1 << 32
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 @kernel
@@ -63,7 +60,7 @@ def highest(start: Longs, node: Ints, parent: Ints, depth: Ints) -> tuple[Longs,
 
 
 @kernel
-def shares(height: int) -> NDArray[np.int64]:
+def shares(height: int) -> Longs:
     """shares[a, d]: the similarity of two categories whose depths add up to d, the lowest common node being at a."""
     found = np.zeros((height + 1, 2 * height + 1), np.int64)
     for a in range(1, height + 1):
@@ -80,7 +77,7 @@ def one_way(
     weight: Longs,
     parent: Ints,
     depth: Ints,
-    share: NDArray[np.int64],
+    share: Longs,
     mine: tuple[Longs, Ints, Ints],
     best: Longs,
 ) -> Longs:
@@ -130,7 +127,7 @@ def other_way(
     weight: Longs,
     parent: Ints,
     depth: Ints,
-    share: NDArray[np.int64],
+    share: Longs,
     users: tuple[Longs, Ints, Ints],
 ) -> Longs:
     """For every user, the similarities of the categories of v to the nearest ones of his, by their weights.
@@ -174,7 +171,7 @@ def common(v: int, start: Longs, item: Ints, weight: Longs, users: tuple[Longs, 
 
 
 @helper
-def alike(a: int, b: int, parent: Ints, depth: Ints, share: NDArray[np.int64]) -> np.int64:
+def alike(a: int, b: int, parent: Ints, depth: Ints, share: Longs) -> np.int64:
     """The similarity of two categories."""
     both = depth[a] + depth[b]
     while a != b:
@@ -186,7 +183,7 @@ def alike(a: int, b: int, parent: Ints, depth: Ints, share: NDArray[np.int64]) -
 
 
 @kernel
-def centres(start: Longs, node: Ints, weight: Longs, parent: Ints, depth: Ints, share: NDArray[np.int64]) -> Ints:
+def centres(start: Longs, node: Ints, weight: Longs, parent: Ints, depth: Ints, share: Longs) -> Ints:
     """The category of every group that is nearest to all its categories, by their weights; of equals, the first.
 
     Args:
@@ -211,7 +208,7 @@ def centres(start: Longs, node: Ints, weight: Longs, parent: Ints, depth: Ints, 
 
 
 @kernel
-def nearness(node: Ints, centre: Ints, parent: Ints, depth: Ints, share: NDArray[np.int64]) -> Longs:
+def nearness(node: Ints, centre: Ints, parent: Ints, depth: Ints, share: Longs) -> Longs:
     """The similarity of each category to a centre."""
     out = np.empty(len(node), np.int64)
     for i in range(len(node)):

@@ -1,16 +1,16 @@
 """Which signs a text holds: the cheap test before an expensive one."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Bytes, Longs
 
 DIGIT, AT, SLASH, EQUALS, COLON, SIX_DIGITS, SPELT_AT = 1, 2, 4, 8, 16, 32, 64
 """The last one: `%40`, `dot`, `at)` or `at]`, in one of which any sign for `@` that is spelt out ends."""
 
 
 @kernel
-def signs_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
+def signs_of(data: Bytes, starts: Longs, ends: Longs) -> Bytes:
     """The signs of every data[starts[i]:ends[i]], as bits."""
     signs = np.zeros(len(starts), np.uint8)
     for i in range(len(starts)):

@@ -7,9 +7,9 @@ in the block, so nothing is copied until a column is asked for.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 
 _NEWLINE, _RETURN, _QUOTE = np.uint8(10), np.uint8(13), np.uint8(34)
 _SPACE, _TAB = np.uint8(32), np.uint8(9)
@@ -18,14 +18,14 @@ _SPACE, _TAB = np.uint8(32), np.uint8(9)
 class Fields(NamedTuple):
     """The rows of a block: one entry a row, and for the first columns where each field starts and ends."""
 
-    line: NDArray[np.int64]
-    start: NDArray[np.int32]
-    end: NDArray[np.int32]
-    width: NDArray[np.int32]
-    first: NDArray[np.int32]
-    last: NDArray[np.int32]
-    valid: NDArray[np.bool_]
-    lines: NDArray[np.int32]
+    line: Longs
+    start: Ints
+    end: Ints
+    width: Ints
+    first: Ints
+    last: Ints
+    valid: Bools
+    lines: Ints
 
 
 MOST_LINES, MOST_BYTES = 16, 1 << 16
@@ -33,7 +33,7 @@ MOST_LINES, MOST_BYTES = 16, 1 << 16
 
 
 @helper
-def _closing_quote(data: NDArray[np.uint8], at: int) -> int:
+def _closing_quote(data: Bytes, at: int) -> int:
     """Where the field that opens at `at` has its closing quote; -1 if nowhere near, -2 if not in this block."""
     lines = 0
     place = at + 1
@@ -52,7 +52,7 @@ def _closing_quote(data: NDArray[np.uint8], at: int) -> int:
 
 
 @kernel
-def last_row_end(data: NDArray[np.uint8], delimiter: int, quoted: bool) -> int:
+def last_row_end(data: Bytes, delimiter: int, quoted: bool) -> int:
     """Where the last whole row of a block ends (just behind its newline), 0 if no row ends here."""
     if not quoted:
         for at in range(len(data) - 1, -1, -1):
@@ -80,7 +80,7 @@ def last_row_end(data: NDArray[np.uint8], delimiter: int, quoted: bool) -> int:
 
 
 @helper
-def _is_utf8(data: NDArray[np.uint8], start: int, end: int) -> bool:
+def _is_utf8(data: Bytes, start: int, end: int) -> bool:
     at = start
     while at < end:
         c = data[at]
@@ -113,7 +113,7 @@ def _is_utf8(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @kernel
-def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, first_line: int) -> Fields:
+def split(data: Bytes, delimiter: int, quoted: bool, columns: int, first_line: int) -> Fields:
     """Rows and fields of a block of whole rows; blank lines are passed over.
 
     Args:
@@ -187,9 +187,7 @@ def split(data: NDArray[np.uint8], delimiter: int, quoted: bool, columns: int, f
 
 
 @kernel
-def gather(
-    data: NDArray[np.uint8], start: NDArray[np.int32], end: NDArray[np.int32], column: int, quoted: bool
-) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+def gather(data: Bytes, start: Ints, end: Ints, column: int, quoted: bool) -> tuple[Ints, Bytes]:
     """Copy one column, blanks at both ends and quotes taken off, into the offsets and bytes of an Arrow array."""
     n = len(start)
     offsets = np.empty(n + 1, np.int32)

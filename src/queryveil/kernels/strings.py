@@ -1,15 +1,13 @@
 """Move stretches of bytes about."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Bytes, Longs
 
 
 @kernel
-def copy_spans(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], offsets: NDArray[np.int64], out: NDArray[np.uint8]
-) -> None:
+def copy_spans(data: Bytes, starts: Longs, offsets: Longs, out: Bytes) -> None:
     """Copy the bytes from starts[i] on to out[offsets[i]:offsets[i + 1]], for every i."""
     for i in range(len(starts)):
         shift = starts[i] - offsets[i]
@@ -22,7 +20,7 @@ UNTIDY, CAPITAL, FOREIGN = 1, 2, 4
 
 
 @kernel
-def kinds_of(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
+def kinds_of(data: Bytes, starts: Longs, ends: Longs) -> Bytes:
     """The kinds of every data[starts[i]:ends[i]], as bits."""
     kinds = np.zeros(len(starts), np.uint8)
     for i in range(len(starts)):

@@ -1,9 +1,9 @@
 """Times as text, in the spellings that query logs use, to microseconds since 1970 (UTC)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bytes, Ints, Longs
 
 MISSING = np.iinfo(np.int64).min
 BAD = MISSING + 1
@@ -22,7 +22,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @helper
-def _number(data: NDArray[np.uint8], start: int, end: int) -> int:
+def _number(data: Bytes, start: int, end: int) -> int:
     value = 0
     for at in range(start, end):
         if data[at] < 48 or data[at] > 57:
@@ -47,7 +47,7 @@ def _micros(year: int, month: int, day: int, hour: int, minute: int, second: int
 
 
 @helper
-def _clock(data: NDArray[np.uint8], start: int, end: int, midnight: int) -> int:
+def _clock(data: Bytes, start: int, end: int, midnight: int) -> int:
     # hh:mm[:ss[.f...]] and then nothing, Z, or +hh:mm; `midnight` is the day it belongs to.
     if end - start < 5 or data[start + 2] != 58:
         return BAD
@@ -100,7 +100,7 @@ def _clock(data: NDArray[np.uint8], start: int, end: int, midnight: int) -> int:
 
 
 @helper
-def _parse(data: NDArray[np.uint8], start: int, end: int, today: int) -> int:
+def _parse(data: Bytes, start: int, end: int, today: int) -> int:
     length = end - start
     if length == 0:
         return MISSING
@@ -145,9 +145,7 @@ def _parse(data: NDArray[np.uint8], start: int, end: int, today: int) -> int:
 
 
 @kernel
-def parse_times(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], today: int
-) -> NDArray[np.int64]:
+def parse_times(data: Bytes, starts: Longs, ends: Longs, today: int) -> Longs:
     """Microseconds since 1970 of every data[starts[i]:ends[i]]; MISSING if empty, BAD if it is no time.
 
     Understood are ISO 8601 dates and times with an optional zone (no zone is UTC), yymmddhhmmss, yyyymmdd[hhmmss],
@@ -160,7 +158,7 @@ def parse_times(
 
 
 @kernel
-def parse_ranks(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int32]:
+def parse_ranks(data: Bytes, starts: Longs, ends: Longs) -> Ints:
     """The whole number in every data[starts[i]:ends[i]]; -1 if empty, -2 if it is none."""
     out = np.empty(len(starts), np.int32)
     for i in range(len(starts)):

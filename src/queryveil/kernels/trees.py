@@ -1,13 +1,13 @@
 """Walks in a tree whose nodes are numbered in first-child order: what is below a node follows it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Ints, Longs, Singles
 
 
 @kernel
-def preorder(parent: NDArray[np.int64], root: int) -> NDArray[np.int64]:
+def preorder(parent: Longs, root: int) -> Longs:
     """The nodes in first-child order, children in the order of their numbers; only those that the root reaches."""
     n = len(parent)
     start = np.zeros(n + 2, np.int64)
@@ -38,7 +38,7 @@ def preorder(parent: NDArray[np.int64], root: int) -> NDArray[np.int64]:
 
 
 @kernel
-def measures(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def measures(parent: Ints) -> tuple[Ints, Ints, Ints]:
     """Of every node: its depth (the root's is 0), the first node that is not below it, and its leaves."""
     n = len(parent)
     depth = np.zeros(n, np.int32)
@@ -60,9 +60,7 @@ def measures(parent: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.i
 
 
 @kernel
-def at_level(
-    parent: NDArray[np.int32], depth: NDArray[np.int32], nodes: NDArray[np.int32], level: int
-) -> NDArray[np.int32]:
+def at_level(parent: Ints, depth: Ints, nodes: Ints, level: int) -> Ints:
     """The ancestor of every node at a depth, the node itself included; -1 where the node is not that deep."""
     out = np.empty(len(nodes), np.int32)
     for i in range(len(nodes)):
@@ -77,9 +75,7 @@ def at_level(
 
 
 @kernel
-def ancestors(
-    parent: NDArray[np.int32], depth: NDArray[np.int32], nodes: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def ancestors(parent: Ints, depth: Ints, nodes: Ints) -> tuple[Longs, Ints]:
     """Every node and what is above it, from the node up to the root: where each list starts, and the lists."""
     start = np.zeros(len(nodes) + 1, np.int64)
     for i in range(len(nodes)):
@@ -94,9 +90,7 @@ def ancestors(
 
 
 @kernel
-def lca(
-    parent: NDArray[np.int32], end: NDArray[np.int32], a: NDArray[np.int32], b: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def lca(parent: Ints, end: Ints, a: Ints, b: Ints) -> Ints:
     """The lowest node that a[i] and b[i] are both at or below."""
     out = np.empty(len(a), np.int32)
     for i in range(len(a)):
@@ -108,7 +102,7 @@ def lca(
 
 
 @kernel
-def add_rows(sums: NDArray[np.float32], nodes: NDArray[np.int32], rows: NDArray[np.float32]) -> None:
+def add_rows(sums: Singles, nodes: Ints, rows: Singles) -> None:
     """Add rows[i] to the sum of nodes[i]."""
     for i in range(len(nodes)):
         for k in range(sums.shape[1]):
@@ -116,7 +110,7 @@ def add_rows(sums: NDArray[np.float32], nodes: NDArray[np.int32], rows: NDArray[
 
 
 @kernel
-def add_to_parents(parent: NDArray[np.int32], sums: NDArray[np.float32]) -> None:
+def add_to_parents(parent: Ints, sums: Singles) -> None:
     """Make the sum of every node that of all nodes at or below it."""
     for node in range(len(parent) - 1, 0, -1):
         for k in range(sums.shape[1]):

@@ -1,13 +1,13 @@
 """Which concepts each query holds: its vector."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bools, Ints, Longs
 
 
 @helper
-def _find(keys: NDArray[np.int64], key: np.int64) -> int:
+def _find(keys: Longs, key: np.int64) -> int:
     # The place of a key among sorted keys, -1 if it is not there.
     low, high = 0, len(keys)
     while low < high:
@@ -21,16 +21,16 @@ def _find(keys: NDArray[np.int64], key: np.int64) -> int:
 
 @kernel
 def concept_vectors(
-    start: NDArray[np.int64],
-    word: NDArray[np.int32],
-    single: NDArray[np.int32],
-    pair_key: NDArray[np.int64],
-    pair: NDArray[np.int32],
-    prefix_key: NDArray[np.int64],
-    triple_key: NDArray[np.int64],
-    triple: NDArray[np.int32],
-    is_key: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    start: Longs,
+    word: Ints,
+    single: Ints,
+    pair_key: Longs,
+    pair: Ints,
+    prefix_key: Longs,
+    triple_key: Longs,
+    triple: Ints,
+    is_key: Bools,
+) -> tuple[Longs, Ints]:
     """The concepts of every query, each once, ascending; none for a query that holds no key concept.
 
     Args:

@@ -7,10 +7,10 @@ compared one by one, and where none are named, a set is compared with those that
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.search import first_from
+from queryveil.kernels.types import Bools, Ints, Longs
 
 _HAIR = 1e-9
 """What is looked at reaches a hair further than the bounds, so that rounding loses nothing; `_alike` alone decides."""
@@ -22,15 +22,15 @@ class Weighed(NamedTuple):
     Set i has elements element[start[i]:start[i + 1]], ascending, and users user[user_start[i]:user_start[i + 1]].
     """
 
-    start: NDArray[np.int64]
-    element: NDArray[np.int32]
-    weight: NDArray[np.int64]
+    start: Longs
+    element: Ints
+    weight: Longs
     """The weight of each element."""
-    total: NDArray[np.int64]
+    total: Longs
     """The weight of each set."""
-    user_start: NDArray[np.int64]
-    user: NDArray[np.int32]
-    new: NDArray[np.bool_]
+    user_start: Longs
+    user: Ints
+    new: Bools
     """For each user whether they are a new account, of which only so many count behind a set."""
 
 
@@ -62,7 +62,7 @@ def _common(sets: Weighed, one: int, other: int, missing: float) -> np.int64:
 
 @helper
 def _count(
-    sets: Weighed, i: int, mark: NDArray[np.int32], owner: int, count: int, new: int, k: int, most_new: int
+    sets: Weighed, i: int, mark: Ints, owner: int, count: int, new: int, k: int, most_new: int
 ) -> tuple[int, int]:
     # Count the users of a set that are not marked, and mark them, until there are k.
     for at in range(sets.user_start[i], sets.user_start[i + 1]):
@@ -81,7 +81,7 @@ def _count(
 
 
 @helper
-def _adds(sets: Weighed, i: int, mark: NDArray[np.int32], owner: int, may_be_new: bool) -> bool:
+def _adds(sets: Weighed, i: int, mark: Ints, owner: int, may_be_new: bool) -> bool:
     # Whether a set has a user who would count.
     for at in range(sets.user_start[i], sets.user_start[i + 1]):
         if mark[sets.user[at]] != owner and (may_be_new or not sets.new[sets.user[at]]):
@@ -91,14 +91,8 @@ def _adds(sets: Weighed, i: int, mark: NDArray[np.int32], owner: int, may_be_new
 
 @kernel
 def count_named(
-    some: NDArray[np.int64],
-    name_start: NDArray[np.int64],
-    name: NDArray[np.int64],
-    sets: Weighed,
-    k: int,
-    most_new: int,
-    theta2: float,
-) -> NDArray[np.int64]:
+    some: Longs, name_start: Longs, name: Longs, sets: Weighed, k: int, most_new: int, theta2: float
+) -> Longs:
     """Count the users behind some sets and those of the sets named beside them that are alike, up to k.
 
     Args:
@@ -128,14 +122,8 @@ def count_named(
 
 @kernel
 def search(
-    some: NDArray[np.int64],
-    sets: Weighed,
-    posting_start: NDArray[np.int64],
-    posting: NDArray[np.int32],
-    k: int,
-    most_new: int,
-    theta2: float,
-) -> NDArray[np.int64]:
+    some: Longs, sets: Weighed, posting_start: Longs, posting: Ints, k: int, most_new: int, theta2: float
+) -> Longs:
     """Count the users behind some sets and all sets alike, and stop at the k-th.
 
     A set that is alike lacks at most 1 - theta^2 of the weight. So it holds one of any elements that weigh more
@@ -204,9 +192,7 @@ def search(
 
 
 @kernel
-def holders_of(
-    start: NDArray[np.int64], element: NDArray[np.int32], elements: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def holders_of(start: Longs, element: Ints, elements: int) -> tuple[Longs, Ints]:
     """The sets that hold each element: where those of an element start, and the sets, ascending."""
     first = np.zeros(elements + 1, np.int64)
     for e in element:
@@ -223,9 +209,7 @@ def holders_of(
 
 
 @kernel
-def events_of_words(
-    start: NDArray[np.int64], word: NDArray[np.int32], events: NDArray[np.int64], words: int
-) -> NDArray[np.int64]:
+def events_of_words(start: Longs, word: Ints, events: Longs, words: int) -> Longs:
     """How many events hold each word.
 
     Args:

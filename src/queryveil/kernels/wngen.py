@@ -6,13 +6,10 @@ he was last met.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.trees import ancestors
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from queryveil.kernels.types import Ints, Longs
 
 
 @helper
@@ -58,7 +55,7 @@ def _meet(user_start: Longs, user: Ints, query: int, met: Ints, stamp: int) -> n
 @helper
 def _turn(
     members: Ints, start: Longs, node: Ints, above: int, lines: tuple[Longs, Ints], depth: Ints, end: Ints,
-    place: Longs, child: Ints, query: Ints,
+    place: Longs, child: Ints, query: Ints
 ) -> int:  # fmt: skip
     """The queries that may move to each child of a node.
 

@@ -1,15 +1,15 @@
 """Split normalized UTF-8 queries into words."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 
 _SPACE = np.uint8(32)
 
 
 @helper
-def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
+def _code_point(data: Bytes, at: int) -> tuple[np.int64, int]:
     # The code point that starts at `at`, and its length in bytes.
     c = np.int64(data[at])
     if c < 0x80:
@@ -27,12 +27,7 @@ def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
 
 
 @kernel
-def split_words(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    inside: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]:
+def split_words(data: Bytes, starts: Longs, ends: Longs, inside: Bools) -> tuple[Longs, Ints, Bytes]:
     """Words of each data[starts[i]:ends[i]], stripped at both ends of code points c with not inside[c].
 
     Returns:

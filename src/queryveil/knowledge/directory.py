@@ -19,6 +19,7 @@ from queryveil.kernels import trees
 from queryveil.kernels.digest import digests
 from queryveil.kernels.intern import Interner
 from queryveil.kernels.ranks import best_of
+from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.dumps import Dump, open_dump
 from queryveil.knowledge.hosts import MOST_LABELS, domains_of, hosts_of, parent_of
@@ -149,8 +150,8 @@ class _Build:
         """Read the tree; returns an index from paths to nodes."""
         text_of: dict[str, str] = {}
         for batch in self.dump.categories():
-            wanted = batch.filter(self._wanted(batch["path"]))
-            text_of.update(zip(wanted["path"].to_pylist(), wanted["text"].to_pylist(), strict=True))
+            missing = batch.filter(self._wanted(batch["path"]))
+            text_of.update(zip(missing["path"].to_pylist(), missing["text"].to_pylist(), strict=True))
         text_of.pop("Top", None)
         unknown = next((name for name, found in self.leave_out.items() if not found and name not in _USUAL), None)
         if unknown is not None:
@@ -216,7 +217,7 @@ class _Build:
                 " columns are a path and an address, or that two files belong together."
             )
 
-    def _terms_of(self, text: pa.Array, node: NDArray[np.int32]) -> pa.RecordBatch:
+    def _terms_of(self, text: pa.Array, node: Ints) -> pa.RecordBatch:
         split = words(text)
         coded = split.text.dictionary_encode()
         term = self.terms.number(stem_words(coded.dictionary))[coded.indices.to_numpy()]
@@ -225,7 +226,7 @@ class _Build:
         pairs = np.unique(site << 32 | term)
         return _counted(_TERM, pairs & 0xFFFFFFFF, node[pairs >> 32])
 
-    def _hosts_of(self, host: pa.Array, node: NDArray[np.int32]) -> Iterator[pa.RecordBatch]:
+    def _hosts_of(self, host: pa.Array, node: Ints) -> Iterator[pa.RecordBatch]:
         """The hosts themselves, and all domains above them as `above`."""
         yield _counted(_HOST, self.hosts.number(host), node)
         domain = domains_of(host)
@@ -276,9 +277,7 @@ class _Build:
         self._save("terms", self.terms, found)
         self._phrases(label)
 
-    def _ranked(
-        self, pair: NDArray[np.int64], sites: NDArray[np.int64], by_name: NDArray[np.int64], level: NDArray[np.int64]
-    ) -> "_Best":
+    def _ranked(self, pair: Longs, sites: Longs, by_name: Longs, level: Longs) -> "_Best":
         """The best categories of some terms.
 
         Args:
@@ -340,18 +339,18 @@ _TERM, _HOST, _ABOVE = range(3)
 _POSTINGS = pa.schema([("kind", pa.int8()), ("key", pa.int64()), ("node", pa.int32()), ("n", pa.int32())])
 _PART = 4_000_000
 
-_Best = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]
+_Best = tuple[Longs, Longs, Ints]
 """Keys, how many nodes each has, and the nodes."""
 
 
-def _best(key: NDArray[np.int64], node: NDArray[np.int32], first: NDArray[np.int64], then: NDArray[np.int64]) -> _Best:
+def _best(key: Longs, node: Ints, first: Longs, then: Longs) -> _Best:
     """The best nodes of every key; the rows of a key are together."""
     start = np.append(np.flatnonzero(np.diff(key, prepend=-1)), len(key))
     kept_start, kept = best_of(start, first, then, MOST_CATEGORIES)
     return key[start[:-1]], np.diff(kept_start), node[kept]
 
 
-def _counted(kind: int, key: NDArray[np.integer[Any]], node: NDArray[np.int32]) -> pa.RecordBatch:
+def _counted(kind: int, key: NDArray[np.integer[Any]], node: Ints) -> pa.RecordBatch:
     """How often each pair of a key and a node occurs."""
     pairs, counts = np.unique(key.astype(np.int64) << 32 | node, return_counts=True)
     columns = [
@@ -372,10 +371,10 @@ class _Texts:
     def __len__(self) -> int:
         return self._known.count
 
-    def number(self, texts: pa.Array) -> NDArray[np.int64]:
+    def number(self, texts: pa.Array) -> Longs:
         """The number of each text."""
         return self._known.add(*digests(*byte_spans(texts)))[0].astype(np.int64)
 
-    def digests(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def digests(self) -> tuple[ULongs, ULongs]:
         """The digest of every number."""
         return self._known.digests()

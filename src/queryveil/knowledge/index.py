@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.kernels.digest import digests
 from queryveil.kernels.order import digest_order
+from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.knowledge.stems import stemmed
 from queryveil.text.arrays import byte_spans
 
@@ -30,13 +30,13 @@ class Index(Ragged):
         forms: Other spellings to try, in this order, for a text that is not found as it is.
     """
 
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    node: NDArray[np.int32]
+    low: ULongs
+    high: ULongs
+    node: Ints
     forms: Sequence[Form] = ()
 
     @classmethod
-    def of(cls, texts: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
+    def of(cls, texts: pa.Array, nodes: Ints, *forms: Form, most: int | None = None) -> "Index":
         """An index of pairs: a text that occurs several times keeps its first nodes, in their order.
 
         Args:
@@ -48,15 +48,15 @@ class Index(Ragged):
         low, high = digests(*byte_spans(texts))
         order = digest_order(low, high)  # equal ones stay in their order
         low, high = low[order], high[order]
-        fresh = np.ones(len(low), bool)
-        fresh[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-        start = np.append(np.flatnonzero(fresh), len(low)).astype(np.int64)
+        is_new = np.ones(len(low), bool)
+        is_new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        start = np.append(np.flatnonzero(is_new), len(low)).astype(np.int64)
         size = np.minimum(np.diff(start), most or len(low))
         kept = nodes[order][ranges(start[:-1], size)].astype(np.int32)
-        return cls(offsets(size), low[fresh], high[fresh], kept, forms)
+        return cls(offsets(size), low[is_new], high[is_new], kept, forms)
 
     @classmethod
-    def of_labels(cls, labels: pa.Array, nodes: NDArray[np.int32], *forms: Form, most: int | None = None) -> "Index":
+    def of_labels(cls, labels: pa.Array, nodes: Ints, *forms: Form, most: int | None = None) -> "Index":
         """An index that also finds labels by the stems of their words; a label with the exact spelling wins.
 
         Args:
@@ -75,14 +75,14 @@ class Index(Ragged):
         """The same index, with other spellings to try."""
         return replace(self, forms=forms)
 
-    def nodes_of(self, entry: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def nodes_of(self, entry: Longs, most: int) -> tuple[Longs, Ints]:
         """The first nodes of entries, -1 for none: those of entry[i] are found[start[i]:start[i + 1]]."""
         known = entry >= 0
         begin = self.start[np.where(known, entry, 0)]
         size = np.where(known, np.minimum(self.start[entry + 1] - begin, most), 0)
         return offsets(size), self.node[ranges(begin, size)]
 
-    def find(self, texts: pa.Array) -> NDArray[np.int64]:
+    def find(self, texts: pa.Array) -> Longs:
         """The entry of each text, as it is or in another form; -1 if it has none."""
         found = self._exactly(texts)
         for form in self.forms:
@@ -92,14 +92,14 @@ class Index(Ragged):
             found[missing] = self._exactly(form(texts.take(pa.array(missing))))
         return found
 
-    def first(self, texts: pa.Array) -> NDArray[np.int32]:
+    def first(self, texts: pa.Array) -> Ints:
         """The best node of each text; -1 if it has none."""
         entry = self.find(texts)
         nodes = np.full(len(entry), -1, np.int32)
         nodes[entry >= 0] = self.node[self.start[entry[entry >= 0]]]
         return nodes
 
-    def _exactly(self, texts: pa.Array) -> NDArray[np.int64]:
+    def _exactly(self, texts: pa.Array) -> Longs:
         low, high = digests(*byte_spans(texts))
         # Neighbours in the order of the digests are neighbours in memory.
         order = digest_order(low, high)

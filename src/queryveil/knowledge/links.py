@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
+from queryveil.kernels.types import Ints, Longs, Singles
 from queryveil.knowledge.tree import Nodes, Tree
 
 
@@ -27,23 +27,23 @@ class Links(Ragged):
     """
 
     tree: Tree
-    item: NDArray[np.int32]
+    item: Ints
     items: pa.Array
-    first: NDArray[np.int64]
+    first: Longs
     node: Nodes
-    confidence: NDArray[np.float32]
+    confidence: Singles
 
     @classmethod
-    def found(cls, tree: Tree, items: "Items", first: NDArray[np.int64], node: Nodes) -> "Links":
+    def found(cls, tree: Tree, items: "Items", first: Longs, node: Nodes) -> "Links":
         """Links from the nodes of the distinct items, as `Index.nodes_of` returns them."""
         return cls(items.start, tree, items.item, items.texts, first, node, np.ones(len(node), np.float32))
 
-    def nodes(self) -> tuple[NDArray[np.int64], Nodes]:
+    def nodes(self) -> tuple[Longs, Nodes]:
         """The nodes of every query, all those of all its items: those of query q are found[start[q]:start[q + 1]]."""
         of_item = Ragged(self.first)
         return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
-    def coverage(self, events: NDArray[np.int64]) -> list["Coverage"]:
+    def coverage(self, events: Longs) -> list["Coverage"]:
         """The share with any category, and the share with a category at each level (figure 2 of erola2011).
 
         Args:
@@ -91,11 +91,11 @@ class Coverage:
 class Items(Ragged):
     """What is looked up for queries: the distinct texts, and which of them each query has."""
 
-    item: NDArray[np.int32]
+    item: Ints
     texts: pa.Array
 
     @classmethod
-    def of(cls, per_query: NDArray[np.int64], texts: pa.Array) -> "Items":
+    def of(cls, per_query: Longs, texts: pa.Array) -> "Items":
         """The distinct items of queries."""
         coded = texts.dictionary_encode()
         return cls(offsets(per_query), coded.indices.to_numpy(), coded.dictionary)

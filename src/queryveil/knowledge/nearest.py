@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queryveil.kernels.nearest import nearest
+from queryveil.kernels.types import Ints, Longs, Singles
 
 PROBES = 12
 _ROUNDS = 4
@@ -26,14 +27,14 @@ class Cells:
     """
 
     middles: NDArray[np.int8]
-    middle_scale: NDArray[np.float32]
-    cell: NDArray[np.int64]
-    order: NDArray[np.int64]
+    middle_scale: Singles
+    cell: Longs
+    order: Longs
     vectors: NDArray[np.int8]
-    scale: NDArray[np.float32]
+    scale: Singles
 
     @classmethod
-    def of(cls, vectors: NDArray[np.float32]) -> "Cells":
+    def of(cls, vectors: Singles) -> "Cells":
         """Sort unit vectors into about as many cells as a cell holds vectors."""
         small, scale = _small(vectors)
         n = max(1, round(len(vectors) ** 0.5))
@@ -51,13 +52,13 @@ class Cells:
         cell = np.searchsorted(home[order], np.arange(n + 1))
         return cls(middle, middle_scale, cell.astype(np.int64), order, small[order], scale[order])
 
-    def nearest(self, vectors: NDArray[np.float32], wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def nearest(self, vectors: Singles, most: int) -> tuple[Longs, Singles]:
         """The places of the nearest vectors to each, -1 where there are fewer, and their cosines."""
         small, scale = _small(vectors)
-        wanted = min(wanted, len(self.order))
+        most = min(most, len(self.order))
         probes = min(PROBES, len(self.middles))
         place, score = nearest(
-            small, self.middles, self.middle_scale, self.cell, self.vectors, self.scale, probes, wanted
+            small, self.middles, self.middle_scale, self.cell, self.vectors, self.scale, probes, most
         )
         found = np.where(place >= 0, self.order[place], -1)
         return found, score * scale[:, None]
@@ -70,13 +71,13 @@ def unit(vectors: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _small(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def _small(vectors: Singles) -> tuple[NDArray[np.int8], Singles]:
     """Vectors as integers of one byte, and what to multiply them with."""
     scale = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-9).astype(np.float32) / np.float32(127)
     return np.rint(vectors / scale[:, None]).astype(np.int8), scale
 
 
-def _home(vectors: NDArray[np.int8], middles: NDArray[np.int8], scale: NDArray[np.float32]) -> NDArray[np.int32]:
+def _home(vectors: NDArray[np.int8], middles: NDArray[np.int8], scale: Singles) -> Ints:
     """The nearest middle of each vector."""
     whole = np.array([0, len(middles)], np.int64)
     one, one_scale = np.zeros((1, vectors.shape[1]), np.int8), np.ones(1, np.float32)

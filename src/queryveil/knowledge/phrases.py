@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.arrays import offsets
 from queryveil.kernels import chunks
+from queryveil.kernels.types import Bytes, Longs
 from queryveil.knowledge.wordnet import table, wordnet
 from queryveil.text import STOP_WORDS, words
 from queryveil.text.arrays import byte_spans, from_offsets
@@ -33,7 +33,7 @@ _DETERMINERS = "a an her his its my our some the their this your"
 
 
 @cache
-def _kinds_of_words() -> tuple[pa.Array, NDArray[np.uint8]]:
+def _kinds_of_words() -> tuple[pa.Array, Bytes]:
     """Words whose kind is known, and their kinds."""
     columns = table()
     word, tag = columns["word"], columns["tag"].to_numpy(zero_copy_only=False)
@@ -49,7 +49,7 @@ def _kinds_of_words() -> tuple[pa.Array, NDArray[np.uint8]]:
     return known, np.concatenate([np.array(list(own.values()), np.uint8), kind])
 
 
-def kinds(words: pa.Array) -> NDArray[np.uint8]:
+def kinds(words: pa.Array) -> Bytes:
     """The kind of each word, see `kernels.chunks`."""
     known, kind = _kinds_of_words()
     place = pc.index_in(words, value_set=known).fill_null(-1).to_numpy()
@@ -59,7 +59,7 @@ def kinds(words: pa.Array) -> NDArray[np.uint8]:
     return found
 
 
-def noun_phrases(queries: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+def noun_phrases(queries: pa.Array) -> tuple[Longs, pa.Array]:
     """The noun phrases of queries in normal form.
 
     Returns:

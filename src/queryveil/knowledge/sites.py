@@ -95,13 +95,13 @@ class SiteSearch:
         if not words:
             return None
         parsed = self._index.parse_query(words, ["text"])
-        for wanted in (3, 30):
-            hits = self._searcher.search(parsed, wanted, count=False).hits
+        for most in (3, 30):
+            hits = self._searcher.search(parsed, most, count=False).hits
             found = [str(self._searcher.doc(place).get_first("url")) for _, place in hits]
             good = topical(hosts_of(pa.array(found, pa.string()))).to_pylist()
             for url, fits in zip(found, good, strict=True):
                 if fits:
                     return url
-            if len(hits) < wanted:
+            if len(hits) < most:
                 return None
         return None

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from queryveil.errors import QueryveilError
 from queryveil.kernels import trees
+from queryveil.kernels.types import Floats, Ints, Longs
 
-Nodes = NDArray[np.int32]
+Nodes = Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Tree:
     names: pa.Array
 
     @classmethod
-    def from_parents(cls, parent: NDArray[np.integer[Any]], names: pa.Array) -> tuple["Tree", NDArray[np.int64]]:
+    def from_parents(cls, parent: NDArray[np.integer[Any]], names: pa.Array) -> tuple["Tree", Longs]:
         """A tree from the place of each node's parent, -1 for the root.
 
         Returns:
@@ -167,7 +168,7 @@ class Tree:
         """The names from level 1 down to a node; that of the root for itself."""
         return between.join(self.names[i].as_py() for i in self.line(node)[1:] or [0])
 
-    def ancestors(self, nodes: ArrayLike) -> tuple[NDArray[np.int64], Nodes]:
+    def ancestors(self, nodes: ArrayLike) -> tuple[Longs, Nodes]:
         """Each node and what is above it, up to the root: those of nodes[i] are found[start[i]:start[i + 1]]."""
         return trees.ancestors(self.parent, self.depth, self._nodes(nodes, least=0))
 
@@ -182,7 +183,7 @@ class Tree:
         first, second = np.broadcast_arrays(self._nodes(a, least=0), self._nodes(b, least=0))
         return trees.lca(self.parent, self.end, first.copy(), second.copy())
 
-    def lm(self, nodes: ArrayLike) -> NDArray[np.float64]:
+    def lm(self, nodes: ArrayLike) -> Floats:
         """What it costs to publish a node instead of a leaf below it: LM(p) = (M_p - 1) / (M - 1).
 
         -1, for nothing at all, costs as much as the root.
@@ -190,7 +191,7 @@ class Tree:
         place = np.maximum(self._nodes(nodes), 0)
         return (self.leaves[place] - 1) / max(int(self.leaves[0]) - 1, 1)
 
-    def ncp(self, terms: ArrayLike, released: ArrayLike) -> NDArray[np.float64]:
+    def ncp(self, terms: ArrayLike, released: ArrayLike) -> Floats:
         """The normalized certainty penalty of publishing nodes instead of others.
 
         Args:
@@ -202,7 +203,7 @@ class Tree:
         """
         term, shown = self._nodes(terms), self._nodes(released)
         cost = self.leaves[shown] / self.leaves[0]
-        found: NDArray[np.float64] = np.where(shown < 0, 1.0, np.where(shown == term, 0.0, cost))
+        found: Floats = np.where(shown < 0, 1.0, np.where(shown == term, 0.0, cost))
         return found
 
     def _nodes(self, nodes: ArrayLike, least: int = -1) -> Nodes:
@@ -220,7 +221,7 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks()
 
 
-def _cycle(parent: NDArray[np.int64], reached: NDArray[np.int64], names: pa.Array) -> str:
+def _cycle(parent: Longs, reached: Longs, names: pa.Array) -> str:
     """The names along a cycle."""
     lost = np.ones(len(parent), bool)
     lost[reached] = False

@@ -15,28 +15,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.kernels.embedding import GROUP_START, WORD_START, embed_texts, fill_slots, line_hashes
+from queryveil.kernels.types import Bytes, Ints, Singles, ULongs
 from queryveil.text.arrays import byte_spans
 
 
 class Embedded(NamedTuple):
     """Vectors of texts, and how far to trust them."""
 
-    vectors: NDArray[np.float32]
+    vectors: Singles
     """One row per text, of length one; all zeros if no word is known."""
-    confidence: NDArray[np.float32]
+    confidence: Singles
     """Share of a text's meaning that comes from known words, from 0 to 1."""
 
 
 class _Table(NamedTuple):
     """The file, ready for the kernel."""
 
-    slots: NDArray[np.int32]
-    hashes: NDArray[np.uint64]
+    slots: Ints
+    hashes: ULongs
     vectors: NDArray[np.int8]
-    scale: NDArray[np.float32]
-    mass: NDArray[np.float32]
+    scale: Singles
+    mass: Singles
     usual_mass: np.float32
-    letters: NDArray[np.uint8]
+    letters: Bytes
 
 
 def embed(texts: pa.Array) -> Embedded:
@@ -71,7 +72,7 @@ def _table() -> _Table:
     )
 
 
-def _letters() -> NDArray[np.uint8]:
+def _letters() -> Bytes:
     # What a Latin code point is taken for: letters lose their accents, all that separates words is 0.
     table = np.zeros(0x180, np.uint8)
     for point in range(len(table)):

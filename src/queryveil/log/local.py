@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder, local_folder
 from queryveil.formats import BadRows, writers
+from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.log.log import DERIVED, QueryLog
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text import normal_form, words
@@ -31,7 +31,7 @@ NOTHING_LEFT = "Nothing is left of the log, because every event was scrubbed; sc
 class Tokens(Ragged):
     """The words of every distinct query: those of query q are word[start[q]:start[q + 1]]."""
 
-    word: NDArray[np.int32]
+    word: Ints
     text: pa.Array
     """The word of each word id."""
 
@@ -63,7 +63,7 @@ class LocalLog(QueryLog):
         query_text: pa.Array,
         url_text: pa.Array,
         user_text: pa.Array,
-        user_digest: NDArray[np.uint64],
+        user_digest: ULongs,
         extras: Mapping[str, pa.Array],
         tokens: Tokens,
         content: bytes,
@@ -119,28 +119,28 @@ class LocalLog(QueryLog):
         return self.engine.fetch(DERIVED["query_users"][1])
 
     @cached_property
-    def users_per_query(self) -> NDArray[np.int64]:
+    def users_per_query(self) -> Longs:
         """How many distinct users issued each query."""
         return np.bincount(self.query_users["query_id"].to_numpy(), minlength=self.n_queries)
 
     @cached_property
-    def events_per_query(self) -> NDArray[np.int64]:
+    def events_per_query(self) -> Longs:
         """How many events each query has."""
         return np.bincount(self.events["query_id"].to_numpy(), minlength=self.n_queries)
 
     @cached_property
-    def users_per_word(self) -> NDArray[np.int64]:
+    def users_per_word(self) -> Longs:
         """How many distinct users used each word."""
         self.ensure_tables("word_users")
         return self._column("word_users", "word_id", self.stats.words)
 
     @cached_property
-    def rarest_word(self) -> NDArray[np.int64]:
+    def rarest_word(self) -> Longs:
         """Users of the rarest word of each query; 0 for a query without a word."""
         self.ensure_tables("rarest")
         return self._column("rarest", "query_id", self.n_queries)
 
-    def _column(self, name: str, key: str, size: int) -> NDArray[np.int64]:
+    def _column(self, name: str, key: str, size: int) -> Longs:
         found = self.engine.fetch(f"SELECT {key}, users FROM {name}")
         users = np.zeros(size, np.int64)
         users[found[key].to_numpy()] = found["users"].to_numpy()
@@ -246,7 +246,7 @@ def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
     """Split every query into words, and number these in the order of their digests."""
     from queryveil.kernels.digest import digests
 
-    def split(start: int) -> tuple[NDArray[np.int64], pa.Array, Digests]:
+    def split(start: int) -> tuple[Longs, pa.Array, Digests]:
         per_query, text = words(queries.slice(start, _SLICE))
         return per_query, text, digests(*byte_spans(text))
 

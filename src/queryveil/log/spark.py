@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from queryveil.engines import Batches, Table, Workspace, identifier
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, SparkRows, working
+from queryveil.engines.spark import Spark, SparkRows
+from queryveil.engines.spark_errors import working
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
 from queryveil.log import NOTHING_LEFT, QueryLog, Scrub
@@ -29,8 +30,8 @@ class SparkLog(QueryLog):
         if "url" in schema.names:
             columns["url"] = "u.url"
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
-        wanted = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
-        return self.engine.rows(rows.name, f"SELECT {wanted} FROM {rows} r{joins}", schema.names)  # noqa: S608  # names are escaped
+        selected = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
+        return self.engine.rows(rows.name, f"SELECT {selected} FROM {rows} r{joins}", schema.names)  # noqa: S608  # names are escaped
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to files in a folder of their own, in order of their names."""
@@ -58,10 +59,10 @@ class SparkLog(QueryLog):
         old, new = self.engine, self.engine.beside()
         new.expect(self.stats.rows)
         known: dict[tuple[int, int], int] = {}
-        wanted = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"  # noqa: S608  # parts are this package's own
+        known_texts = f"SELECT query_id, text, same FROM ({texts}) AS texts WHERE text IS NOT NULL"  # noqa: S608  # parts are this package's own
         with self.workspace() as work:
             while True:
-                rewritten = work.map(wanted, partial(_renumbered, known=known), _REWRITTEN, "rewritten queries")
+                rewritten = work.map(known_texts, partial(_renumbered, known=known), _REWRITTEN, "rewritten queries")
                 distinct = f"SELECT new_id AS query_id, text AS query FROM {rewritten} GROUP BY new_id, text"  # noqa: S608  # a table of ours
                 new.keep(old.sql(distinct), "queries")
                 clashes = find_clashes(new, "queries", "query_id", "query", 2**64 - 1)

@@ -1,7 +1,7 @@
-"""Charts of a release: rows with a label above each, so that they are read on a phone as well.
+"""Charts of a release: each row has its label above it, so they fit a phone too.
 
-Colours are variables of the page's style, which gives them values for light, dark and print. Marks differ in shape too,
-for those who do not see hues apart.
+Colours are variables of the page's style, which sets them for light, dark and print. Marks also differ in shape, for
+people who cannot distinguish the colours.
 """
 
 import re
@@ -30,7 +30,7 @@ Values = Sequence[Mapping[str, Any]]
 
 
 def kept(bands: Sequence[Band]) -> Figure:
-    """What was kept, by how many users issued a query."""
+    """How much was kept, by the number of users who issued a query."""
     import altair as alt
 
     some = [band for band in bands if band.queries]
@@ -50,7 +50,7 @@ def kept(bands: Sequence[Band]) -> Figure:
                     "band": band.label,
                     "kind": kind,
                     "share": part / whole,
-                    "told": share(part, whole),
+                    "shown": share(part, whole),
                     "kept": part,
                     "of": whole,
                 }
@@ -68,13 +68,13 @@ def kept(bands: Sequence[Band]) -> Figure:
         tooltip=[
             alt.Tooltip("band:N", title="issued by"),
             alt.Tooltip("kind:N", title="what"),
-            alt.Tooltip("told:N", title="share kept"),
+            alt.Tooltip("shown:N", title="share kept"),
             alt.Tooltip("kept:Q", title="kept", format=","),
             alt.Tooltip("of:Q", title="in the log", format=","),
         ],
     )
     numbers = base.mark_text(align="left", dx=5, fontSize=10, color=INK).encode(
-        x=x, y=_down("middle", height), text="told:N"
+        x=x, y=_down("middle", height), text="shown:N"
     )
     first, last = some[0], some[-1]
     caption = (
@@ -108,7 +108,7 @@ def _people(band: Band) -> str:
 
 
 def utility(measured: Sequence[Measured]) -> Figure:
-    """What a release is still good for, beside the log: one drawing a group."""
+    """What a release is still good for, beside the log: one drawing per group."""
     drawings = []
     for group, some in groupby(
         [one for one in measured if one.measure != "queries_kept_by_users"], key=lambda one: one.group
@@ -132,7 +132,7 @@ def utility(measured: Sequence[Measured]) -> Figure:
 
 
 def number(value: float | None, of_all: bool) -> str:
-    """A measured number for a reader, in per cent if it is a share."""
+    """A measured number for a reader, as a percentage if it is a share."""
     if value is None:
         return "–"
     return percent(value) if of_all else f"{value:.3f}"
@@ -145,7 +145,7 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
     values = [
         {
             "label": _short(one.label),
-            "told": number(one.value, one.share),
+            "shown": number(one.value, one.share),
             "log": number(one.best, one.share),
             "measure": one.label,
             "value": one.value,
@@ -162,7 +162,7 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
     base = alt.Chart({"values": values})
     tips = [
         alt.Tooltip("measure:N", title="measure"),
-        alt.Tooltip("told:N", title="release"),
+        alt.Tooltip("shown:N", title="release"),
         alt.Tooltip("log:N", title="the log itself"),
     ]
     value, best = (_across(name, low, high, None, percent=shares) for name in ("value", "best"))
@@ -176,12 +176,12 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
         between,
         log.encode(x=best, y=y, tooltip=tips),
         release.encode(x=value, y=y, tooltip=tips),
-        *_labels(values, height, "label", "told"),
+        *_labels(values, height, "label", "shown"),
     )
 
 
 def _short(measure: str) -> str:
-    """A measure without what stands in brackets, for a narrow screen."""
+    """A measure without what is in brackets, for a narrow screen."""
     return re.sub(r" \([^)]*\)", "", measure).replace("the 1,000 most frequent", "the top 1,000")
 
 
@@ -193,11 +193,15 @@ def _losses(measured: Sequence[Measured]) -> str:
         return "None of the measures applies to this release."
     if max(lost for lost, _ in known) <= 0:
         return "By no measure is the release worse than the log itself."
-    told = [
+    extremes = [
         f"{one.label} ({number(one.value, one.share)}; the log: {number(one.best, one.share)})"
         for _, one in (min(known, key=lambda each: each[0]), max(known, key=lambda each: each[0]))
     ]
-    return f"Least is lost in {told[0]}, most in {told[1]}." if len(known) > 1 else f"What can be measured: {told[0]}."
+    return (
+        f"Least is lost in {extremes[0]}, most in {extremes[1]}."
+        if len(known) > 1
+        else f"What can be measured: {extremes[0]}."
+    )
 
 
 def _lost(one: Measured, value: float) -> float:
@@ -211,14 +215,14 @@ def _lost(one: Measured, value: float) -> float:
 
 
 def attacks(found: Findings) -> Figure:
-    """What attacks found, beside guessing and their controls: one drawing a question."""
+    """What attacks found, beside their baselines and controls: one drawing per question."""
     drawings = []
     for question in QUESTIONS:
         some = [finding for finding in found.findings if finding.question == question and finding.unit != "accounts"]
         if some:
             drawings.append(Drawing(question.capitalize(), _intervals(some)))
     won = sum(finding.succeeds for finding in found.findings)
-    caption = f"{won} of {len(found.findings)} attacks do better than guessing and their control."
+    caption = f"{won} of {len(found.findings)} attacks succeed: they are above their baseline and their control."
     if not found.findings:
         caption = "No attack could be tried."
     shares = [finding for finding in found.findings if finding.unit == "share"]
@@ -236,12 +240,12 @@ def attacks(found: Findings) -> Figure:
         caption,
         tuple(drawings),
         (
-            ("dot alarm", "beats guessing and control"),
+            ("dot alarm", "succeeds: above baseline and control"),
             ("dot main", "does not"),
             ("diamond muted", "control"),
-            ("tick ink", "guessing"),
+            ("tick ink", "baseline"),
         ),
-        ("question", "attack", "found (95 %)", "guessing", "control", "beats", "trials", "what the number is"),
+        ("question", "attack", "found (95 %)", "baseline", "control", "succeeds", "trials", "what the number is"),
         tuple(
             (
                 finding.question,
@@ -266,7 +270,7 @@ def title(finding: Finding) -> str:
 
 
 def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
-    """For each attack its interval, the control's, and guessing."""
+    """For each attack its interval, that of its control, and its baseline."""
     import altair as alt
 
     values = []
@@ -275,18 +279,18 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         values.append(
             {
                 "label": title(finding) + (" (index)" if finding.unit == "index" else ""),
-                "told": estimated(finding.estimate, finding.unit),
+                "shown": estimated(finding.estimate, finding.unit),
                 "number": finding.number,
                 "value": finding.estimate.value,
                 "low": finding.estimate.low,
                 "high": finding.estimate.high,
-                "guess": finding.baseline,
-                "guessing": f"{shown(finding.baseline, finding.unit)} ({finding.baseline_text})",
+                "baseline": finding.baseline,
+                "baseline_text": f"{shown(finding.baseline, finding.unit)} ({finding.baseline_text})",
                 "control": None if control is None else control.value,
                 "control_low": None if control is None else control.low,
                 "control_high": None if control is None else control.high,
                 "controlled": "none" if control is None else estimated(control, finding.unit),
-                "beats": "yes" if finding.succeeds else "no",
+                "succeeds": "yes" if finding.succeeds else "no",
                 "row": i * _STEP + _LABEL,
                 "at": i * _STEP + _MARK - 3,
                 "below": i * _STEP + _MARK + 6,
@@ -301,13 +305,13 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
     def at(name: str) -> Any:
         return _across(name, low, 1 + _ROOM, None, percent=True)
 
-    colour = alt.Color("beats:N", scale=alt.Scale(domain=["yes", "no"], range=[ALARM, MAIN]), legend=None)
+    colour = alt.Color("succeeds:N", scale=alt.Scale(domain=["yes", "no"], range=[ALARM, MAIN]), legend=None)
     tips = [
         alt.Tooltip("number:N", title="what"),
-        alt.Tooltip("told:N", title="found (95 %)"),
-        alt.Tooltip("guessing:N", title="guessing"),
+        alt.Tooltip("shown:N", title="found (95 %)"),
+        alt.Tooltip("baseline_text:N", title="baseline"),
         alt.Tooltip("controlled:N", title="control"),
-        alt.Tooltip("beats:N", title="beats both"),
+        alt.Tooltip("succeeds:N", title="succeeds"),
     ]
     y, below = _down("at", height), _down("below", height)
     controls = base.transform_filter("isValid(datum.control)")
@@ -315,7 +319,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         "",
         height,
         base.mark_rule(strokeWidth=1.5, color=INK).encode(
-            x=at("guess"), y=_down("from", height), y2="to:Q", tooltip=tips
+            x=at("baseline"), y=_down("from", height), y2="to:Q", tooltip=tips
         ),
         controls.mark_rule(strokeWidth=2, color=MUTED).encode(x=at("control_low"), x2="control_high:Q", y=below),
         controls.mark_point(
@@ -325,7 +329,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         base.mark_point(shape="circle", size=90, filled=True, opacity=1).encode(
             x=at("value"), y=y, color=colour, tooltip=tips
         ),
-        *_labels(values, height, "label", "told"),
+        *_labels(values, height, "label", "shown"),
     )
 
 
@@ -338,7 +342,7 @@ def drawn(caption: str, height: int, *layers: Any) -> dict[str, Any]:
 
 
 def finished(chart: Any, caption: str) -> dict[str, Any]:
-    """A chart with the looks of all, as plain values."""
+    """A chart in the style of all charts, as plain values."""
     axis = {
         "labelColor": INK,
         "labelOpacity": 0.7,
@@ -390,7 +394,7 @@ def _down(field: str, height: int) -> Any:
 
 
 def _labels(values: Values, height: int, left: str, right: str) -> list[Any]:
-    """What stands above a row: its name on the left, a number on the right."""
+    """What is above a row: its name on the left, a number on the right."""
     import altair as alt
 
     base = alt.Chart({"values": list(values)})

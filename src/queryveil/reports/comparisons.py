@@ -167,7 +167,7 @@ def _bands(comparison: Comparison) -> Figure | None:
         if len(known) < len(bands) or not any(known):
             without += 1
             continue
-        # However its events are linked a release has the same queries, and but for that they are set alike.
+        # Releases that differ only in how events are linked have the same queries, so one line is enough.
         setting = {name: value for name, value in config.parameters.items() if name != "link"}
         release = (config.method, json.dumps(setting, sort_keys=True, default=str), *known)
         if release not in same:
@@ -185,11 +185,11 @@ def _bands(comparison: Comparison) -> Figure | None:
         caption += f" {without} {what} no query of the log as it was typed."
     columns = [band.label.removesuffix("s").removesuffix(" user") for band in bands]
     values = [
-        {"line": name, "column": column, "value": value, "told": number(value, True), "text": _whole(value)}
+        {"line": name, "column": column, "value": value, "shown": number(value, True), "text": _whole(value)}
         for name, known in lines.items()
         for column, value in zip(columns, known, strict=True)
     ]
-    tips = (("line", "release"), ("column", "users"), ("told", "queries kept"))
+    tips = (("line", "release"), ("column", "users"), ("shown", "queries kept"))
     return Figure(
         "bands",
         caption,
@@ -219,30 +219,30 @@ def _attacks(comparison: Comparison) -> Figure | None:
             "column": _title(row),
             "value": min(max(row.value or 0.0, 0.0), 1.0),
             "text": _whole(row.value or 0.0),
-            "told": _estimated(row),
+            "shown": _estimated(row),
             "question": row.group,
-            "guessing": "–" if row.baseline is None else number(row.baseline, row.unit == "share"),
+            "baseline": "–" if row.baseline is None else number(row.baseline, row.unit == "share"),
             "control": "–" if row.control is None else number(row.control, row.unit == "share"),
-            "beats": "yes" if row.succeeds else "no",
+            "succeeds": "yes" if row.succeeds else "no",
         }
         for row in shares
     ]
-    caption = f"{_successes(found)} Numbers are in per cent; bold ones beat guessing and the control."
+    caption = f"{_successes(found)} Numbers are in per cent; bold ones are above the baseline and the control."
     tips = (
         ("line", "release"),
         ("column", "attack"),
         ("question", "question"),
-        ("told", "found (95 %)"),
-        ("guessing", "guessing"),
+        ("shown", "found (95 %)"),
+        ("baseline", "baseline"),
         ("control", "control"),
-        ("beats", "beats both"),
+        ("succeeds", "succeeds"),
     )
     return Figure(
         "attacks",
         caption,
         (Drawing("", _heat(values, lines, columns, "var(--alarm)", tips)),),
         (),
-        ("release", "attack", "found (95 %)", "guessing", "control", "beats"),
+        ("release", "attack", "found (95 %)", "baseline", "control", "succeeds"),
         tuple(
             (
                 row.configuration,
@@ -260,7 +260,7 @@ def _attacks(comparison: Comparison) -> Figure | None:
 
 
 def _successes(found: "Sequence[Row]") -> str:
-    """On which releases the smallest and the largest share of the attacks that were tried work."""
+    """On which releases the smallest and the largest share of the attacks succeed."""
     tried: dict[str, list[bool]] = {}
     for row in found:
         tried.setdefault(row.configuration, []).append(bool(row.succeeds))
@@ -268,9 +268,9 @@ def _successes(found: "Sequence[Row]") -> str:
     least, most = min(won.values()), max(won.values())
     low, high = number(float(least), True), number(float(most), True)
     if least == most:
-        return f"On every release, {low} of the attacks tried work."
+        return f"On every release, {low} of the attacks tried succeed."
     return (
-        f"Of the attacks tried, the smallest share works on {_listed(name for name in won if won[name] == least)}"
+        f"Of the attacks tried, the smallest share succeeds on {_listed(name for name in won if won[name] == least)}"
         f" ({low}), the largest on {_listed(name for name in won if won[name] == most)} ({high})."
     )
 
@@ -291,11 +291,11 @@ def _in_unit(value: float | None, unit: str) -> str:
 
 
 def _estimated(row: "Row") -> str:
-    told = _in_unit(row.value, row.unit)
+    value = _in_unit(row.value, row.unit)
     if row.low is None or row.high is None or row.unit == "accounts":
-        return told
+        return value
     low, high = (_in_unit(bound, row.unit).removesuffix(" %") for bound in (row.low, row.high))
-    return f"{told} ({low} to {high})"
+    return f"{value} ({low} to {high})"
 
 
 def _whole(value: float) -> str:
@@ -312,7 +312,7 @@ def _heat(
     *,
     title: str | None = None,
 ) -> dict[str, Any]:
-    """Numbers in coloured fields, the stronger the colour the larger."""
+    """Numbers in coloured fields; a stronger colour is a larger number."""
     import altair as alt
 
     x = alt.X(
@@ -330,8 +330,8 @@ def _heat(
         tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in tips],
     )
     dark = alt.condition("datum.value > 0.75", alt.value("var(--page)"), alt.value(INK))
-    plain = base.transform_filter("datum.beats !== 'yes'").mark_text(fontSize=10.5)
-    bold = base.transform_filter("datum.beats === 'yes'").mark_text(fontSize=10.5, fontWeight="bold")
+    plain = base.transform_filter("datum.succeeds !== 'yes'").mark_text(fontSize=10.5)
+    bold = base.transform_filter("datum.succeeds === 'yes'").mark_text(fontSize=10.5, fontWeight="bold")
     numbers = [some.encode(text="text:N", color=dark, tooltip=alt.value(None)) for some in (plain, bold)]
     chart = alt.layer(fields, *numbers).properties(width="container", height=_LINE * len(lines))
     return finished(chart, "")
@@ -357,7 +357,7 @@ def command(comparison: Comparison) -> str:
         *([f"-k {','.join(map(str, ks))}"] if ks else []),
         *([f"--epsilon {','.join(f'{epsilon:g}' for epsilon in epsilons)}"] if epsilons else []),
         *(["--taxonomy TAXONOMY"] if own else []),
-        *(["--directory DIRECTORY"] if sites not in ("wordnet", *places.values()) else []),
+        *(["--web-directory WEB_DIRECTORY"] if sites not in ("wordnet", *places.values()) else []),
         *([f"--tests {comparison.tests}"] if comparison.tests != _TESTS else []),
         f"--seed {comparison.seed}",
         *(["--policy POLICY"] if comparison.policy != Policy() else []),

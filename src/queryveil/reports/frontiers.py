@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _HEIGHT, _GAP, _LANE = 300, 44, 24
-"""Pixels: the height of the part with an axis, what lies between it and the strip, and the height of a lane of that."""
+"""Pixels: the height of the part with an axis, the gap below it, and the height of a lane of the strip."""
 _ROOM = 1.06
 """Of the scale, beyond the largest value."""
 
@@ -129,7 +129,7 @@ def _value(comparison: "Comparison", config: "Configuration", kept: float, looks
         "order": config.k or config.parameters.get("epsilon", 0),
         "kept": kept,
         "risk": comparison.risk(config.name),
-        "told": number(kept, True),
+        "shown": number(kept, True),
         "found": number(comparison.risk(config.name), True),
         "meets": "yes" if meets else "no",
         "stroke": colour,
@@ -189,7 +189,7 @@ def _marks(base: Any, x: Any, y: Any, values: Sequence[Mapping[str, Any]], looks
     shapes = alt.Scale(domain=names, range=[looks[name][1] for name in names])
     tips = [
         alt.Tooltip("name:N", title="release"),
-        alt.Tooltip("told:N", title=utility),
+        alt.Tooltip("shown:N", title=utility),
         alt.Tooltip("found:N", title="risk"),
         alt.Tooltip("meets:N", title="meets the policy"),
     ]

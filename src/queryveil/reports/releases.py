@@ -31,7 +31,7 @@ ENDINGS = (".html", ".htm")
 
 @dataclass(frozen=True)
 class Report:
-    """What a report tells, as values."""
+    """What a report shows, as values."""
 
     verification: Verification
     evaluation: Evaluation
@@ -53,16 +53,16 @@ def report(
 ) -> Report:
     """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
 
-    The report tells of the log. It is for those who may see that, and never written into the release.
+    The report describes the log. It is for people who may see the log, and is never written into the release.
 
     Args:
-        release: The release directory, or a release. Much cannot be told of one that was loaded, unless
-            `queryveil.release.with_user_map` told it who is who.
+        release: The folder of the release, or a release. Without a user map (`queryveil.release.with_user_map`), many
+            attacks and measures cannot run on a release that was loaded.
         log: Its log.
         path: The file to write, ending with .html.
-        taxonomy: Where the directory lies that the release was made with, if it was made with one; interests of users
-            are looked up there as well. By default they are in WordNet.
-        seed: Decides what is drawn in measures and attacks.
+        taxonomy: The place of the web directory that the release was made with, if any; users' interests are then
+            looked up there and not in WordNet.
+        seed: Random seed of measures and attacks.
         policy: What the release must meet; by default the policy that comes with queryveil.
         overwrite: Whether a file at this place may be replaced.
         progress: Called with what is being done.
@@ -74,18 +74,18 @@ def report(
     made = loaded_release(release)
     place = check_place(path, made, overwrite=overwrite)
     here = local(log, "report")
-    told = progress or (lambda what: None)
+    step = progress or (lambda what: None)
     check_log(made, here)
     if taxonomy is not None:
         open_taxonomy(taxonomy)
         known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
-    told("checking")
+    step("checking")
     checked = verify(made, here)
-    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, progress=told)
-    findings = attack(made, here, seed=seed, taxonomy=taxonomy, progress=told)
+    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, progress=step)
+    findings = attack(made, here, seed=seed, taxonomy=taxonomy, progress=step)
     rules = policy or load_policy()
     found = Report(checked, measured, findings, judge(rules, gather(made, here, findings, checked)))
-    told("writing")
+    step("writing")
     bands = retention(made, here).bands
     page = release_page(
         found,
@@ -102,12 +102,12 @@ def report(
 
 
 def check_place(path: str | Path, release: Release, *, overwrite: bool) -> Path:
-    """Refuse a place where the report cannot or must not be written; above all the release, which goes out."""
+    """Refuse a place where the report cannot or must not be written; above all in the release, which is published."""
     place = check_file(path, ENDINGS, overwrite)
     folder = release.folder
     if isinstance(folder, LocalFolder) and place.resolve().is_relative_to(folder.path.resolve()):
         raise QueryveilError(
-            f"{place} lies in the release, which a report that tells of the log must not; name another."
+            f"{place} is in the folder of the release, where a report about the log must not be; name another place."
         )
     return place
 
@@ -130,8 +130,8 @@ def release_page(
         manifest: The manifest of the release.
         bands: What is kept of the log by how many users issued a query.
         shown: Masked examples.
-        seed: What draws of measures and attacks followed from.
-        taxonomy: Whether a directory was named, in which interests of users were looked up.
+        seed: The random seed of measures and attacks.
+        taxonomy: Whether users' interests were looked up in a web directory.
         known_users: Whether it was known who is who in the release.
         own_policy: Whether it was judged by another policy than the one that comes with queryveil.
     """
@@ -181,8 +181,8 @@ def release_page(
 
 def _answer(line: str) -> tuple[str, str, list[str]]:
     """A line of the overall finding, taken apart: the question, the answer, and the numbers behind it."""
-    question, told = line.split(": ", 1)
-    answer, *numbers = told.removesuffix(".").split(". ")
+    question, rest = line.split(": ", 1)
+    answer, *numbers = rest.removesuffix(".").split(". ")
     return question, answer[0].upper() + answer[1:], numbers
 
 
@@ -258,7 +258,7 @@ def _options(manifest: Manifest) -> list[str]:
         elif parameter.many:
             found += [f"{flag} {shlex.quote(str(one))}" for one in value]
         else:
-            # What lies on a machine is not told; the name says what has to be given.
+            # A path on this machine is not published; the name says what to give instead.
             place = "/" in str(value) or (parameter.name == "taxonomy" and value != "wordnet")
             text = parameter.name.upper() if place else shlex.quote(str(value))
             found.append(f"{flag} {text}")

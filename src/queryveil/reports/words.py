@@ -5,7 +5,7 @@ from queryveil.methods import METHODS
 from queryveil.release.manifest import Manifest
 
 GLOSSARY = {
-    "attack": "A calculation that tries what somebody with bad intentions would, and counts how often it succeeds.",
+    "attack": "A calculation that tries what an attacker would do and counts how often it succeeds.",
     "baseline": "How often the same is right at random, without the release.",
     "succeeds": (
         "The whole interval of an attack lies above its baseline, and above its control by more than chance explains."
@@ -28,7 +28,7 @@ GLOSSARY = {
     "hit@10": "How often the right answer is among the first ten.",
     "record": "All that is published under one number in the place of a user.",
     "release": "What is published: a table, its manifest and a short report.",
-    "policy": "The lines that a release must keep to before it is published, each with a number.",
+    "policy": "The limits that a release must keep to before it is published.",
     "singling out": "Picking one person out of all.",
     "user": "An account of the log. One person may have several, and several people may share one.",
     "verifier": "A program that checks each promise against release and log, apart from the one that made them.",
@@ -62,7 +62,7 @@ def lead(manifest: Manifest) -> list[str]:
     if "session" in manifest.columns:
         sentences.append("Sessions appear under random numbers; all that stands under one number is one person's.")
     elif "user" not in manifest.columns:
-        sentences.append("It does not tell which searches were one person's.")
+        sentences.append("It does not show which searches were one person's.")
     elif not shared:
         sentences.append("Users appear under random numbers; all that stands under one number is one person's.")
     return sentences

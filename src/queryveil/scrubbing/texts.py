@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged
 from queryveil.errors import require
+from queryveil.kernels.types import Bools, Longs
 from queryveil.scrubbing import ids, lists, patterns, people
 from queryveil.text import normal_form, words
 from queryveil.text.arrays import byte_spans
@@ -45,7 +45,7 @@ class Masked(NamedTuple):
     """Texts with what was found masked."""
 
     texts: pa.Array
-    hits: NDArray[np.int64]
+    hits: Longs
     """The kinds found in each text, as bits in the order of `KINDS`; `RARE` is the bit after them."""
 
 
@@ -68,8 +68,8 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
     ):
         if text is None:
             continue
-        wanted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
-        masked, found = _masked(text, wanted)
+        doubted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
+        masked, found = _masked(text, doubted)
         if found:
             changed.append(at)
             changes.append(masked)
@@ -128,7 +128,7 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
     return joined
 
 
-def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
+def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> Bools:
     """For each kind, which texts must be searched for it; no other text can have it."""
     from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
@@ -150,7 +150,7 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> NDArray[np.bool_]:
     return doubtful
 
 
-def _named(texts: pa.Array) -> NDArray[np.bool_]:
+def _named(texts: pa.Array) -> Bools:
     """Which texts have a first name and then a possible family name, maybe after a second name or an initial."""
     per_text, text = words(texts, masks=True)  # as the search for names sees them
     listed, kinds_of = lists.single_words()

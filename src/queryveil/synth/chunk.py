@@ -15,7 +15,7 @@ from queryveil.synth.world import atlas
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some users' part of the log, in the wanted form, with its counts."""
+    """Some users' part of the log, in the form to write, with its counts."""
 
     users: int
     events: int

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bools, Floats, Longs
 from queryveil.synth.draws import Stream, below, bits, key, normal, pick, stream, uniform, zipf
 from queryveil.synth.queries import (
     KIND,
@@ -50,20 +50,20 @@ _HOURS = np.cumsum([22, 14, 9, 6, 5, 6, 10, 18, 29, 38, 43, 46, 47, 48, 50, 52, 
 class Events(NamedTuple):
     """The events of a range of users, as arrays with one entry (or row) per event."""
 
-    user: NDArray[np.int64]  # the user's number
-    words: NDArray[np.int64]  # MOST_WORDS wide
-    length: NDArray[np.int64]
-    label: NDArray[np.int64]  # see queries
-    time: NDArray[np.int64]  # seconds since 1970
-    page: NDArray[np.int64]  # of results, from 0
-    fresh: NDArray[np.bool_]  # no repetition of an earlier own query
-    clicks: NDArray[np.int64]
-    site: NDArray[np.int64]  # MOST_CLICKS wide
-    rank: NDArray[np.int64]
+    user: Longs  # the user's number
+    words: Longs  # MOST_WORDS wide
+    length: Longs
+    label: Longs  # see queries
+    time: Longs  # seconds since 1970
+    page: Longs  # of results, from 0
+    is_new: Bools  # no repetition of an earlier own query
+    clicks: Longs
+    site: Longs  # MOST_CLICKS wide
+    rank: Longs
 
 
 @kernel
-def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.int64]:
+def activity(tuning: Tuning, seed: int, first: int, users: int) -> Longs:
     """Draw the number of events of each user: log-normal, at least one."""
     events = np.empty(users, np.int64)
     for user in range(users):
@@ -74,7 +74,7 @@ def activity(tuning: Tuning, seed: int, first: int, users: int) -> NDArray[np.in
 
 
 @helper
-def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float64]) -> int:
+def _interests(world: World, rng: Stream, leaves: Row, weights: Floats) -> int:
     """Choose a user's topics; the weights are cumulative and come from breaking a stick."""
     n = 2 + below(rng, _MOST_INTERESTS - 1)
     left = 1.0
@@ -87,7 +87,7 @@ def _interests(world: World, rng: Stream, leaves: Row, weights: NDArray[np.float
 
 
 @helper
-def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
+def _session_starts(rng: Stream, sessions: int) -> Longs:
     """Draw when sessions begin: days in the user's active period, hours of the user's own rhythm."""
     # Busy users are active all the time: their sessions would not fit into a few days.
     first = below(rng, DAYS - 1) if sessions < 40 and uniform(rng) < 0.4 else 0
@@ -108,12 +108,12 @@ def _session_starts(rng: Stream, sessions: int) -> NDArray[np.int64]:
 @helper
 def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, label: Row) -> int:
     """Change the query in place: add, drop or replace a word."""
-    lot = uniform(rng)
+    draw = uniform(rng)
     label[KIND] = REFORMULATION
-    if n == 1 or (lot < 0.45 and n < MOST_WORDS):
+    if n == 1 or (draw < 0.45 and n < MOST_WORDS):
         label[KIND] = REFINEMENT
         return put_topic_word(world, tuning, rng, row, n, label[LEAF])
-    if lot < 0.65:
+    if draw < 0.65:
         if uniform(rng) < 0.4:
             for place in range(n - 1):
                 row[place] = row[place + 1]
@@ -166,7 +166,7 @@ def _repeat(events: Events, at: int, earlier: int, page: int) -> None:
     events.length[at] = events.length[earlier]
     events.label[at] = events.label[earlier]
     events.page[at] = page
-    events.fresh[at] = False
+    events.is_new[at] = False
 
 
 @helper
@@ -193,7 +193,7 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
         else:
             now += 1 + np.int64(np.exp(3.9 + 1.1 * normal(rng)))
         events.time[at] = now
-        lot = uniform(rng)
+        draw = uniform(rng)
         after_site = not opening and events.label[at - 1, KIND] == NAVIGATIONAL
         refind = 0.0 if at == begin else tuning.refind
         next_page = 0.0 if opening else tuning.next_page_navigational if after_site else tuning.next_page
@@ -203,16 +203,16 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
             label = events.label[at]
             events.length[at] = put_personal(world, tuning, rng, events.words[at], label, plant, persona)
             leaf = label[LEAF]
-        elif lot < next_page:
+        elif draw < next_page:
             _repeat(events, at, at - 1, events.page[at - 1] + 1)
-        elif lot < next_page + refind:
+        elif draw < next_page + refind:
             _repeat(events, at, _recall(tuning, rng, events, begin, at), 0)
-        elif lot < next_page + refind + change:
+        elif draw < next_page + refind + change:
             _repeat(events, at, at - 1, 0)
             label = events.label[at]
             label[RESULTS] = np.int64(bits(rng) >> np.uint64(1))
             events.length[at] = _reformulate(world, tuning, rng, events.words[at], events.length[at], label)
-            events.fresh[at] = True
+            events.is_new[at] = True
         else:
             if opening or uniform(rng) >= tuning.same_topic:
                 leaf = pick(rng, world.leaf_weight)
@@ -225,7 +225,7 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
 
 
 @kernel
-def histories(world: World, tuning: Tuning, seed: int, first: int, counts: NDArray[np.int64]) -> Events:
+def histories(world: World, tuning: Tuning, seed: int, first: int, counts: Longs) -> Events:
     """Write the events of users first, first + 1, ..., who have so many events each."""
     n = np.sum(counts)
     events = Events(

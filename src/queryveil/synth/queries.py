@@ -117,8 +117,8 @@ def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: i
     if rank < items:
         return _put_phrase(world, row, n, LEAVES + leaf, rank)
     rng = stream(_BASE_STREAM + leaf, rank)
-    lot = uniform(rng)
-    for _ in range(1 if lot < 0.2 else (2 if lot < 0.65 else 3)):
+    draw = uniform(rng)
+    for _ in range(1 if draw < 0.2 else (2 if draw < 0.65 else 3)):
         n = put_topic_word(world, tuning, rng, row, n, leaf)
     return n
 
@@ -156,20 +156,20 @@ def _put_addition(
     world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room: int, leaf: int, before: bool
 ) -> int:
     """Put what refines a query, at most `room` words of it."""
-    lot = uniform(rng)
+    draw = uniform(rng)
     begin = n
-    if lot < tuning.add_phrase:
+    if draw < tuning.add_phrase:
         group = BEFORE if before else AFTER
         for _ in range(6):
             phrase = zipf(rng, min(tuning.phrases.n, _size(world, group)), tuning.phrases.slope, tuning.phrases.shift)
             end = _put_phrase(world, row, begin, group, phrase)
             if end - begin <= room and not _holds(row, begin, row[end - 1]):
                 return end
-    elif lot < tuning.add_phrase + tuning.add_place:
+    elif draw < tuning.add_phrase + tuning.add_place:
         if room > 1 and not before and uniform(rng) < 0.5:
             n = _put_phrase(world, row, n, LINKS, 0)
         return _put_place(world, tuning, rng, row, n, room - (n - begin))
-    elif lot < tuning.add_phrase + tuning.add_place + tuning.add_model:
+    elif draw < tuning.add_phrase + tuning.add_place + tuning.add_model:
         return _put(row, n, word_of(MODEL, zipf(rng, 1 << 22, 1.1, 200.0)))
     if room > 1 and not before and uniform(rng) < tuning.add_link:
         n = _put_phrase(world, row, begin, LINKS, zipf(rng, _size(world, LINKS), 1.2, 1.0))
@@ -207,11 +207,11 @@ def _put_topical(world: World, tuning: Tuning, rng: Stream, row: Row, length: in
     n = min(n, length)
     label[RESULTS] = np.int64(key(_BASE_STREAM + leaf, rank) >> np.uint64(1))
     label[KIND] = BASE if n == length else REFINEMENT
-    lot = uniform(rng)
+    draw = uniform(rng)
     room = length - n
-    if room > 0 and lot < 0.45:  # R+Q, or with room for both R+Q+R
+    if room > 0 and draw < 0.45:  # R+Q, or with room for both R+Q+R
         ahead = np.empty(MOST_WORDS, np.int64)
-        some = room if lot < 0.22 else max(1, room // 2)
+        some = room if draw < 0.22 else max(1, room // 2)
         added = _put_addition(world, tuning, rng, ahead, 0, some, leaf, True)
         _shift_right(row, n, added)
         for place in range(added):
@@ -291,10 +291,10 @@ def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row
 def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, persona: Whole) -> int:
     """Put a new query about topic `label[LEAF]`; return its number of words and fill the label."""
     label[SENSITIVITY], label[TARGET] = NONE, -1
-    lot = uniform(rng)
+    draw = uniform(rng)
     length = 1
-    if lot >= tuning.length_1:
-        length = 2 + (lot >= tuning.length_2) + (lot >= tuning.length_3) + (lot >= tuning.length_4)
+    if draw >= tuning.length_1:
+        length = 2 + (draw >= tuning.length_2) + (draw >= tuning.length_3) + (draw >= tuning.length_4)
         while length > 4 and length < MOST_WORDS and uniform(rng) < tuning.length_more:
             length += 1
     rare = uniform(rng)
@@ -303,10 +303,10 @@ def new_query(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, p
     if rare < 5 * tuning.personal + tuning.vanity:
         kind = NAME_PLACE if uniform(rng) < tuning.name_with_place else VANITY
         return put_personal(world, tuning, rng, row, label, kind, persona)
-    lot = uniform(rng)
-    if length == 1 and lot < tuning.known_site + tuning.topic_site:
-        n = _put_site(world, tuning, rng, row, label, lot < tuning.known_site)
-    elif 1 < length < 4 and lot < tuning.name:
+    draw = uniform(rng)
+    if length == 1 and draw < tuning.known_site + tuning.topic_site:
+        n = _put_site(world, tuning, rng, row, label, draw < tuning.known_site)
+    elif 1 < length < 4 and draw < tuning.name:
         n = _put_name(world, tuning, rng, row, label)
         label[RESULTS] = np.int64(key(row[0], row[1]) >> np.uint64(1))
     else:

@@ -1,13 +1,13 @@
 """From arrays of events to rows: the text of queries, and lines of the AOL format."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bytes, Ints, Longs
 from queryveil.synth.draws import key
 from queryveil.synth.history import BEGIN, Events
 from queryveil.synth.queries import MOST_WORDS
-from queryveil.synth.words import LONGEST_WORD, Bytes, spell
+from queryveil.synth.words import LONGEST_WORD, spell
 from queryveil.synth.world import World
 
 HEADER = b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
@@ -24,7 +24,7 @@ _DATES = np.frombuffer(
 
 
 @kernel
-def user_ids(seed: int, users: NDArray[np.int64]) -> NDArray[np.int64]:
+def user_ids(seed: int, users: Longs) -> Longs:
     """Give users their published ids: ascending, all different, not consecutive."""
     ids = np.empty(len(users), np.int64)
     for place in range(len(users)):
@@ -44,7 +44,7 @@ def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
 
 
 @kernel
-def spell_queries(world: World, events: Events) -> tuple[Bytes, NDArray[np.int32]]:
+def spell_queries(world: World, events: Events) -> tuple[Bytes, Ints]:
     """Spell the queries: their text one after the other, and where each begins."""
     n = len(events.length)
     starts = np.zeros(n + 1, np.int32)
@@ -93,7 +93,7 @@ def _time(out: Bytes, at: int, seconds: int) -> int:
 
 
 @kernel
-def aol_lines(world: World, events: Events, ids: NDArray[np.int64], text: Bytes, starts: NDArray[np.int32]) -> Bytes:
+def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Ints) -> Bytes:
     """Write events as lines of the AOL format: one per click, or one if there was none."""
     out = np.empty(80 * len(ids) + 1, np.uint8)
     at = 0

@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.kernels._jit import kernel
+from queryveil.kernels.types import Bytes, Ints, Longs
 from queryveil.synth.draws import below, key, stream, uniform
 from queryveil.synth.history import Events
 from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
-from queryveil.synth.words import Bytes
 from queryveil.synth.world import Atlas
 
 _WORDLY = pa.dictionary(pa.int8(), pa.string())
@@ -32,7 +32,7 @@ _TRAITS_STREAM = 4
 
 
 @kernel
-def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
+def _traits(seed: int, users: Longs) -> NDArray[np.int8]:
     """Draw device, country and language of each event's user; they follow the order of the lists."""
     traits = np.empty((3, len(users)), np.int8)
     for place in range(len(users)):
@@ -41,19 +41,19 @@ def _traits(seed: int, users: NDArray[np.int64]) -> NDArray[np.int8]:
                 traits[trait, place] = traits[trait, place - 1]
             continue
         rng = stream(key(seed, _TRAITS_STREAM), users[place])
-        lot = uniform(rng)
-        traits[0, place] = 0 if lot < 0.62 else (1 if lot < 0.93 else 2)
+        draw = uniform(rng)
+        traits[0, place] = 0 if draw < 0.62 else (1 if draw < 0.93 else 2)
         traits[1, place] = 0 if uniform(rng) < 0.8 else 1 + below(rng, 8)
         traits[2, place] = 0 if uniform(rng) < 0.9 else 1 + below(rng, 3)
     return traits
 
 
-def queries_array(text: Bytes, starts: NDArray[np.int32]) -> pa.StringArray:
+def queries_array(text: Bytes, starts: Ints) -> pa.StringArray:
     """Wrap spelled queries as an Arrow array, without a copy."""
     return pa.StringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(text))
 
 
-def log_table(atlas: Atlas, seed: int, events: Events, ids: NDArray[np.int64], queries: pa.StringArray) -> pa.Table:
+def log_table(atlas: Atlas, seed: int, events: Events, ids: Longs, queries: pa.StringArray) -> pa.Table:
     """Lay out events as rows of the log: one per click, or one if there was none."""
     rows = np.maximum(events.clicks, 1)
     of_event = Ragged(offsets(rows))
@@ -78,4 +78,4 @@ def label_table(events: Events, queries: pa.StringArray) -> pa.Table:
     """Pair queries with what is known of them, packed into one number; repetitions are left out."""
     label = events.label[:, LEAF] << 16 | events.label[:, KIND] << 8 | events.label[:, SENSITIVITY]
     table = pa.table([queries, pa.array(label.astype(np.int32))], schema=LABEL_SCHEMA)
-    return table.filter(pa.array(events.fresh))
+    return table.filter(pa.array(events.is_new))

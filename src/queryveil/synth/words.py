@@ -8,9 +8,9 @@ security numbers of areas that are never issued, e-mail at example.com.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.kernels._jit import helper, kernel
+from queryveil.kernels.types import Bytes, Longs
 from queryveil.synth.draws import below, stream
 from queryveil.synth.world import FIRST_NAMES, MAIL_HOSTS, SURNAMES, World
 
@@ -20,8 +20,6 @@ LONGEST_WORD = 64  # bytes, more than any kind can spell
 
 _KIND, _SLIP, _DRESS = 58, 50, 46
 _PAYLOAD = (1 << _DRESS) - 1
-
-Bytes = NDArray[np.uint8]
 
 
 def _ascii(text: str) -> Bytes:
@@ -112,7 +110,7 @@ def _model(out: Bytes, at: int, number: int) -> int:
 
 
 @helper
-def _dashed(out: Bytes, at: int, digits: NDArray[np.int64], first: int, second: int, dashes: bool) -> int:
+def _dashed(out: Bytes, at: int, digits: Longs, first: int, second: int, dashes: bool) -> int:
     for place in range(len(digits)):
         if dashes and (place in (first, second) or (first == 4 and place == 12)):
             out[at] = 45

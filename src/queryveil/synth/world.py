@@ -13,9 +13,9 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from queryveil.arrays import offsets
+from queryveil.kernels.types import Bools, Bytes, Floats, Longs
 
 SITES_PER_LEAF = 200
 ENDINGS = ("com", "org", "net")
@@ -44,21 +44,21 @@ _HEALTH_LEAVES = ("Conditions", "Mental_Health", "Reproductive", "Addictions")
 class World(NamedTuple):
     """The world as arrays. `x_start` holds the offsets into `x`, one more than there are entries."""
 
-    text: NDArray[np.uint8]  # every word of the hand-written lists, one after the other
-    text_start: NDArray[np.int64]
-    phrase: NDArray[np.int64]  # phrases as words
-    phrase_start: NDArray[np.int64]
-    group_start: NDArray[np.int64]  # groups as ranges of phrases
-    leaf_word: NDArray[np.int64]  # the single words of a leaf
-    leaf_word_start: NDArray[np.int64]
-    leaf_weight: NDArray[np.float64]  # cumulative popularity of the leaves
-    health: NDArray[np.bool_]  # is the leaf a health topic?
-    home: NDArray[np.int64]  # the leaf of each sensitive kind
-    site_word: NDArray[np.int64]  # name of site (leaf, i) as a word, at leaf * SITES_PER_LEAF + i
-    site_ending: NDArray[np.int64]
-    known_site: NDArray[np.int64]  # well-known sites in order of popularity
-    url: NDArray[np.uint8]
-    url_start: NDArray[np.int64]
+    text: Bytes  # every word of the hand-written lists, one after the other
+    text_start: Longs
+    phrase: Longs  # phrases as words
+    phrase_start: Longs
+    group_start: Longs  # groups as ranges of phrases
+    leaf_word: Longs  # the single words of a leaf
+    leaf_word_start: Longs
+    leaf_weight: Floats  # cumulative popularity of the leaves
+    health: Bools  # is the leaf a health topic?
+    home: Longs  # the leaf of each sensitive kind
+    site_word: Longs  # name of site (leaf, i) as a word, at leaf * SITES_PER_LEAF + i
+    site_ending: Longs
+    known_site: Longs  # well-known sites in order of popularity
+    url: Bytes
+    url_start: Longs
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,11 @@ class _Words:
         return self.number.setdefault(word, len(self.number))
 
 
-def _starts(lengths: Iterable[int]) -> NDArray[np.int64]:
+def _starts(lengths: Iterable[int]) -> Longs:
     return offsets(np.fromiter(lengths, np.int64))
 
 
-def _bytes(words: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _bytes(words: Iterable[str]) -> tuple[Bytes, Longs]:
     encoded = [word.encode() for word in words]
     return np.frombuffer(b"".join(encoded), np.uint8), _starts(map(len, encoded))
 

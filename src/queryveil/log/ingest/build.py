@@ -11,6 +11,7 @@ from queryveil.engines import DuckDB, identifier
 from queryveil.engines.memory import reserve
 from queryveil.formats import CANONICAL, BadRows
 from queryveil.formats.rows import check_width
+from queryveil.kernels.types import Ints, Longs
 from queryveil.log import LocalLog, split_queries
 from queryveil.log.ingest.content import NOTHING, Section, distinct, edges, row_block, shift, text_block
 from queryveil.log.ingest.content import content as content_of
@@ -24,8 +25,8 @@ class Builder:
     def __init__(self) -> None:
         self.user, self.query, self.url = Column(), Column(), Column()
         self.extras: dict[str, Column] = {}
-        self.time: list[NDArray[np.int64]] = []
-        self.rank: list[NDArray[np.int32]] = []
+        self.time: list[Longs] = []
+        self.rank: list[Ints] = []
         self.bad = BadRows()
         self.empty = 0
         self.rows = 0
@@ -101,7 +102,7 @@ class Builder:
 
 
 def _events(
-    engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: list[str], ids: dict[str, NDArray[np.int64]]
+    engine: DuckDB, pool: ThreadPoolExecutor, rows: pa.Table, extras: list[str], ids: dict[str, Longs]
 ) -> tuple[pa.Table, pa.Table, Section]:
     """Turn rows into events, ordered by user, time and query, and their clicks; and digest the rows."""
     from queryveil.kernels.events import find_events
@@ -113,8 +114,8 @@ def _events(
     table = engine.fetch(f"SELECT {names} FROM rows ORDER BY user_id, time, query_id, rank, url_id{keys}")  # noqa: S608  # names are escaped
     engine.drop("rows")
     digested = _digest_rows(pool, table, sorted(extras), ids)
-    wanted = ("user_id", "query_id", "time", "rank", "url_id")
-    events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), wanted))
+    columns = ("user_id", "query_id", "time", "rank", "url_id")
+    events, clicks = find_events(*pool.map(lambda name: table[name].to_numpy(), columns))
     event_columns = {
         "event_id": pa.array(np.arange(len(events.start), dtype=np.int32)),
         "user_id": pa.array(events.user),
@@ -134,9 +135,7 @@ def _events(
     return pa.table(event_columns), pa.table(click_columns), digested
 
 
-def _digest_rows(
-    pool: ThreadPoolExecutor, table: pa.Table, extras: list[str], ids: dict[str, NDArray[np.int64]]
-) -> Section:
+def _digest_rows(pool: ThreadPoolExecutor, table: pa.Table, extras: list[str], ids: dict[str, Longs]) -> Section:
     """Digest rows in order; an extra column without a value is left out."""
     lookup = {name: np.append(found, NOTHING) for name, found in ids.items()}  # so that id -1 is what is missing
     named = [("user", "user_id"), ("query", "query_id"), ("url", "url_id")]
@@ -156,7 +155,7 @@ def _digest_rows(
     return Section("rows", len(table), blocks, list(pool.map(digest, range(len(blocks)))))
 
 
-def _digest_texts(pool: ThreadPoolExecutor, name: str, ids: NDArray[np.int64], texts: pa.Array) -> Section:
+def _digest_texts(pool: ThreadPoolExecutor, name: str, ids: Longs, texts: pa.Array) -> Section:
     blocks, starts = edges(ids, shift(len(ids)))
 
     def digest(at: int) -> bytes:

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from queryveil.kernels.types import Longs, ULongs
 from queryveil.text.arrays import byte_spans
-
-Longs = NDArray[np.int64]
 
 NOTHING = -1
 """The id of a missing value."""
@@ -27,14 +25,14 @@ _BLOCK = 1 << 16
 """About how many rows or texts are in a block."""
 
 
-def signed(ids: NDArray[np.uint64]) -> Longs:
+def signed(ids: ULongs) -> Longs:
     """Digests as signed numbers in the same order, none of them -1."""
     ids = ids.copy()
     ids[ids == np.uint64(2**63 - 1)] -= np.uint64(1)
     return (ids ^ np.uint64(2**63)).view(np.int64)
 
 
-def distinct(low: NDArray[np.uint64]) -> Longs:
+def distinct(low: ULongs) -> Longs:
     """The ids of texts in the order of their digests, whose first halves are given; equal ones go on counting."""
     place = np.arange(len(low))
     start = np.append(True, low[1:] != low[:-1])[: len(low)]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from queryveil.formats import CANONICAL, BadRows, Rows
+from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
@@ -32,11 +32,11 @@ class Prepared:
     url: pa.Array
     extras: dict[str, pa.Array]
     digests: dict[str, Digests]
-    time: NDArray[np.int64]
-    rank: NDArray[np.int32]
+    time: Longs
+    rank: Ints
     bad: BadRows
     empty: int
-    checks: dict[str, NDArray[np.uint64]] = field(default_factory=dict)
+    checks: dict[str, ULongs] = field(default_factory=dict)
     """Digests of the texts with a key of this run, which reveal texts whose other digests were forged to be equal."""
 
     @property
@@ -100,13 +100,13 @@ def prepare(rows: Rows) -> Prepared:
     return made
 
 
-def _times(values: pa.Array | None, n: int) -> NDArray[np.int64]:
+def _times(values: pa.Array | None, n: int) -> Longs:
     from queryveil.kernels.times import BAD, MISSING, parse_times
 
     if values is None:
         return np.full(n, MISSING, np.int64)
     if pa.types.is_timestamp(values.type):
-        micros: NDArray[np.int64] = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
+        micros: Longs = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
     else:
         micros = parse_times(*byte_spans(values), 0)
     far = (micros != MISSING) & ((micros < _YEAR_1) | (micros >= _YEAR_10000))

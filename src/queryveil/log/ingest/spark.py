@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.engines.spark import Spark, backquoted, ddl, telling, working
+from queryveil.engines.spark import Spark
+from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_tasks import backquoted, ddl, reporting
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import is_address
 from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
@@ -147,8 +149,8 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        wanted = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
-    return _Source(wanted, parse, tuple(name for name in chosen if name not in CANONICAL), where)
+        selected = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
+    return _Source(selected, parse, tuple(name for name in chosen if name not in CANONICAL), where)
 
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
@@ -272,7 +274,7 @@ def _reading(
             yield _numbered(prepared, schema, extras, known, id_mask)
             yield _note(prepared, schema)
 
-    return telling(read)
+    return reporting(read)
 
 
 def _numbered(

@@ -62,9 +62,9 @@ def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
         found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
         return row_block(ordered(found))
 
-    wanted = ", ".join(map(identifier, columns))
+    listed_columns = ", ".join(map(identifier, columns))
     rows = (
-        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {wanted} FROM raw"  # noqa: S608  # names are escaped
+        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {listed_columns} FROM raw"  # noqa: S608  # names are escaped
         " WHERE note IS NULL"
     )
     return content(_digested(engine, rows, digest, {"rows": sizes[0]})[0], texts)

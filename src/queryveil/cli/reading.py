@@ -1,0 +1,148 @@
+"""How a verb reads a log: the options for it, and the function that they are passed to."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queryveil.cli.cluster import start_spark
+from queryveil.cli.printing import printable
+from queryveil.cli.progress import progress
+from queryveil.errors import QueryveilError, did_you_mean
+
+if TYPE_CHECKING:
+    from queryveil.log import LocalLog, QueryLog
+
+Reader = Callable[[Sequence[str]], "LocalLog"]
+"""Reads a log on this machine, as the options say."""
+AnyReader = partial["QueryLog"]
+"""The same, on any engine."""
+
+_ENGINE = ("engine", "master", "conf", "work_dir")
+"""The options of `read` for the verbs that can run on Spark."""
+
+
+def read(
+    paths: Sequence[str],
+    *,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="Format of the log: aol, excite, sogou, ubi, parquet, jsonl, tsv or csv.",
+            show_default="detected automatically",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=COLUMN,...",
+            help="Names of the columns, such as user=cookie,query=q,time=ts.",
+            show_default="detected automatically",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of text files.", show_default="utf-8; SogouQ: gb18030")
+    ] = None,
+    max_bad_rows: Annotated[
+        float, typer.Option(min=0, max=1, help="Largest share of bad rows; with more, reading fails.")
+    ] = 0.01,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of threads; does not change the result.", show_default="all")
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory limit, such as 8GB; work that needs more fails with a message.",
+            show_default="none; tables spill to disk beyond 4 GB",
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where to run: duckdb (this machine) or spark (a cluster).", rich_help_panel="Engine")
+    ] = "duckdb",
+    master: Annotated[
+        str, typer.Option(help="Spark's master, such as spark://HOST:7077.", rich_help_panel="Engine")
+    ] = "local[*]",
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A Spark setting; repeat for several.", rich_help_panel="Engine"),
+    ] = None,
+    work_dir: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder for Spark's intermediate tables, which driver and workers can reach.",
+            show_default="temporary, with a local master only",
+            rich_help_panel="Engine",
+        ),
+    ] = None,
+) -> "QueryLog":
+    """Read a log with a progress line, and report the rows that were left out."""
+    from queryveil.log.ingest import read_log
+
+    named = _mapping(
+        "--columns", columns.split(",") if columns else [], "NAME=COLUMN pairs, such as user=cookie,query=q"
+    )
+    shared: dict[str, Any] = {"format": format, "columns": named, "encoding": encoding, "max_bad_rows": max_bad_rows}
+    log: QueryLog
+    if engine == "spark":
+        if threads is not None:
+            raise QueryveilError(
+                "--threads is not for Spark; set the cores in the master, such as --master 'local[4]'."
+            )
+        if memory_limit is not None:
+            raise QueryveilError("--memory-limit is not for Spark; use --conf spark.executor.memory=8g.")
+        settings = _mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
+        cluster = start_spark(master, settings, work_dir)
+        with progress("Reading"):
+            log = read_log(list(paths), engine=cluster, **shared)
+    elif engine == "duckdb":
+        if conf or work_dir or master != "local[*]":
+            raise QueryveilError("--master, --conf and --work-dir are for Spark; add --engine spark.")
+        with progress("Reading") as update:
+            log = read_log(list(paths), threads=threads, memory_limit=memory_limit, progress=update, **shared)
+    else:
+        raise QueryveilError(f"There is no engine '{engine}'; {did_you_mean(engine, ('duckdb', 'spark'))}.")
+    for kind, count in log.stats.bad_rows.count.items():
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        first = printable(log.stats.bad_rows.first[kind])
+        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
+    return log
+
+
+def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:
+    """A verb that takes a `reader`, as a verb that takes the options for reading instead."""
+    reading = [p for p in keywords(read) if p.name != "paths" and (spark or p.name not in _ENGINE)]
+
+    def run(**given: Any) -> None:
+        verb(reader=partial(read, **{p.name: given.pop(p.name) for p in reading}), **given)
+
+    own = [p for p in keywords(verb) if p.name != "reader"]
+    place = next((i for i, p in enumerate(own) if p.name == "as_json"), len(own))
+    return with_options(run, [*own[:place], *reading, *own[place:]], verb.__doc__)
+
+
+def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function, to be given by name."""
+    return [p.replace(kind=p.KEYWORD_ONLY) for p in inspect.signature(function).parameters.values()]
+
+
+def with_options(
+    run: Callable[..., None], parameters: Sequence[inspect.Parameter], help: str | None
+) -> Callable[..., None]:
+    """Give a function that takes any keywords the parameters and the help of a verb."""
+    run.__doc__ = help
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+    pairs = [pair.split("=", 1) for pair in given]
+    if any(len(pair) != 2 or not all(part.strip() for part in pair) for pair in pairs):
+        raise QueryveilError(f"{option} takes {example}. Got '{','.join(given)}' instead.")
+    mapping = {name.strip(): value.strip() for name, value in pairs}
+    if len(mapping) < len(pairs):
+        raise QueryveilError(f"{option} has a name twice in '{','.join(given)}'; give each name once.")
+    return mapping
