@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from queryveil.scrubbing.lists import COMMON, FIRST, WORD, plain_word, word_kinds
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 
 Span = tuple[int, int]
 Finder = Callable[[str], Iterator[Span]]
@@ -159,7 +159,7 @@ def ips(text: str) -> Iterator[Span]:
             behind = _LAST_WORD.search(text[: found.start()])
             if behind and pattern is _IP_4 and int(found[0].partition(".")[0]) <= _HIGHEST_VERSION:
                 net = _NET.search(text) is not None if net is None else net
-                if not net and behind[1] not in STOP_WORDS:
+                if not net and behind[1] not in language().stop_words:
                     continue
             yield found.span()
 

@@ -37,7 +37,7 @@ from queryveil.scrubbing.lists import (
     word_kinds,
 )
 from queryveil.scrubbing.patterns import Span
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 
 _PEOPLE_WORDS = """
 address addresses phone telephone cell number numbers email e-mail contact dr doctor md dds dentist attorney lawyer
@@ -45,8 +45,9 @@ realtor judge officer mr mrs ms miss jr sr ii iii obituary obituaries death died
 divorce divorced arrest arrested criminal court record records marriage married wedding engaged wife husband family
 genealogy facebook myspace linkedin twitter find people person search home house lives live living resume zip
 """
-_WITH_PEOPLE = frozenset(_PEOPLE_WORDS.split()) | STOP_WORDS
-_BEFORE_PLACE = LINKS | (_WITH_PEOPLE - STOP_WORDS)
+_STOP_WORDS = language().stop_words
+_WITH_PEOPLE = frozenset(_PEOPLE_WORDS.split()) | _STOP_WORDS
+_BEFORE_PLACE = LINKS | (_WITH_PEOPLE - _STOP_WORDS)
 """Words between a person and a place."""
 _FIRMS = """
 john deere, mary kay, jenny craig, calvin klein, ralph lauren, tommy hilfiger, eddie bauer, donna karan, kenneth cole,
@@ -235,7 +236,7 @@ def addresses(text: str) -> Iterator[Span]:
             yield found.span()
     for found in _STREET.finditer(text):
         number, name, kind = found.groups()
-        if all(word in STOP_WORDS for word in name.split()):
+        if all(word in _STOP_WORDS for word in name.split()):
             continue
         # This is far enough for the longest place and its code.
         after = text[found.end() : found.end() + 100]
