@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.formats import FORMATS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,7 @@ InputFormat = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="Format of the log: aol, excite, sogou, ubi, parquet, jsonl, tsv or csv.",
+        help=f"Format of the log: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
         show_default="detected automatically",
     ),
 ]

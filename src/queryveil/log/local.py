@@ -15,7 +15,8 @@ from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder, local_folder
-from queryveil.formats import BadRows, writers
+from queryveil.formats import writers
+from queryveil.formats.rows import BadRows
 from queryveil.log.log import DERIVED, QueryLog
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text import language, normal_form

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.formats import CANONICAL, BadRows, Rows
+from queryveil.formats.rows import CANONICAL, BadRows, Rows
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
