@@ -18,9 +18,6 @@ FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit 
 """As bits: first name, a common one, one that is mainly a name; family name, ordinary word, city, state or country, two
 letters of a state."""
 
-LINKS = frozenset(("in", "of", "from", "near", "at", "around"))
-"""Words before a place."""
-
 _LONGEST_PLACE = 4
 _LETTERS = {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
 """Letters of Latin script that are not a letter with an accent, and how the lists write them."""

@@ -24,6 +24,29 @@ LANGUAGES = {
 DEFAULT = "en"
 
 
+@dataclass(frozen=True)
+class Cues:
+    """Words that say what stands beside them, for the search for personal data.
+
+    Attributes:
+        people: What goes with the name of a person, such as `address` or `obituary`.
+        before_places: What comes before a place.
+        institutions: What is named after a person, such as `school`.
+        public_life: What goes with the name of a public figure, such as `tickets`.
+        phones: What goes with a phone number.
+        networks: What goes with an IP address.
+        versions: What comes before a version number, which may look like an IP address.
+    """
+
+    people: frozenset[str] = frozenset()
+    before_places: frozenset[str] = frozenset()
+    institutions: frozenset[str] = frozenset()
+    public_life: frozenset[str] = frozenset()
+    phones: frozenset[str] = frozenset()
+    networks: frozenset[str] = frozenset()
+    versions: frozenset[str] = frozenset()
+
+
 def _unchanged(words: pa.Array) -> pa.Array:
     return words
 
@@ -41,6 +64,7 @@ class Language:
         phrase_ends: Words that end a noun phrase and are no stop words.
         before_verbs: Words that end a noun phrase and are followed by a verb.
         determiners: Words that end a noun phrase and are followed by a noun.
+        cues: Words that say what stands beside them.
     """
 
     id: str
@@ -51,6 +75,7 @@ class Language:
     phrase_ends: frozenset[str] = frozenset()
     before_verbs: frozenset[str] = frozenset()
     determiners: frozenset[str] = frozenset()
+    cues: Cues = Cues()
 
     def words(self, queries: pa.Array) -> Words:
         """The words of queries in normal form.

@@ -6,7 +6,7 @@ queries. Words that only end a noun phrase are apart from them, because affinity
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -25,6 +25,26 @@ _BEFORE_VERBS = """
 can can't cannot could did didn't do does doesn't don't he i let may might must she should that they to we what
 which who will won't would you
 """
+_DETERMINERS = "a an her his its my our some the their this your"
+_PEOPLE = """
+address addresses phone telephone cell number numbers email e-mail contact dr doctor md dds dentist attorney lawyer
+realtor judge officer mr mrs ms miss jr sr ii iii obituary obituaries death died funeral grave born birth birthday age
+divorce divorced arrest arrested criminal court record records marriage married wedding engaged wife husband family
+genealogy facebook myspace linkedin twitter find people person search home house lives live living resume zip
+"""
+_BEFORE_PLACES = "in of from near at around"
+_INSTITUTIONS = """
+university college school elementary middle high academy institute hospital clinic church chapel cathedral parish
+synagogue abbey library museum foundation airport cemetery stadium arena theater theatre auditorium memorial hotel
+"""
+_PUBLIC_LIFE = """
+concert concerts ticket tickets tour tours lyrics album albums song songs movie movies film films actor actress singer
+band biography bio quotes wallpaper wallpapers poster posters senator governor president congressman congresswoman mayor
+autograph autographs fansite filmography discography
+"""
+_PHONES = "phone phones tel telephone call cell cellphone mobile fax number whatsapp"
+_NETWORKS = "ip ips ipv4 ipv6 address addresses ping whois traceroute tracert dns server host hack port"
+_VERSIONS = "version ver v release firmware build kernel driver drivers update patch bios"
 
 LANGUAGE = Language(
     id="en",
@@ -33,5 +53,14 @@ LANGUAGE = Language(
     stem=partial(snowball, algorithm="english"),
     phrase_ends=frozenset(_PHRASE_ENDS.split()),
     before_verbs=frozenset(_BEFORE_VERBS.split()),
-    determiners=frozenset(["a", "an", "her", "his", "its", "my", "our", "some", "the", "their", "this", "your"]),
+    determiners=frozenset(_DETERMINERS.split()),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
+        networks=frozenset(_NETWORKS.split()),
+        versions=frozenset(_VERSIONS.split()),
+    ),
 )
