@@ -23,6 +23,7 @@ from queryveil.formats import FORMATS
 from queryveil.methods import METHODS, parameters_of
 from queryveil.methods.recipe import shipped
 from queryveil.release.manifest import Manifest
+from queryveil.text import LANGUAGES, language
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -107,6 +108,11 @@ def test_every_claim_is_described(claim):
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_described(name):
     assert f"\n| `{name}` |" in text("docs/formats.md")
+
+
+@pytest.mark.parametrize("id", LANGUAGES)
+def test_every_language_is_described(id):
+    assert f"\n| `{id}` | {language(id).label} |" in text("docs/languages.md")
 
 
 @pytest.mark.parametrize("name", shipped())
