@@ -9,7 +9,6 @@ import time
 import tomllib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import get_args
 
 import examples
 import forkserver
@@ -19,11 +18,12 @@ from packaging.requirements import Requirement
 
 import queryveil
 from queryveil import cli
-from queryveil.claims import AnyClaim
+from queryveil.claims import CLAIMS
 from queryveil.formats import FORMATS
 from queryveil.methods import METHODS, parameters_of
 from queryveil.methods.recipe import shipped
 from queryveil.release.manifest import Manifest
+from queryveil.text import LANGUAGES, language
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -100,7 +100,7 @@ def test_every_field_of_the_manifest_is_described(name):
     assert f"\n| `{name}` |" in text("docs/releases.md")
 
 
-@pytest.mark.parametrize("claim", get_args(get_args(AnyClaim)[0]), ids=lambda claim: claim.__name__)
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.__name__)
 def test_every_claim_is_described(claim):
     assert f"\n| `{claim.model_fields['kind'].default}` |" in text("docs/releases.md")
 
@@ -108,6 +108,11 @@ def test_every_claim_is_described(claim):
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_is_described(name):
     assert f"\n| `{name}` |" in text("docs/formats.md")
+
+
+@pytest.mark.parametrize("id", LANGUAGES)
+def test_every_language_is_described(id):
+    assert f"\n| `{id}` | {language(id).label} |" in text("docs/languages.md")
 
 
 @pytest.mark.parametrize("name", shipped())

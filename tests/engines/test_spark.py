@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
-from queryveil.formats import ReadOptions
+from queryveil.formats.rows import ReadOptions
 from tests.both import QUICK, as_options, needs_spark
 from tests.engines.test_engines import TABLE, some_rows
 from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines

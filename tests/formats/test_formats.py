@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
-from queryveil.formats import FORMATS, detect
+from queryveil.formats import FORMATS
+from queryveil.formats.detection import detect
 from queryveil.formats.source import BLOCK
 
 ROWS = [

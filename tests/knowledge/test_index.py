@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.knowledge.index import Index
+from queryveil.text import language
 
 TEXT = st.text("abü ", min_size=1, max_size=3)
 PAIRS = st.lists(st.tuples(TEXT, st.integers(0, 50)), max_size=30)
@@ -44,7 +45,7 @@ def test_other_spellings_are_tried_in_order():
 
 
 def test_a_label_in_its_own_spelling_wins_over_the_stem_of_another():
-    index = Index.of_labels(pa.array(["runs", "running", "run"]), np.array([1, 2, 3], np.int32))
+    index = Index.of_labels(pa.array(["runs", "running", "run"]), np.array([1, 2, 3], np.int32), language("en"))
     assert index.first(pa.array(["runs", "running", "run"])).tolist() == [1, 2, 3]
-    index = Index.of_labels(pa.array(["runs", "marathon running"]), np.array([1, 2], np.int32))
+    index = Index.of_labels(pa.array(["runs", "marathon running"]), np.array([1, 2], np.int32), language("en"))
     assert index.first(pa.array(["running", "marathons run", "marathon"])).tolist() == [1, 2, -1]

@@ -17,8 +17,10 @@ from queryveil.knowledge.index import Index
 from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms
 from queryveil.knowledge.links import Items
 from queryveil.knowledge.wordnet import wordnet
+from queryveil.text import language
 from tests.oracles.text import words
 
+ENGLISH = language("en")
 PATHS = [
     "Sports/Water Sports/Swimming and Diving",
     "Sports/Water Sports/Windsurfing",
@@ -46,25 +48,27 @@ def paths(links):
 
 def test_the_phrases_of_the_paper(small):
     queries = pa.array(["diving in the mediterranean", "windsurfing", "nothing here", ""])
-    assert paths(categorize_phrases(queries, small)) == [[PATHS[0], PATHS[2]], [PATHS[1]], [], []]
+    assert paths(categorize_phrases(queries, small, ENGLISH)) == [[PATHS[0], PATHS[2]], [PATHS[1]], [], []]
 
 
 def test_a_phrase_loses_words_from_its_left(small):
-    links = categorize_phrases(pa.array(["cheap family water sports", "water sports bargains", "red art"]), small)
+    links = categorize_phrases(
+        pa.array(["cheap family water sports", "water sports bargains", "red art"]), small, ENGLISH
+    )
     assert paths(links) == [["Sports/Water Sports"], [], ["Arts"]]
     assert links.items.to_pylist() == ["cheap family water sports", "water sports bargains", "red art"]
 
 
 def test_terms_have_their_first_categories(small):
     queries = pa.array(["the diving", "diving diving art", "x"])
-    assert paths(categorize_terms(queries, small)) == [[PATHS[0]], [PATHS[0], PATHS[0], "Arts"], []]
-    assert paths(categorize_terms(queries, small, categories=2))[0] == [PATHS[0], PATHS[1]]
-    assert paths(categorize_terms(queries, small, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
+    assert paths(categorize_terms(queries, small, ENGLISH)) == [[PATHS[0]], [PATHS[0], PATHS[0], "Arts"], []]
+    assert paths(categorize_terms(queries, small, ENGLISH, categories=2))[0] == [PATHS[0], PATHS[1]]
+    assert paths(categorize_terms(queries, small, ENGLISH, categories=9))[0] == [PATHS[0], PATHS[1], "Arts"]
 
 
 def test_a_term_that_is_a_host(small):
     queries = pa.array(["diving www.dive.example.com art", "dive.example.com", "none.example.org", "diving"])
-    assert paths(categorize_terms(queries, small, categories=2)) == [
+    assert paths(categorize_terms(queries, small, ENGLISH, categories=2)) == [
         [PATHS[0], PATHS[1], PATHS[0], "Arts"], [PATHS[0]], [], [PATHS[0], PATHS[1]],
     ]  # fmt: skip
 
@@ -89,7 +93,7 @@ WORD = st.sampled_from(["dog", "dogs", "geese", "the", "new", "york", "xyzzy", "
 @given(st.lists(st.lists(WORD, max_size=5).map(" ".join), max_size=10))
 def test_terms_are_looked_up_one_by_one(queries):
     taxonomy = wordnet()
-    links = categorize_terms(pa.array(queries, pa.string()), taxonomy)
+    links = categorize_terms(pa.array(queries, pa.string()), taxonomy, ENGLISH)
     expected = []
     for query in queries:
         found = [int(taxonomy.terms.first(pa.array([word]))[0]) for word in words(query) if word not in ("the", "in")]

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.knowledge.phrases import noun_phrases
+from queryveil.text import language
 
 
 def phrases(*queries):
-    count, found = noun_phrases(pa.array(queries))
+    count, found = noun_phrases(pa.array(queries), language("en"))
     ends = np.cumsum(count)
     return [found[e - n : e].to_pylist() for n, e in zip(count.tolist(), ends.tolist(), strict=True)]
 

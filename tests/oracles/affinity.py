@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Set
 from math import log2
 
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 from tests.oracles.concepts import concepts
 from tests.oracles.log import Row, good, ngrams, users_per_query, users_per_word
 from tests.oracles.text import words
@@ -29,7 +29,7 @@ def vectors_of(rows: list[Row], concept_min_users: int, kind: str = "words") -> 
         grams = {tuple(parts[i : i + n]) for n in (1, 2, 3) for i in range(len(parts) - n + 1)}
         held = {gram: weights[gram] for gram in grams & set(weights)}
         if held and kind == "words":
-            others = {(word,) for word in parts if word not in STOP_WORDS} - set(held)
+            others = {(word,) for word in parts if word not in language().stop_words} - set(held)
             held |= {word: log2(events[word] + 1) for word in others}
         found[query] = {gram: round(weight**2 * 2**20) for gram, weight in held.items()}
     return found

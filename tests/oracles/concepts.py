@@ -2,7 +2,7 @@
 
 from math import log2
 
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 from tests.oracles.log import Row, ngrams
 
 
@@ -17,7 +17,7 @@ def concepts(rows: list[Row], min_users: int) -> dict[tuple[str, ...], float]:
     weights = {}
     for order in grams:
         for gram, (_, events, users) in order.items():
-            if users < min_users or all(word in STOP_WORDS for word in gram):
+            if users < min_users or all(word in language().stop_words for word in gram):
                 continue
             if len(gram) == 1:
                 weights[gram] = log2(events + 1)

@@ -2,12 +2,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queryveil.text import STOP_WORDS, normal_form, words
+from queryveil.text import language, normal_form, split_at_blanks
 from tests.oracles import text as oracle
 
 
 def by_query(queries: list[str]) -> list[list[str]]:
-    found = words(normal_form(pa.array(queries, pa.string())))
+    found = language().words(normal_form(pa.array(queries, pa.string())))
     texts = found.text.to_pylist()
     result, at = [], 0
     for count in found.per_query:
@@ -27,9 +27,9 @@ def test_masks_are_no_words_and_separate_words(parts):
     assert by_query(queries) == [oracle.words(oracle.normal_form(query)) for query in queries]
 
 
-def test_masks_are_words_where_that_is_asked_for():
-    assert words(pa.array(["<email> tea"])).text.to_pylist() == ["tea"]
-    assert words(pa.array(["<email> tea"]), masks=True).text.to_pylist() == ["email", "tea"]
+def test_masks_are_words_where_texts_are_only_cut():
+    assert language().words(pa.array(["<email> tea"])).text.to_pylist() == ["tea"]
+    assert split_at_blanks(pa.array(["<email> tea"])).text.to_pylist() == ["email", "tea"]
 
 
 def test_examples():
@@ -42,11 +42,5 @@ def test_examples():
     ]
 
 
-def test_stop_words_are_few_and_leave_what_searchers_mean():
-    assert {"the", "of", "is"} <= STOP_WORDS
-    assert not {"computer", "home", "free", "new", "best"} & STOP_WORDS
-    assert len(STOP_WORDS) < 150
-
-
 def test_no_queries_have_no_words():
-    assert words(pa.array([])).text.to_pylist() == []  # an array of Arrow's null type
+    assert language().words(pa.array([])).text.to_pylist() == []  # an array of Arrow's null type

@@ -6,7 +6,7 @@ literal way. They share nothing with the methods that made the release.
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, SerializeAsAny
 
 from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
@@ -19,30 +19,48 @@ from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 
-AnyClaim = Annotated[
-    AffineUsers
-    | AllUsers
-    | BagUsers
-    | ClickedSites
-    | CombinationUsers
-    | ConceptUsers
-    | DifferentialPrivacy
-    | DisjointClicks
-    | HashedWords
-    | IssuedQueries
-    | LinkedEvents
-    | PartOfLog
-    | QuerySpelling
-    | QueryUsers
-    | RecordQueries
-    | RecordUsers
-    | RowUsers
-    | TermUsers
-    | TimesRounded,
-    Field(discriminator="kind"),
-]
+CLAIMS: dict[str, type[Claim]] = {
+    claim.model_fields["kind"].default: claim
+    for claim in (
+        AffineUsers,
+        AllUsers,
+        BagUsers,
+        ClickedSites,
+        CombinationUsers,
+        ConceptUsers,
+        DifferentialPrivacy,
+        DisjointClicks,
+        HashedWords,
+        IssuedQueries,
+        LinkedEvents,
+        PartOfLog,
+        QuerySpelling,
+        QueryUsers,
+        RecordQueries,
+        RecordUsers,
+        RowUsers,
+        TermUsers,
+        TimesRounded,
+    )
+}
+"""By kind. A manifest holds no other."""
+
+
+def _of_its_kind(given: object) -> object:
+    """A claim of a manifest that was read, which may state anything."""
+    if isinstance(given, Claim):
+        return given
+    kind = given.get("kind") if isinstance(given, dict) else None
+    if not isinstance(kind, str) or kind not in CLAIMS:
+        raise ValueError("there is no such claim")
+    return CLAIMS[kind].model_validate(given)
+
+
+AnyClaim = Annotated[SerializeAsAny[Claim], BeforeValidator(_of_its_kind)]
+"""A claim in a manifest."""
 
 __all__ = [
+    "CLAIMS",
     "AffineUsers",
     "AllUsers",
     "AnyClaim",

@@ -15,7 +15,6 @@ from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.log import LocalLog
-from queryveil.text import STOP_WORDS
 
 if TYPE_CHECKING:
     from queryveil.kernels.witnesses import Weighed
@@ -189,7 +188,7 @@ def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words:
 
     grams = frequent_grams(log, concept_min_users)
     weight = grams.squared
-    stop = np.isin(log.tokens.text.to_numpy(zero_copy_only=False), sorted(STOP_WORDS))
+    stop = np.isin(log.tokens.text.to_numpy(zero_copy_only=False), sorted(log.language.stop_words))
     # Behind the last word stands what is no word, and behind the last run what is no run: -1 is the last place.
     meant = np.append(~stop, False)
     concept = np.append(meant[grams.word].any(axis=1), False)

@@ -10,7 +10,6 @@ from queryveil.claims.base import Checked, Evidence
 from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
-from queryveil.text import STOP_WORDS
 
 if TYPE_CHECKING:
     from queryveil.claims.affine import AffineUsers
@@ -112,7 +111,7 @@ def _vectors(claim: "AffineUsers", evidence: Evidence, work: Workspace) -> Table
         )
         stop = steps.fetch(
             "SELECT w.word_id AS word_id FROM words w"
-            f" JOIN {steps.read(pa.table({'word': sorted(STOP_WORDS)}))} s ON s.word = w.word"
+            f" JOIN {steps.read(pa.table({'word': sorted(log.language.stop_words)}))} s ON s.word = w.word"
         )
         concepts = steps.read(_concepts(log, claim.concept_min_users, stop), "concepts")
         held = _held_concepts(steps, terms, concepts)

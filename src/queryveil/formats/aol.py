@@ -11,7 +11,7 @@ from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 from queryveil.formats.table import header, looks_like
 
-NAME = "aol"
+NAMED_COLUMNS = False
 HEADER = ("AnonID", "Query", "QueryTime", "ItemRank", "ClickURL")
 _LAYOUT = Layout(columns=("user", "query", "time", "rank", "url"), counts=(3, 5), header=HEADER)
 _ROW = re.compile(rb"[^\t]+\t[^\t]*\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\t\d*\t[^\t]*)?\r?")

@@ -4,7 +4,7 @@ from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 from queryveil.formats.table import csv_delimiter, looks_like, table_lines
 
-NAME = "csv"
+NAMED_COLUMNS = True
 
 
 def sniff(head: bytes) -> bool:

@@ -6,7 +6,7 @@ from queryveil.formats.delimited import Layout, delimited_lines
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 
-NAME = "excite"
+NAMED_COLUMNS = False
 _LAYOUT = Layout(columns=("user", "time", "query"), counts=(3,))
 _ROW = re.compile(rb"[^\t]+\t\d{12}\t[^\t]*\r?")
 

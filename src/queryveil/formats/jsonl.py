@@ -15,7 +15,7 @@ from queryveil.formats.rows import MOST_COLUMNS, BadRows, ReadOptions, Rows, che
 from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
 
-NAME = "jsonl"
+NAMED_COLUMNS = True
 
 
 def sniff(head: bytes) -> bool:

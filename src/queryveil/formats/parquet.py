@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from queryveil.errors import QueryveilError, option
 from queryveil.formats.rows import CANONICAL, ReadOptions, Rows, Task, choose_columns
 
-NAME = "parquet"
+NAMED_COLUMNS = True
 _BATCH = 250_000
 
 

@@ -16,7 +16,7 @@ from queryveil.formats.delimited import Layout, delimited_lines
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 
-NAME = "sogou"
+NAMED_COLUMNS = False
 _ROW = re.compile(rb"(\d\d:\d\d:\d\d|\d{14})\t[^\t]+\t[^\t]*\t\d+[\t ]+\d+\t[^\t]*\r?")
 _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
 

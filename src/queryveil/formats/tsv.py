@@ -4,7 +4,7 @@ from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 from queryveil.formats.table import looks_like, table_lines
 
-NAME = "tsv"
+NAMED_COLUMNS = True
 
 
 def sniff(head: bytes) -> bool:

@@ -19,7 +19,7 @@ from queryveil.formats.jsonl import first_object, json_rows
 from queryveil.formats.rows import BadRows, ReadOptions, Rows, Task
 from queryveil.formats.source import blocks
 
-NAME = "ubi"
+NAMED_COLUMNS = False
 EXTRAS = ("device", "country", "language")
 _BATCH = 250_000
 _FIELDS = {

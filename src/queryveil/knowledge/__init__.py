@@ -17,6 +17,7 @@ from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
 from queryveil.knowledge.tree import Tree
 from queryveil.log import QueryLog, local
 from queryveil.log.sharing import shared
+from queryveil.text import Language
 
 __all__ = [
     "Clicks",
@@ -137,7 +138,9 @@ def categorize(
         if linker == "domains":
             hosts_needed(base)
             queries = (resolver or Clicks()).resolve(log, progress)
-        return categorize_texts(queries, base, linker, categories=categories, min_confidence=min_confidence)
+        return categorize_texts(
+            queries, base, linker, log.language, categories=categories, min_confidence=min_confidence
+        )
 
     if resolver is not None:
         return found()
@@ -145,13 +148,19 @@ def categorize(
 
 
 def categorize_texts(
-    texts: pa.Array, base: Taxonomy, linker: str, *, categories: int = 1, min_confidence: float = 0.4
+    texts: pa.Array,
+    base: Taxonomy,
+    linker: str,
+    language: Language,
+    *,
+    categories: int = 1,
+    min_confidence: float = 0.4,
 ) -> Links:
     """Find the categories of texts: queries in normal form or, for `domains`, the addresses that answer them."""
     if linker == "terms":
-        return categorize_terms(texts, base, categories=categories)
+        return categorize_terms(texts, base, language, categories=categories)
     if linker == "phrases":
-        return categorize_phrases(texts, base, categories=categories)
+        return categorize_phrases(texts, base, language, categories=categories)
     if linker == "domains":
         return categorize_domains(texts, base, categories=categories)
     if linker == "embedding":

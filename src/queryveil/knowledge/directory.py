@@ -27,10 +27,9 @@ from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
-from queryveil.knowledge.stems import stem_words
 from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed, width
-from queryveil.text import STOP_WORDS, normal_form, words
+from queryveil.text import language, normal_form
 from queryveil.text.arrays import byte_spans
 
 _LABEL_WEIGHT = np.float32(0.25)  # of the name of a category, next to all its sites
@@ -218,9 +217,9 @@ class _Build:
             )
 
     def _terms_of(self, text: pa.Array, node: Ints) -> pa.RecordBatch:
-        split = words(text)
+        split = language().words(text)
         coded = split.text.dictionary_encode()
-        term = self.terms.number(stem_words(coded.dictionary))[coded.indices.to_numpy()]
+        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
         site = np.repeat(np.arange(len(node)), split.per_query)
         # A site counts once for each word, even if it repeats it.
         pairs = np.unique(site << 32 | term)
@@ -255,9 +254,9 @@ class _Build:
         the sites in it and below, for another those in it.
         """
         label = normal_form(pa.concat_arrays([pa.array([""]), self.tree.names[1:]]))  # the root's is no topic
-        split = words(label)
+        split = language().words(label)
         named = np.repeat(np.arange(len(label)), split.per_query)
-        term = self.terms.number(stem_words(split.text))
+        term = self.terms.number(language().stem(split.text))
         by_name, first = np.unique(term << 32 | named, return_index=True)
         level = 1 + (split.per_query == 1)[named][first].astype(np.int64)
         counts = engine.fetch(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
@@ -300,11 +299,11 @@ class _Build:
         """A label of several categories stands for the one nearest to the root, then the one with the most sites."""
         running = offsets(self.sites)
         below = running[self.tree.end] - running[:-1]
-        stop = pc.is_in(label, value_set=pa.array(sorted(STOP_WORDS)))
+        stop = pc.is_in(label, value_set=pa.array(sorted(language().stop_words)))
         nodes = np.arange(1, len(label))[~stop.to_numpy(zero_copy_only=False)[1:]]
         nodes = nodes[np.lexsort((nodes, -below[nodes], self.tree.depth[nodes]))].astype(np.int32)
         texts = label.take(pa.array(nodes))
-        self._write("phrases", Index.of_labels(texts, nodes, most=MOST_CATEGORIES))
+        self._write("phrases", Index.of_labels(texts, nodes, language(), most=MOST_CATEGORIES))
         table = pa.table({"name": self.tree.names, "text": self.texts, "sites": below})
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table.combine_chunks())

@@ -11,7 +11,7 @@ from queryveil.arrays import Ragged, offsets, ranges
 from queryveil.kernels.digest import digests
 from queryveil.kernels.order import digest_order
 from queryveil.kernels.types import Ints, Longs, ULongs
-from queryveil.knowledge.stems import stemmed
+from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 
 Form = Callable[[pa.Array], pa.Array]
@@ -56,20 +56,23 @@ class Index(Ragged):
         return cls(offsets(size), low[is_new], high[is_new], kept, forms)
 
     @classmethod
-    def of_labels(cls, labels: pa.Array, nodes: Ints, *forms: Form, most: int | None = None) -> "Index":
+    def of_labels(
+        cls, labels: pa.Array, nodes: Ints, language: Language, *forms: Form, most: int | None = None
+    ) -> "Index":
         """An index that also finds labels by the stems of their words; a label with the exact spelling wins.
 
         Args:
             labels: The labels, the better of two alike first.
             nodes: Their nodes.
+            language: Their language.
             forms: Other spellings to try before the stems.
             most: How many nodes a label keeps; by default all.
         """
-        stems = stemmed(labels)
+        stems = language.stem_phrases(labels)
         other = pc.not_equal(stems, labels)
         texts = pa.concat_arrays([labels, stems.filter(other)])
         both = np.concatenate([nodes, nodes[other.to_numpy(zero_copy_only=False)]])
-        return cls.of(texts, both, *forms, stemmed, most=most)
+        return cls.of(texts, both, *forms, language.stem_phrases, most=most)
 
     def with_forms(self, *forms: Form) -> "Index":
         """The same index, with other spellings to try."""

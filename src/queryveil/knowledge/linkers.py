@@ -20,19 +20,20 @@ from queryveil.knowledge.hosts import hosts_of
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.links import Items, Links
 from queryveil.knowledge.phrases import noun_phrases
-from queryveil.text import STOP_WORDS, words
+from queryveil.text import Language
 
 
-def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
+def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, language: Language, *, categories: int = 1) -> Links:
     """The first categories of every word except stop words; of a word that is a host, those of the host.
 
     Args:
         queries: Distinct queries in normal form.
         taxonomy: Where to look.
+        language: The language of the queries.
         categories: Most nodes of a word; 1 or 5 in the paper.
     """
-    split = words(queries)
-    meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(STOP_WORDS))))
+    split = language.words(queries)
+    meant = pc.invert(pc.is_in(split.text, value_set=pa.array(sorted(language.stop_words))))
     query = np.repeat(np.arange(len(queries)), split.per_query)[meant.to_numpy(zero_copy_only=False)]
     items = Items.of(np.bincount(query, minlength=len(queries)), split.text.filter(meant))
     entry = taxonomy.terms.find(items.texts)
@@ -48,15 +49,16 @@ def categorize_terms(queries: pa.Array, taxonomy: Taxonomy, *, categories: int =
     return Links.found(taxonomy.tree, items, first, node)
 
 
-def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, *, categories: int = 1) -> Links:
+def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, language: Language, *, categories: int = 1) -> Links:
     """The categories of every noun phrase; one that is not found loses words from its left until it is.
 
     Args:
         queries: Distinct queries in normal form.
         taxonomy: Where to look.
+        language: The language of the queries.
         categories: Most nodes of a phrase; 1 in the paper.
     """
-    items = Items.of(*noun_phrases(queries))
+    items = Items.of(*noun_phrases(queries, language))
     entry = np.full(len(items.texts), -1, np.int64)
     missing, rest = np.arange(len(entry)), items.texts
     while len(missing):

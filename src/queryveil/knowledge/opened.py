@@ -25,8 +25,8 @@ from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.nearest import Cells
-from queryveil.knowledge.stems import stem_words, stemmed
 from queryveil.knowledge.tree import Tree
+from queryveil.text import language
 
 VERSION = 1
 ABOUT = "about.json"
@@ -62,8 +62,8 @@ def open_directory(path: str | Path) -> Taxonomy:
     return Taxonomy(
         name=folder.name,
         tree=tree,
-        terms=terms.with_forms(stem_words),
-        phrases=phrases.with_forms(stemmed),
+        terms=terms.with_forms(language().stem),
+        phrases=phrases.with_forms(language().stem_phrases),
         meanings=lambda: cells,
         hosts=hosts.with_forms(*PARENTS),
         folder=folder,

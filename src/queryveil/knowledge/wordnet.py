@@ -18,6 +18,7 @@ from queryveil.knowledge.index import Form, Index
 from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed
+from queryveil.text import language
 
 # How regular plurals end, and how the noun ends: WordNet's own rules, in its order.
 _PLURALS = (
@@ -61,7 +62,7 @@ def wordnet() -> Taxonomy:
         tree=Tree.from_depths(columns["depth"].to_numpy(), columns["name"]),
         terms=Index.of(lemma, node, *plurals),
         meanings=_meanings,
-        phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], *plurals),
+        phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], language("en"), *plurals),
     )
 
 

@@ -14,11 +14,12 @@ from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, LocalFolder, local_folder
-from queryveil.formats import BadRows, writers
+from queryveil.formats import writers
+from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.log.log import DERIVED, QueryLog
 from queryveil.log.stats import LogStats, Scrub
-from queryveil.text import normal_form, words
+from queryveil.text import language, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Column, Digests
 
@@ -247,7 +248,7 @@ def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
     from queryveil.kernels.digest import digests
 
     def split(start: int) -> tuple[Longs, pa.Array, Digests]:
-        per_query, text = words(queries.slice(start, _SLICE))
+        per_query, text = language().words(queries.slice(start, _SLICE))
         return per_query, text, digests(*byte_spans(text))
 
     column = Column()

@@ -18,6 +18,7 @@ from queryveil.engines import Batches, Engine, Table, Workspace
 from queryveil.files.folders import Folder
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
+from queryveil.text import Language, language
 from queryveil.text.masks import MASKS
 from queryveil.text.tabular import html_facts
 
@@ -118,6 +119,11 @@ class QueryLog(ABC):
     def n_queries(self) -> int:
         """How many distinct queries the log has."""
         return self.stats.queries
+
+    @property
+    def language(self) -> Language:
+        """The language of its queries."""
+        return language()
 
     @property
     def has_times(self) -> bool:

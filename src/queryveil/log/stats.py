@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from queryveil.formats import BadRows
+from queryveil.formats.rows import BadRows
 
 
 class Hits(BaseModel):

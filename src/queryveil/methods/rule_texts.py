@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from queryveil.arrays import offsets
 from queryveil.claims import QuerySpelling
 from queryveil.errors import QueryveilError
-from queryveil.text import normal_form, words
+from queryveil.text import language, normal_form
 
 
 class TextRule(NamedTuple):
@@ -45,7 +45,7 @@ def text_rules(
     if spelling.max_characters is not None:
         rules.append(_at_most(spelling.max_characters, "characters", lambda texts: pc.utf8_length(texts).to_numpy()))
     if spelling.max_terms is not None:
-        rules.append(_at_most(spelling.max_terms, "words", lambda texts: words(texts).per_query))
+        rules.append(_at_most(spelling.max_terms, "words", lambda texts: language().words(texts).per_query))
     if spelling.no_digits:
         look = partial(pc.match_substring_regex, pattern=r"\p{Nd}")
         rules.append(_either("no digit", look, "it has one", "it has none", expected=False))
@@ -105,8 +105,8 @@ def _entries(path: Path) -> pa.Array:
 
 def _holding(queries: pa.Array, phrases: pa.Array) -> pa.Array:
     """Which queries hold one of the phrases as a run of whole words."""
-    per_query, held_words = words(queries)
-    per_phrase, parts = words(phrases)
+    per_query, held_words = language().words(queries)
+    per_phrase, parts = language().words(phrases)
     # Words as numbers: the place of each among the words of the phrases.
     known = pc.unique(parts)
     word = pc.index_in(held_words, known).fill_null(-1).to_numpy()

@@ -15,7 +15,7 @@ from queryveil.errors import QueryveilError, parameter
 from queryveil.log import Hits, QueryLog, Scrub, Size
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
-from queryveil.text import words
+from queryveil.text import language
 from queryveil.text.masks import KINDS, RARE
 
 __all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub", "url_hits"]
@@ -117,7 +117,7 @@ def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Arr
         again = mask(found.texts, kinds)
         found = Masked(again.texts, found.hits | again.hits)
     # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
-    stays = (found.hits == 0) | (words(found.texts).per_query > 0)
+    stays = (found.hits == 0) | (language().words(found.texts).per_query > 0)
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 

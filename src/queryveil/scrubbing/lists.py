@@ -12,14 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 
 FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
 """As bits: first name, a common one, one that is mainly a name; family name, ordinary word, city, state or country, two
 letters of a state."""
-
-LINKS = frozenset(("in", "of", "from", "near", "at", "around"))
-"""Words before a place."""
 
 _LONGEST_PLACE = 4
 _LETTERS = {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
@@ -49,7 +46,7 @@ def kinds() -> dict[str, int]:
 def single_words() -> tuple[pa.Array, NDArray[np.uint8]]:
     """The listed texts of one word, with what each can be; a stop word is no name."""
     found = {text: kind for text, kind in kinds().items() if " " not in text}
-    for word in STOP_WORDS & found.keys():
+    for word in language().stop_words & found.keys():
         found[word] &= ~(FIRST | LAST)
     return pa.array(list(found), pa.large_string()), np.fromiter(found.values(), np.uint8, len(found))
 

@@ -9,10 +9,15 @@ import re
 from collections.abc import Callable, Iterator
 
 from queryveil.scrubbing.lists import COMMON, FIRST, WORD, plain_word, word_kinds
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 
 Span = tuple[int, int]
 Finder = Callable[[str], Iterator[Span]]
+
+
+def _any_of(words: frozenset[str]) -> str:
+    return "|".join(map(re.escape, sorted(words)))
+
 
 _MAIL_HOSTS = (
     "gmail|yahoo|ymail|hotmail|outlook|live|msn|aol|comcast|verizon|att|sbcglobal|bellsouth|cox|charter|earthlink|icloud"
@@ -131,10 +136,8 @@ def has_email(url: str) -> bool:
     return any(_FILES.search(found[0]) is None for found in _EMAIL.finditer(url))
 
 
-_VERSION = re.compile(r"(?<!\w)(?:version|ver|v|release|firmware|build|kernel|driver|drivers|update|patch|bios) ?$")
-_NET = re.compile(
-    r"(?<!\w)(?:ip|ips|ipv4|ipv6|address|addresses|ping|whois|traceroute|tracert|dns|server|host|hack|port)(?!\w)"
-)
+_VERSION = re.compile(rf"(?<!\w)(?:{_any_of(language().cues.versions)}) ?$")
+_NET = re.compile(rf"(?<!\w)(?:{_any_of(language().cues.networks)})(?!\w)")
 _LAST_WORD = re.compile(r"(?<![^ ])([a-z][a-z0-9+.-]*) $")
 _HIGHEST_VERSION = 19
 _IP_4 = re.compile(r"(?<![\w.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[\w])")
@@ -159,7 +162,7 @@ def ips(text: str) -> Iterator[Span]:
             behind = _LAST_WORD.search(text[: found.start()])
             if behind and pattern is _IP_4 and int(found[0].partition(".")[0]) <= _HIGHEST_VERSION:
                 net = _NET.search(text) is not None if net is None else net
-                if not net and behind[1] not in STOP_WORDS:
+                if not net and behind[1] not in language().stop_words:
                     continue
             yield found.span()
 
@@ -212,7 +215,7 @@ def ibans(text: str) -> Iterator[Span]:
                 break
 
 
-_CALLS = re.compile(r"(?<!\w)(?:phone|phones|tel|telephone|call|cell|cellphone|mobile|fax|number|whatsapp)(?!\w)")
+_CALLS = re.compile(rf"(?<!\w)(?:{_any_of(language().cues.phones)})(?!\w)")
 _AMERICAN = re.compile(
     r"(?<![0-9a-z])(?:\+?1[ .-]?)?(\()?([2-9][0-8][0-9])(?(1)\) ?|([ .-]?))([2-9][0-9]{2})([ .-]?)([0-9]{4})"
     r"(?![0-9a-z]|[.-][0-9])"

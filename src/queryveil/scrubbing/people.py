@@ -26,7 +26,6 @@ from queryveil.scrubbing.lists import (
     COMMON,
     FIRST,
     LAST,
-    LINKS,
     MAINLY,
     REGION,
     WORD,
@@ -37,16 +36,11 @@ from queryveil.scrubbing.lists import (
     word_kinds,
 )
 from queryveil.scrubbing.patterns import Span
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 
-_PEOPLE_WORDS = """
-address addresses phone telephone cell number numbers email e-mail contact dr doctor md dds dentist attorney lawyer
-realtor judge officer mr mrs ms miss jr sr ii iii obituary obituaries death died funeral grave born birth birthday age
-divorce divorced arrest arrested criminal court record records marriage married wedding engaged wife husband family
-genealogy facebook myspace linkedin twitter find people person search home house lives live living resume zip
-"""
-_WITH_PEOPLE = frozenset(_PEOPLE_WORDS.split()) | STOP_WORDS
-_BEFORE_PLACE = LINKS | (_WITH_PEOPLE - STOP_WORDS)
+_STOP_WORDS, _CUES = language().stop_words, language().cues
+_WITH_PEOPLE = _CUES.people | _STOP_WORDS
+_BEFORE_PLACE = _CUES.before_places | (_CUES.people - _STOP_WORDS)
 """Words between a person and a place."""
 _FIRMS = """
 john deere, mary kay, jenny craig, calvin klein, ralph lauren, tommy hilfiger, eddie bauer, donna karan, kenneth cole,
@@ -59,18 +53,10 @@ ann taylor, johnson johnson
 _NOBODY = frozenset(name.strip() for name in _FIRMS.split(","))
 """First and family names, as in the lists, that are companies and products."""
 _NAMED_AFTER = """
-university college school elementary middle high academy institute hospital clinic church chapel cathedral parish
-synagogue abbey library museum foundation airport cemetery stadium arena theater theatre auditorium memorial hotel
 universidad universidade universitat universite universita colegio escuela ecole lycee klinik krankenhaus iglesia eglise
 kirche schule gymnasium instituto istituto ospedale
 """
-_INSTITUTIONS = frozenset(_NAMED_AFTER.split())
-_PUBLIC_LIFE = """
-concert concerts ticket tickets tour tours lyrics album albums song songs movie movies film films actor actress singer
-band biography bio quotes wallpaper wallpapers poster posters senator governor president congressman congresswoman mayor
-autograph autographs fansite filmography discography
-"""
-_PUBLIC = frozenset(_PUBLIC_LIFE.split())
+_INSTITUTIONS = _CUES.institutions | frozenset(_NAMED_AFTER.split())
 _EDGE = re.compile(r"^[^\w]+|[^\w]+$")
 
 
@@ -149,7 +135,7 @@ def _is_institution(words: list[str], at: int, end: int) -> bool:
 def names_with_places(text: str) -> Iterator[Span]:
     """First name, family name and a place: see the rules above. The span ends with the place."""
     words, spans = _words(text)
-    if not _PUBLIC.isdisjoint(words):
+    if not _CUES.public_life.isdisjoint(words):
         return
     for at in range(len(words) - 1):
         for name in _names_at(words, at):
@@ -235,7 +221,7 @@ def addresses(text: str) -> Iterator[Span]:
             yield found.span()
     for found in _STREET.finditer(text):
         number, name, kind = found.groups()
-        if all(word in STOP_WORDS for word in name.split()):
+        if all(word in _STOP_WORDS for word in name.split()):
             continue
         # This is far enough for the longest place and its code.
         after = text[found.end() : found.end() + 100]

@@ -11,7 +11,7 @@ from queryveil.arrays import Ragged
 from queryveil.errors import require
 from queryveil.kernels.types import Bools, Longs
 from queryveil.scrubbing import ids, lists, patterns, people
-from queryveil.text import normal_form, words
+from queryveil.text import language, normal_form, split_at_blanks
 from queryveil.text.arrays import byte_spans
 from queryveil.text.masks import KINDS, RARE
 
@@ -90,7 +90,7 @@ def mask_rare(masked: Masked, common: pa.Array) -> Masked:
     """Replace every rare word, with the punctuation around it, by `<rare>`; masks stay."""
     split = pc.split_pattern(masked.texts, " ")
     parts = split.flatten()
-    per_part, text = words(parts)  # one at most, or one on each side of a mask
+    per_part, text = language().words(parts)  # one at most, or one on each side of a mask
     rare = ~pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
     known = np.bincount(np.repeat(np.arange(len(parts)), per_part)[rare], minlength=len(parts)) == 0
     parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))
@@ -152,7 +152,7 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> Bools:
 
 def _named(texts: pa.Array) -> Bools:
     """Which texts have a first name and then a possible family name, maybe after a second name or an initial."""
-    per_text, text = words(texts, masks=True)  # as the search for names sees them
+    per_text, text = split_at_blanks(texts)  # as the search for names sees them
     listed, kinds_of = lists.single_words()
     found = pc.index_in(text.cast(listed.type), value_set=listed)
     kinds = np.where(found.is_valid().to_numpy(zero_copy_only=False), kinds_of[found.fill_null(0).to_numpy()], 0)

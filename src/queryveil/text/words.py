@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.text.arrays import byte_spans, from_offsets
-from queryveil.text.masks import without_masks
 
 
 class Words(NamedTuple):
@@ -32,24 +31,15 @@ def _word_characters(ascii_only: bool) -> NDArray[np.bool_]:
     return table
 
 
-def words(queries: pa.Array, *, masks: bool = False) -> Words:
-    """Split queries in normal form into words.
+def split_at_blanks(texts: pa.Array) -> Words:
+    """Cut texts in normal form into words, for languages that put blanks between them.
 
     A word is a white-space separated part, stripped at both ends of everything that is neither letter, digit nor `&`;
-    parts that become empty are dropped. A mask such as `<email>` is not a word and separates words like a space: it
-    stands for something different in every query, so two queries that share it have nothing in common.
-
-    Args:
-        queries: The queries.
-        masks: Whether masks count as words.
-
-    Example:
-        >>> words(pa.array(["at&t (wireless) - plans", "c++", "<email> pizza"])).text.to_pylist()
-        ['at&t', 'wireless', 'plans', 'c', 'pizza']
+    parts that become empty are dropped.
     """
     from queryveil.kernels.words import split_words
 
-    data, starts, ends = byte_spans(queries if masks else without_masks(queries))
+    data, starts, ends = byte_spans(texts)
     # The table of all Unicode takes a while to make, and most logs are ASCII.
     table = _word_characters(len(data) == 0 or int(data.max()) < 128)
     per_query, offsets, out = split_words(data, starts, ends, table)

@@ -15,7 +15,7 @@ from queryveil.kernels.heavy import Sets
 from queryveil.methods.affinity import graph
 from queryveil.methods.affinity.method import Candidates
 from queryveil.release import check_claims
-from queryveil.text import STOP_WORDS
+from queryveil.text import language
 from tests.oracles.affinity import affinity_degrees, are_affine, degrees, vectors_of
 from tests.oracles.log import Row, good, users_per_word
 from tests.oracles.text import words
@@ -153,7 +153,7 @@ def same_but_for_order_stop_words_and_punctuation(rows, k, concept_min_users):
         held = frozenset(gram for gram, weight in concepts[query].items() if weight)
         if held and len(together[held]) >= k and all(per_word[word] >= k for word in words(query)):
             found.add(query)
-            assert {gram[0] for gram in held if len(gram) == 1} == set(words(query)) - STOP_WORDS
+            assert {gram[0] for gram in held if len(gram) == 1} == set(words(query)) - language().stop_words
     return found
 
 

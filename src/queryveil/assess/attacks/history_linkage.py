@@ -316,7 +316,7 @@ def _words(log: LocalLog, queries: NDArray[np.integer]) -> tuple[tuple[Longs, In
 def _generalized(log: LocalLog, bags: Bags, base: Taxonomy) -> Bags:
     """The nodes of queries and all that is above them, but for the root."""
     ids = np.unique(bags.item)
-    start, node = categorize_texts(log.query_text.take(pa.array(ids)), base, "terms").nodes()
+    start, node = categorize_texts(log.query_text.take(pa.array(ids)), base, "terms", log.language).nodes()
     place, of_query = np.searchsorted(ids, bags.item), Ragged(start)
     size = of_query.sizes[place]
     below, owner, n = node[of_query.positions(place)], np.repeat(bags.owners, size), np.repeat(bags.n, size)

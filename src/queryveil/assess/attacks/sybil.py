@@ -18,7 +18,7 @@ from queryveil.log import LocalLog, QueryLog
 from queryveil.log.ingest import read_log
 from queryveil.methods import Method
 from queryveil.release import Release, loaded
-from queryveil.text import STOP_WORDS, normal_form, words
+from queryveil.text import normal_form
 
 ACCOUNTS = 1_024
 USERS = 5_000
@@ -101,8 +101,9 @@ def _secrets(release: Release, seen: View) -> tuple[str, str]:
             f"SELECT query, count(*) AS n FROM {released} GROUP BY query ORDER BY n DESC, query LIMIT {_POPULAR}"
         )
     popular = rows["query"].to_pylist()
-    split = words(rows["query"].combine_chunks())
-    every = [word for word in dict.fromkeys(split.text.to_pylist()) if word not in STOP_WORDS]
+    language = seen.log.language
+    split = language.words(rows["query"].combine_chunks())
+    every = [word for word in dict.fromkeys(split.text.to_pylist()) if word not in language.stop_words]
     longest = sorted(range(len(popular)), key=lambda i: -int(split.per_query[i]))
     found = []
     for i in longest:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from queryveil.engines import DuckDB
 from queryveil.engines.memory import limit_to
 from queryveil.errors import QueryveilError, option
-from queryveil.formats import BadRows, ReadOptions, tasks
+from queryveil.formats.detection import tasks
 from queryveil.formats.parquet import arrow_tasks
-from queryveil.formats.rows import Task
+from queryveil.formats.rows import BadRows, ReadOptions, Task
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.ingest.build import Builder
 from queryveil.log.ingest.prepared import Prepared, prepare
@@ -81,8 +81,7 @@ def read_log(
     Args:
         source: A file, a folder, a glob pattern, a list of these, or a table with the Arrow interface (PyArrow, pandas,
             Polars). Files may be compressed with gzip, bzip2, zstd or xz.
-        format: One of `aol`, `excite`, `sogou`, `ubi`, `parquet`, `jsonl`, `tsv`, `csv`; detected automatically by
-            default.
+        format: One of `queryveil.formats.FORMATS`, such as `csv`; detected automatically by default.
         columns: For table-like formats, the names of the columns, such as `{"user": "cookie", "query": "q"}`.
         encoding: The encoding of text files; by default UTF-8 (SogouQ: GB18030 unless it is UTF-8).
         max_bad_rows: The largest share of bad rows; with more, reading fails.

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB, identifier
 from queryveil.engines.memory import reserve
-from queryveil.formats import CANONICAL, BadRows
-from queryveil.formats.rows import check_width
+from queryveil.formats.rows import CANONICAL, BadRows, check_width
 from queryveil.kernels.types import Ints, Longs
 from queryveil.log import LocalLog, split_queries
 from queryveil.log.ingest.content import NOTHING, Section, distinct, edges, row_block, shift, text_block

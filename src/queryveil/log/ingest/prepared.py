@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.formats import CANONICAL, BadRows, Rows
+from queryveil.formats.rows import CANONICAL, BadRows, Rows
 from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans

@@ -23,8 +23,9 @@ from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_tasks import backquoted, ddl, reporting
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import is_address
-from queryveil.formats import CANONICAL, BadRows, ReadOptions, Rows, check_format, detect_head, line_format
+from queryveil.formats.detection import check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
+from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows
 from queryveil.formats.source import BLOCK, Block, Lines, recode
 from queryveil.log import LogStats
 from queryveil.log.ingest.prepared import Prepared, prepare

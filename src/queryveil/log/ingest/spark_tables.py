@@ -16,7 +16,7 @@ from queryveil.engines.spark import Spark
 from queryveil.errors import QueryveilError
 from queryveil.log import LogStats
 from queryveil.log.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
-from queryveil.text import words
+from queryveil.text import language
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
 
@@ -216,7 +216,7 @@ def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
 
 
 def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.RecordBatch:
-    per_query, text = words(batch["query"])
+    per_query, text = language().words(batch["query"])
     query = np.repeat(batch["query_id"].to_numpy(), per_query)
     position = Ragged(offsets(per_query)).within
     return pa.RecordBatch.from_arrays(
@@ -225,7 +225,7 @@ def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.Record
 
 
 def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.RecordBatch:
-    text = pc.unique(words(batch["query"]).text)
+    text = pc.unique(language().words(batch["query"]).text)
     return pa.RecordBatch.from_arrays([pa.array(word_ids(text, known, mask)), text.cast(pa.string())], schema=_WORDS)
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from queryveil.arrays import places
 from queryveil.engines.memory import reserve
 from queryveil.log import LocalLog, QueryLog
-from queryveil.text import STOP_WORDS
 
 LONGEST = 3
 FIXED_POINT = 2.0**20
@@ -114,7 +113,7 @@ def mine_concepts(log: QueryLog, concept_min_users: int, *, word_min_users: int 
         for n, found in enumerate(counted, 1)
     ]
     weights = _weights(log, grams, counted)
-    stop = pc.is_in(vocabulary.text, pa.array(sorted(STOP_WORDS))).to_numpy(zero_copy_only=False)
+    stop = pc.is_in(vocabulary.text, pa.array(sorted(log.language.stop_words))).to_numpy(zero_copy_only=False)
     order, word, users, events, weight = [], [], [], [], []
     for n, (gram, found, weighed) in enumerate(zip(grams, counted, weights, strict=True), 1):
         meant = ~stop[gram].all(axis=1)

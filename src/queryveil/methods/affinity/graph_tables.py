@@ -22,7 +22,6 @@ from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.methods.affinity.concepts import Concepts, vectors
 from queryveil.methods.affinity.graph import MOST_SUBSETS, NEW_ACCOUNT
-from queryveil.text import words
 from queryveil.text.arrays import byte_spans
 
 Mapped = tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]
@@ -105,12 +104,12 @@ def _vectors(log: QueryLog, concepts: Concepts) -> Mapped:
     )  # fmt: skip
     # Words are in the order of their digests, here as in every log.
     known_low, known_high = digests(*byte_spans(concepts.vocabulary.text))
-    weight = concepts.squared
+    weight, language = concepts.squared, log.language
 
     def find(batch: pa.RecordBatch) -> pa.RecordBatch:
         from queryveil.kernels.digest import digests
 
-        per_query, text = words(batch["query"])
+        per_query, text = language.words(batch["query"])
         low, high = digests(*byte_spans(text))
         start, concept = vectors(concepts, offsets(per_query), _places(known_low, known_high, low, high))
         of_query = Ragged(start)

@@ -20,6 +20,7 @@ from queryveil.knowledge import categorize_texts, open_taxonomy
 from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.log import QueryLog
 from queryveil.log.draws import keyed
+from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 
 _LINKS = pa.schema([("query_id", pa.int64()), ("node", pa.int32())])
@@ -82,18 +83,23 @@ def _link_queries(log: QueryLog, work: Workspace, taxonomy: str, linker: str, ca
         texts = "SELECT query_id, query AS text FROM queries"
         if linker == "domains":
             texts = f"SELECT query_id, host AS text FROM {_find_sites(log, steps)}"
-        return work.map(texts, _Link(taxonomy, linker, categories), _LINKS, "links")
+        return work.map(texts, _Link(taxonomy, linker, log.language, categories), _LINKS, "links")
 
 
 @dataclass(frozen=True)
 class _Link:
     taxonomy: str
     linker: str
+    language: Language
     categories: int
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         found = categorize_texts(
-            batch["text"].cast(pa.string()), opened(self.taxonomy), self.linker, categories=self.categories
+            batch["text"].cast(pa.string()),
+            opened(self.taxonomy),
+            self.linker,
+            self.language,
+            categories=self.categories,
         )
         start, node = found.nodes()
         query = np.repeat(batch["query_id"].to_numpy(), np.diff(start))
