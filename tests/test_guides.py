@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 NOTES = [f"u{u}: {query}\n" for u in range(12) for query in ("tea", "green tea", f"mug {u % 3}", "pot")]
-PROMISE = "Every released query is one word that at least 3 users of the log typed."
+PROMISE = "Every released query is one word that at least 3 users typed."
 COMMANDS = """
 import contextlib, io, json, sys
 import tests.overlay

@@ -1,7 +1,5 @@
 """Every promise has a headline of at most fifteen words, with its numbers, beside its exact statement."""
 
-from typing import get_args
-
 import pytest
 
 from queryveil import claims
@@ -40,7 +38,7 @@ EVERY = [
 
 
 def test_every_kind_of_claim_is_here():
-    assert {type(claim) for claim in EVERY} == set(get_args(get_args(claims.AnyClaim)[0]))
+    assert {type(claim) for claim in EVERY} == set(claims.CLAIMS.values())
 
 
 @pytest.mark.parametrize("claim", EVERY, ids=lambda claim: claim.kind)

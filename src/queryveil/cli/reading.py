@@ -11,6 +11,7 @@ from queryveil.cli.cluster import start_spark
 from queryveil.cli.printing import printable
 from queryveil.cli.progress import progress
 from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.formats import FORMATS
 
 if TYPE_CHECKING:
     from queryveil.log import LocalLog, QueryLog
@@ -30,7 +31,7 @@ def read(
     format: Annotated[
         str | None,
         typer.Option(
-            help="Format of the log: aol, excite, sogou, ubi, parquet, jsonl, tsv or csv.",
+            help=f"Format of the log: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
             show_default="detected automatically",
         ),
     ] = None,
