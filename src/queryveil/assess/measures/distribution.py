@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,8 @@ def jensen_shannon(one: NDArray[np.number], other: NDArray[np.number]) -> float:
     return float(np.sqrt(max(0.0, (divergence(p) + divergence(q)) / 2)))
 
 
-def _number(on: Assessment, name: str) -> Iterator[Value]:
+def _number(name: str, on: Assessment) -> Iterator[Value]:
+    """One of the distances."""
     if not on.has_queries:
         yield Value(None, "the release has items, not queries")
         return
@@ -74,36 +76,11 @@ def _number(on: Assessment, name: str) -> Iterator[Value]:
         yield Value(value)
 
 
-@measure(
-    "query_frequencies",
-    label="distance of query frequencies (Jensen-Shannon)",
-    group="distribution",
-    unit="number",
-    better="lower",
+_number_of = partial(measure, group="distribution", unit="number")
+_number_of("query_frequencies", label="distance of query frequencies (Jensen-Shannon)", better="lower")(
+    partial(_number, "queries")
 )
-def query_frequencies(on: Assessment) -> Iterator[Value]:
-    """How far the frequencies of queries are from those of the log."""
-    yield from _number(on, "queries")
-
-
-@measure(
-    "term_frequencies",
-    label="distance of term frequencies (Jensen-Shannon)",
-    group="distribution",
-    unit="number",
-    better="lower",
+_number_of("term_frequencies", label="distance of term frequencies (Jensen-Shannon)", better="lower")(
+    partial(_number, "terms")
 )
-def term_frequencies(on: Assessment) -> Iterator[Value]:
-    """How far the frequencies of terms are from those of the log."""
-    yield from _number(on, "terms")
-
-
-@measure(
-    "frequent_ranks",
-    label="rank correlation of the 1,000 most frequent queries",
-    group="distribution",
-    unit="number",
-)
-def frequent_ranks(on: Assessment) -> Iterator[Value]:
-    """Whether the most frequent queries keep their order."""
-    yield from _number(on, "ranks")
+_number_of("frequent_ranks", label="rank correlation of the 1,000 most frequent queries")(partial(_number, "ranks"))

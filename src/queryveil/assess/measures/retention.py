@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -96,48 +97,27 @@ def _kept(on: Assessment) -> Retention:
     return on.once("retention", lambda: retention(on.release, on.log))
 
 
-def _share(on: Assessment, of: Kept | None) -> Iterator[Value]:
-    if of is None:
+def _share(name: str, on: Assessment) -> Iterator[Value]:
+    """The share of something that is released."""
+    of: Kept | None = getattr(_kept(on), name)
+    if name != "users" and not on.has_queries:
+        yield Value(None, "the release has items, not queries")
+    elif of is None:
         sessions = _kept(on).sessions
         yield Value(None, "no user ids released" + ("" if sessions is None else f"; {sessions:,} sessions"))
-    elif not of.of:
-        yield Value(None, "the log has none")
     else:
-        yield Value(of.share)
+        yield Value(of.share) if of.of else Value(None, "the log has none")
 
 
-def _share_of_queries(on: Assessment, of: Kept) -> Iterator[Value]:
-    yield from _share(on, of) if on.has_queries else [Value(None, "the release has items, not queries")]
-
-
-@measure("queries_kept", label="distinct queries", group="retention")
-def queries_kept(on: Assessment) -> Iterator[Value]:
-    """The share of distinct queries that is released."""
-    yield from _share_of_queries(on, _kept(on).queries)
-
-
-@measure("events_kept", label="events", group="retention")
-def events_kept(on: Assessment) -> Iterator[Value]:
-    """The share of events that is released."""
-    yield from _share_of_queries(on, _kept(on).events)
-
-
-@measure("users_kept", label="users", group="retention")
-def users_kept(on: Assessment) -> Iterator[Value]:
-    """The share of users who appear in the release."""
-    yield from _share(on, _kept(on).users)
-
-
-@measure("clicks_kept", label="clicks", group="retention")
-def clicks_kept(on: Assessment) -> Iterator[Value]:
-    """The share of clicks that is released."""
-    yield from _share_of_queries(on, _kept(on).clicks)
-
-
-@measure("terms_kept", label="distinct terms", group="retention")
-def terms_kept(on: Assessment) -> Iterator[Value]:
-    """The share of distinct terms that is released."""
-    yield from _share_of_queries(on, _kept(on).terms)
+_LABELS = {
+    "queries": "distinct queries",
+    "events": "events",
+    "users": "users",
+    "clicks": "clicks",
+    "terms": "distinct terms",
+}
+for _name, _label in _LABELS.items():
+    measure(f"{_name}_kept", label=_label, group="retention")(partial(_share, _name))
 
 
 @measure("queries_kept_by_users", label="distinct queries of", group="retention")

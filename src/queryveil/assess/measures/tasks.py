@@ -309,7 +309,7 @@ def _by_week(query: Longs, week: Longs, n: Longs, place: Longs, weeks: int) -> F
     return found
 
 
-def _scores(on: Assessment, name: str) -> Iterator[Value]:
+def _scores(name: str, on: Assessment) -> Iterator[Value]:
     """The scores of one task."""
     found = on.once("tasks", lambda: tasks(on.release, on.log, tests=on.tests, seed=on.seed))
     within = name == "suggestion" and pseudonym(on.release) == "session"
@@ -321,25 +321,6 @@ def _scores(on: Assessment, name: str) -> Iterator[Value]:
             yield Value(task.released, why, task.score, task.original, separates=not task.unranked)
 
 
-@measure("suggestion", label="suggestion", group="task")
-def suggestion(on: Assessment) -> Iterator[Value]:
-    """How well the next query of a user is suggested."""
-    yield from _scores(on, "suggestion")
-
-
-@measure("completion", label="completion", group="task")
-def completion(on: Assessment) -> Iterator[Value]:
-    """How well a query is completed from its first letters."""
-    yield from _scores(on, "completion")
-
-
-@measure("click_prediction", label="click prediction", group="task")
-def click_prediction(on: Assessment) -> Iterator[Value]:
-    """How well the clicked address of a query is predicted."""
-    yield from _scores(on, "click prediction")
-
-
-@measure("trend_counts", label="trend counts", group="task", better="lower")
-def trend_counts(on: Assessment) -> Iterator[Value]:
-    """How near the weekly counts of frequent queries are."""
-    yield from _scores(on, "trend counts")
+for _name in ("suggestion", "completion", "click prediction"):
+    measure(_name.replace(" ", "_"), label=_name, group="task")(partial(_scores, _name))
+measure("trend_counts", label="trend counts", group="task", better="lower")(partial(_scores, "trend counts"))
