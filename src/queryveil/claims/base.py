@@ -115,6 +115,20 @@ class Evidence:
         rows = self.work.fetch(sql).to_pylist()
         return tuple(rows[0].values()) if rows else None
 
+    def unequal(self, released: str, original: str) -> tuple[object, ...] | None:
+        """The first size that release and log do not have equally often, and how often each has it.
+
+        Args:
+            released: SQL of size and n, how often the release has it.
+            original: The same for the log.
+        """
+        return self.first(
+            "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this package
+            f" (SELECT size, n AS released, 0 AS original FROM ({released}) AS a UNION ALL"
+            f" SELECT size, 0 AS released, n AS original FROM ({original}) AS b) AS ab GROUP BY size"
+            " HAVING sum(released) <> sum(original) ORDER BY size LIMIT 1"
+        )
+
     def _known(self, name: str, texts: str) -> Table:
         return self.work.table(
             f"SELECT t.{name}_id AS {name}_id, t.{name} AS {name} FROM {texts} t"  # noqa: S608  # parts of this module, checked numbers and escaped names
@@ -176,6 +190,11 @@ class WitnessedClaim(Claim):
         """Check, and say how it went."""
         found, how = self.look(evidence)
         return Verdict(self.statement, found is None, found, how, self.headline)
+
+
+def sizes_of(counted: str) -> str:
+    """SQL of size and n, from SQL whose column n has the size of each thing."""
+    return f"SELECT n AS size, count(*) AS n FROM ({counted}) AS counted GROUP BY n"  # noqa: S608  # parts of this package
 
 
 def log_rows(log: QueryLog, names: list[str]) -> str:

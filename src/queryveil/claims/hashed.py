@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
-from queryveil.claims.base import Claim, Evidence
+from queryveil.claims.base import Claim, Evidence, sizes_of
 from queryveil.claims.linked import Sessions, sessions_of
 from queryveil.engines import Table, Workspace
 from queryveil.kernels.digest import digests
@@ -102,11 +102,7 @@ class HashedWords(Claim):
                 f"SELECT l.length AS size, CAST(sum(e.n) AS BIGINT) AS n FROM ({long}) AS l JOIN ({events}) AS e"  # noqa: S608  # parts of this module
                 " ON e.query_id = l.query_id GROUP BY l.length",
             ),
-            (
-                "words occur {} times",
-                f"SELECT n AS size, count(*) AS n FROM ({token}) AS t GROUP BY n",  # noqa: S608  # parts of this module
-                f"SELECT n AS size, count(*) AS n FROM ({word}) AS w GROUP BY n",  # noqa: S608  # parts of this module
-            ),
+            ("words occur {} times", sizes_of(token), sizes_of(word)),
         ]
         if self._owner in evidence.columns:
             mine = f'SELECT "{self._owner}", count(*) AS n FROM {evidence.released} GROUP BY "{self._owner}"'  # noqa: S608  # parts of this module
@@ -114,22 +110,9 @@ class HashedWords(Claim):
                 f"SELECT e.owner AS owner, CAST(sum(e.n) AS BIGINT) AS n FROM ({events}) AS e JOIN ({long}) AS l"  # noqa: S608  # parts of this module
                 " ON l.query_id = e.query_id GROUP BY e.owner"
             )
-            compared.append(
-                (
-                    f"{self._owner}s have {{}} events",
-                    f"SELECT n AS size, count(*) AS n FROM ({mine}) AS r GROUP BY n",  # noqa: S608  # parts of this module
-                    f"SELECT n AS size, count(*) AS n FROM ({theirs}) AS o GROUP BY n",  # noqa: S608  # parts of this module
-                )
-            )
+            compared.append((f"{self._owner}s have {{}} events", sizes_of(mine), sizes_of(theirs)))
         for what, released, original in compared:
-            both = (
-                "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this module
-                f" (SELECT size, n AS released, 0 AS original FROM ({released}) AS a UNION ALL"
-                f" SELECT size, 0 AS released, n AS original FROM ({original}) AS b) AS ab GROUP BY size"
-            )
-            row = evidence.first(
-                f"SELECT size, released, original FROM ({both}) AS c WHERE released <> original ORDER BY size"  # noqa: S608  # parts of this module
-            )
+            row = evidence.unequal(released, original)
             if row is not None:
                 return f"{row[1]} {what.format(row[0])} in the release, {row[2]} in the log"
         return None

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.base import Claim, Count, Evidence, sizes_of
 from queryveil.claims.marks import marks_of
 from queryveil.engines import Table, Workspace
 
@@ -89,13 +89,9 @@ class LinkedEvents(Claim):
 
     def _sizes(self, evidence: Evidence, owners: Table) -> str | None:
         """How many rows stand under each pseudonym, and how many events each user or session has."""
-        row = evidence.first(
-            "SELECT size, CAST(sum(released) AS BIGINT) AS released, CAST(sum(original) AS BIGINT) AS original FROM"  # noqa: S608  # parts of this module
-            " (SELECT n AS size, count(*) AS released, 0 AS original FROM"
-            f' (SELECT "{self._id}" AS id, count(*) AS n FROM {evidence.released} GROUP BY "{self._id}") AS r'
-            " GROUP BY n UNION ALL SELECT n AS size, 0 AS released, count(*) AS original FROM"
-            f" (SELECT owner, count(*) AS n FROM {owners} GROUP BY owner) AS o GROUP BY n) AS both_ GROUP BY size"
-            " HAVING sum(released) <> sum(original) ORDER BY size LIMIT 1"
+        row = evidence.unequal(
+            sizes_of(f'SELECT "{self._id}", count(*) AS n FROM {evidence.released} GROUP BY "{self._id}"'),  # noqa: S608  # parts of this module
+            sizes_of(f"SELECT owner, count(*) AS n FROM {owners} GROUP BY owner"),  # noqa: S608  # a table of ours
         )
         if row is None:
             return None
