@@ -107,7 +107,7 @@ def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
     there.close()
 
 
-def test_texts_with_the_same_id_are_told_apart(spark):
+def test_texts_with_the_same_id_are_distinguished(spark):
     # With six bits of the digest, almost every id is shared.
     rows = spark.createDataFrame(TABLE)
     log = read_spark(rows, Spark(spark), format=None, options=ReadOptions(), refuse=lambda *_: None, id_mask=63 << 58)
@@ -457,8 +457,8 @@ def test_the_command_line_writes_the_same_release(tmp_path):
 
 
 @needs_spark
-@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
-def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
+@pytest.mark.parametrize(("number", "code", "message"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
+def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, message):
     (tmp_path / "log.tsv").write_text(aol() * 50)
     work = tmp_path / "work"
     work.mkdir()
@@ -470,6 +470,6 @@ def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
         time.sleep(0.05)
     run.send_signal(number)
     _, err = run.communicate(timeout=120)
-    assert (run.returncode, err) == (code, said)
+    assert (run.returncode, err) == (code, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.tsv", "work"]
     assert list(work.iterdir()) == []
