@@ -171,7 +171,7 @@ def test_a_claim_that_does_not_hold_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
-        (qv.Equality(k=3), "It does not tell which searches were one person's."),
+        (qv.Equality(k=3), "It does not show which searches were one person's."),
         (qv.Wngen(k=3), "It holds no queries."),
         (qv.Odp(k=3), "At least 3 people with similar interests share one record"),
         (qv.Hash(), "This release is not anonymous"),
