@@ -121,7 +121,7 @@ def test_neighbours_are_listed_and_drawn_without_what_steers_a_terminal(run, cas
     assert (code, json.loads(out)["whole"], len(json.loads(out)["queries"])) == (0, False, 1)
 
 
-def test_explain_under_affinity_tells_degrees_and_released_neighbours(run, cases, tmp_path):
+def test_explain_under_affinity_shows_degrees_and_released_neighbours(run, cases, tmp_path):
     code, *_ = run("anonymize", cases, "--method", "affinity", "--min-term-users", 2, "-o", tmp_path / "r")
     assert code == 0
     code, out, _ = run("explain", tmp_path / "r", "--original", cases, "the cell phone case")
@@ -440,7 +440,7 @@ def test_an_empty_release_needs_a_word(run, tmp_path):
     assert run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / "r", "--allow-empty")[0] == 0
 
 
-def test_bad_rows_are_told_on_stderr(run, tmp_path):
+def test_bad_rows_are_reported_on_stderr(run, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("user,query,time\n" + "a,x,2006-01-01\n" * 200 + "a,x,never\n")
     code, _, err = run("profile", log)

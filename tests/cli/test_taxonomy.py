@@ -94,7 +94,7 @@ def test_links_by_meaning_say_how_sure_they_are(run, clicked):
     assert re.search(r"\(0\.\d\d\)", out)
 
 
-def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
+def test_queries_are_sent_only_to_a_server_that_is_named(run, dumps, clicked, tmp_path):
     run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
     domains = ("link", clicked, "--taxonomy", tmp_path / "odp.qvd", "--linker", "domains")
     with engine(lambda query, asked: results("http://fcb.example.org/")) as (url, asked):
@@ -118,7 +118,7 @@ def test_queries_leave_only_when_told_where_to(run, dumps, clicked, tmp_path):
         (["--cache", "c"], "--cache is for --send-queries-to"),
     ],
 )
-def test_wrong_usage_is_told_before_the_log_is_read(run, words, sentence):
+def test_wrong_usage_is_reported_before_the_log_is_read(run, words, sentence):
     code, out, err = run("categorize", "no such log", *words)
     assert (code, out) == (2, "")
     assert sentence in err

@@ -25,8 +25,6 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'quer
 
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark
-from queryveil.engines.spark_errors import sentence_of
-from queryveil.engines.spark_session import start
 from queryveil.log.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
 
 ALL = 2**64 - 1
@@ -109,7 +107,7 @@ def test_a_digest_in_many_blocks_is_that_of_one_machine(spark, monkeypatch):
     there.close()
 
 
-def test_texts_with_the_same_id_are_told_apart(spark):
+def test_texts_with_the_same_id_are_distinguished(spark):
     # With six bits of the digest, almost every id is shared.
     rows = spark.createDataFrame(TABLE)
     log = read_spark(rows, Spark(spark), format=None, options=ReadOptions(), refuse=lambda *_: None, id_mask=63 << 58)
@@ -432,40 +430,6 @@ def test_memory_that_runs_out_is_one_sentence(engine):
     engine.drop("t")
 
 
-def test_no_java_and_an_old_java_are_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(qv.QueryveilError, match=r"There is no Java at JAVA_HOME=.*needs Java 17 or later"):
-        start()
-    (tmp_path / "bin").mkdir()
-    java = tmp_path / "bin" / "java"
-    for told, version in (
-        ('openjdk version "11.0.2" 2019-01-15', "version 11"),
-        ('java version "1.8.0_292"', "version 8"),
-    ):
-        java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
-        java.chmod(0o755)
-        with pytest.raises(qv.QueryveilError, match=rf"is {version}. Spark needs Java 17"):
-            start()
-
-
-def test_a_master_that_nobody_answers_at_is_one_sentence():
-    with pytest.raises(qv.QueryveilError, match=r"Nobody answers at spark://127.0.0.1:9"):
-        start("spark://127.0.0.1:9")
-    with pytest.raises(qv.QueryveilError, match="'sparky' is not a Spark master"):
-        start("sparky")
-
-
-def test_without_pyspark_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(qv.QueryveilError, match=r"pip install 'queryveil\[spark\]'"):
-        start()
-
-
-def test_workers_without_queryveil_are_told_of():
-    error = RuntimeError("PythonException: ModuleNotFoundError: No module named 'queryveil'")
-    assert "The workers of the cluster have no queryveil" in sentence_of(error, "the log")
-
-
 def test_on_a_cluster_a_shared_folder_must_be_named(spark, monkeypatch):
     monkeypatch.setattr(Spark, "_master", lambda engine: "spark://somewhere:7077")
     with pytest.raises(qv.QueryveilError, match="give one as 'work_dir'"):
@@ -493,8 +457,8 @@ def test_the_command_line_writes_the_same_release(tmp_path):
 
 
 @needs_spark
-@pytest.mark.parametrize(("number", "code", "said"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
-def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
+@pytest.mark.parametrize(("number", "code", "message"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
+def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, message):
     (tmp_path / "log.tsv").write_text(aol() * 50)
     work = tmp_path / "work"
     work.mkdir()
@@ -506,6 +470,6 @@ def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, said):
         time.sleep(0.05)
     run.send_signal(number)
     _, err = run.communicate(timeout=120)
-    assert (run.returncode, err) == (code, said)
+    assert (run.returncode, err) == (code, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.tsv", "work"]
     assert list(work.iterdir()) == []

@@ -10,7 +10,7 @@ from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.files.scratch import Scratch
 
 
-def test_a_file_is_replaced_only_if_told_and_leaves_nothing_beside_it(tmp_path):
+def test_a_file_is_replaced_only_on_request_and_leaves_nothing_beside_it(tmp_path):
     place = tmp_path / "a.svg"
     write_whole(check_file(place, (".svg",), False), b"one")
     with pytest.raises(QueryveilError, match="exists already"):

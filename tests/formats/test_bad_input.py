@@ -48,7 +48,7 @@ def test_an_address_without_spark():
     assert "read it with a Spark session as 'engine'" in refused("s3://bucket/log.tsv")
 
 
-def test_a_format_that_cannot_be_told(write):
+def test_a_format_that_cannot_be_detected(write):
     assert "name it with 'format'" in refused(write("log", "what\nis\nthis\n"))
     assert "name it with 'format'" in refused(write("bytes", "a,b\rc,d\0\n"))
 
@@ -58,7 +58,7 @@ def test_files_of_two_formats(write):
     assert "several formats" in refused(paths)
 
 
-def test_wrong_column_counts_are_told_with_the_first_line(write):
+def test_wrong_column_counts_are_reported_with_the_first_line(write):
     path = write("log", HEADER + GOOD * 3 + "7\tcats\n" + "7\ta\tb\tc\td\te\n")
     assert f"2 with wrong column count (first at {path}:5)" in refused(path)
 
@@ -98,15 +98,15 @@ def test_rows_around_over_long_ones_keep_their_line_numbers(tmp_path_factory, le
     path.write_text("".join("x" * length + "\n" for length in lengths))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("queryveil.formats.source.BLOCK", size)
-        found, told = {}, []
+        found, overlong = {}, []
         for block in source.blocks(path):
-            told += [block.overlong] * (block.overlong > 0)
+            overlong += [block.overlong] * (block.overlong > 0)
             for i, row in enumerate(bytes(block.data).splitlines()):
                 found[block.first_line + i] = len(row)
-    assert set(found) | set(told) == set(range(1, len(lengths) + 1))
-    assert not set(found) & set(told)
+    assert set(found) | set(overlong) == set(range(1, len(lengths) + 1))
+    assert not set(found) & set(overlong)
     assert all(lengths[line - 1] == length for line, length in found.items())
-    assert all(lengths[line - 1] >= size for line in told)
+    assert all(lengths[line - 1] >= size for line in overlong)
 
 
 def test_no_message_quotes_the_log(write):
@@ -141,7 +141,7 @@ def test_objects_keyed_by_user_or_query_are_not_shown(write):
         assert "44177" not in sentence
 
 
-def test_columns_of_a_table_are_told_by_their_number(tmp_path):
+def test_columns_of_a_table_are_named_by_their_number(tmp_path):
     wrong = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
     pq.write_table(pa.table({"user": ["a"], "query": ["b"], "jane doe": wrong}), tmp_path / "a")
     sentence = refused(tmp_path / "a")
@@ -188,7 +188,7 @@ def test_any_key_can_be_the_user(write, key):
     assert log.user_text.to_pylist() == ["jane"]
 
 
-def test_an_empty_key_and_one_with_a_quote_are_told(write):
+def test_an_empty_key_and_one_with_a_quote_are_reported(write):
     for key in ("", 'a"b', "\x00"):
         text = json.dumps({"user": "a", "query": "b", key: "c"})
         assert "has a name with a quote" in refused(write("log", text))
@@ -280,12 +280,12 @@ def test_names_that_differ_in_case_alone(write):
     assert "the same name except for case" in refused(path, columns={"Query": "x"})
 
 
-def test_utf_16_is_told_whatever_the_format(write):
+def test_utf_16_is_reported_for_every_format(write):
     for options in ({}, {"format": "csv"}, {"format": "tsv"}):
         assert "UTF-16" in refused(write("log", "user,query\na,b\n".encode("utf-16")), **options)
 
 
-def test_a_header_with_a_quote_is_told_without_naming_the_format(write):
+def test_a_header_with_a_quote_is_reported_without_naming_the_format(write):
     assert "has a name with a quote" in refused(write("log.csv", 'user,query,5" pipe\na,b,c\n'))
 
 

@@ -121,7 +121,7 @@ def zstd(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
-def test_compression_is_told_by_content(write, compress):
+def test_compression_is_detected_automatically(write, compress):
     assert spelled_out(qv.read_log(write("log.txt", compress(aol().encode())))) == EXPECTED
 
 
@@ -230,7 +230,7 @@ def test_ubi_as_plain_documents_hits_and_bulk(write, tmp_path):
     assert tmp_path.exists()
 
 
-def test_ubi_tells_broken_lines(write):
+def test_ubi_reports_broken_lines(write):
     log = qv.read_log(
         write("log", ndjson(*(QUERY | {"query_id": f"q{i}"} for i in range(50))) + "{broken\n"),
         format="ubi",
@@ -240,7 +240,7 @@ def test_ubi_tells_broken_lines(write):
     assert log.stats.bad_rows.first["not a JSON object"].endswith("log:51")
 
 
-def test_ubi_counts_a_query_once_and_tells_clicks_without_one(write):
+def test_ubi_counts_a_query_once_and_reports_clicks_without_one(write):
     orphan = CLICK | {"query_id": "gone"}
     log = qv.read_log(write("log", ndjson(QUERY, QUERY, CLICK, OTHER, orphan)), max_bad_rows=0.5)
     assert spelled_out(log) == UBI

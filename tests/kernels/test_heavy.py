@@ -84,7 +84,7 @@ def test_only_closed_heavy_subsets_are_counted(drawn, theta):
         assert count == sum(sum(weights[e] for e in kept) >= least for kept in closed)
 
 
-def test_digests_that_agree_in_their_top_bits_are_told_apart():
+def test_digests_that_agree_in_their_top_bits_are_distinguished():
     from queryveil.kernels.heavy import Subsets
 
     high = np.array([1, 2, 1, 1, 3, 2], np.uint64)

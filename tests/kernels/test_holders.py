@@ -22,8 +22,8 @@ def test_holders_are_those_who_have_all_items(records, lists, data):
     people = np.array([data.draw(st.integers(1, 3)) for _ in records], np.int64)
     own = np.array([data.draw(st.integers(-1, len(records) - 1)) for _ in lists], np.int32)
     count, there = Holders.of(*flat(records), 7, people).count(*flat(lists), own)
-    for i, wanted in enumerate(lists):
-        fit = [r for r, record in enumerate(records) if wanted <= record]
+    for i, queries in enumerate(lists):
+        fit = [r for r, record in enumerate(records) if queries <= record]
         assert count[i] == sum(people[r] for r in fit)
         assert there[i] == (own[i] in fit)
 

@@ -51,7 +51,7 @@ def test_a_lone_quote_is_data_in_the_plain_dialect():
     assert parse(b'u\t6" pipe\tx\n', "\t", False) == [(1, 3, ["u", '6" pipe', "x"])]
 
 
-def test_rows_with_other_than_utf_8_are_told():
+def test_rows_that_are_not_utf_8_are_reported():
     rows = [b"fine", "café".encode(), b"caf\xe9", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc3", b"\xe0\x80\xaf"]
     fields = split(np.frombuffer(b"\n".join(rows), np.uint8), 9, False, 1, 1)
     assert fields.valid.tolist() == [True, True, False, False, False, False, False]

@@ -8,7 +8,7 @@ from queryveil.text.arrays import byte_spans
 
 
 @given(st.lists(st.text("abZ \t\x7fé", max_size=6), max_size=10))
-def test_kinds_tell_what_must_be_changed(texts):
+def test_kinds_say_what_must_be_changed(texts):
     found = kinds_of(*byte_spans(pa.array(texts, pa.string()))).tolist()
     for text, kinds in zip(texts, found, strict=True):
         assert bool(kinds & CAPITAL) == ("Z" in text)

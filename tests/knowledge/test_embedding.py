@@ -51,15 +51,15 @@ def test_a_vector_depends_on_its_text_alone(texts):
 
 
 @given(st.integers(1, 80), st.integers(1, 5), st.integers(0, 1000))
-def test_with_all_cells_the_nearest_are_those_of_a_matrix_product(n, wanted, seed):
+def test_with_all_cells_the_nearest_are_those_of_a_matrix_product(n, most, seed):
     rng = np.random.default_rng(seed)
     vectors, queries = (unit(rng.standard_normal((m, 8)).astype(np.float32)) for m in (n, 7))
     cells = Cells.of(vectors)
     assert sorted(cells.order.tolist()) == list(range(n))
-    place, score = cells.nearest(queries, wanted)  # at most nine cells, all of which are looked into
-    assert place.shape == (7, min(wanted, n))
+    place, score = cells.nearest(queries, most)  # at most nine cells, all of which are looked into
+    assert place.shape == (7, min(most, n))
     exact = queries @ vectors.T
-    best = -np.sort(-exact, axis=1)[:, :wanted]
+    best = -np.sort(-exact, axis=1)[:, :most]
     assert np.allclose(score, best, atol=0.02)  # the integers have 127 steps
     assert np.allclose(np.take_along_axis(exact, place, axis=1), best, atol=0.02)
 

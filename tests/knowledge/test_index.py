@@ -19,17 +19,17 @@ def built(pairs, **options):
 
 
 @given(PAIRS, st.lists(st.one_of(TEXT, st.none())), st.integers(1, 3))
-def test_it_finds_what_a_dict_finds(pairs, wanted, most):
+def test_it_finds_what_a_dict_finds(pairs, texts, most):
     known = {}
     for text, node in pairs:
         known.setdefault(text, []).append(node)
     index = built(pairs)
-    entry = index.find(pa.array(wanted, pa.string()))
+    entry = index.find(pa.array(texts, pa.string()))
     start, nodes = index.nodes_of(entry, most)
-    assert [nodes[start[i] : start[i + 1]].tolist() for i in range(len(wanted))] == [
-        known.get(text, [])[:most] for text in wanted
+    assert [nodes[start[i] : start[i + 1]].tolist() for i in range(len(texts))] == [
+        known.get(text, [])[:most] for text in texts
     ]
-    assert index.first(pa.array(wanted, pa.string())).tolist() == [known.get(text, [-1])[0] for text in wanted]
+    assert index.first(pa.array(texts, pa.string())).tolist() == [known.get(text, [-1])[0] for text in texts]
     assert len(index) == len(known)
 
 

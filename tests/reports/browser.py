@@ -106,8 +106,8 @@ def browser():
         try:
             address = f"http://127.0.0.1:{_port(Path(out.name))}"
             options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={folder}/profile"]}
-            wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
-            session = ask(f"{address}/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+            needed = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+            session = ask(f"{address}/session", {"capabilities": {"alwaysMatch": needed}})["sessionId"]
             try:
                 yield Browser(address, session)
             finally:

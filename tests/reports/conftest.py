@@ -1,4 +1,4 @@
-"""A log whose queries attack whoever shows them, and the report of its release."""
+"""A log whose queries attack the page that shows them, and the report of its release."""
 
 import pyarrow as pa
 import pytest

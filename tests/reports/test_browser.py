@@ -105,13 +105,13 @@ def test_on_paper_the_tables_are_unfolded(chromium, page):
     assert chromium.run("return document.querySelectorAll('details[open]').length") == 0
 
 
-def test_charts_that_cannot_be_drawn_are_told_of(chromium, reported, tmp_path):
+def test_charts_that_cannot_be_drawn_are_reported(chromium, reported, tmp_path):
     """The data of the charts is no part of the script, so that the policy still lets that run."""
     page = reported[2].read_text()
     broken = tmp_path / "broken.html"
     broken.write_text(page.replace('id="charts">{', 'id="charts">{NaN', 1))
     chromium.open(broken)
-    told = chromium.run("return [...document.querySelectorAll('.chart')].map((chart) => chart.textContent)")
-    assert len(told) >= 5
-    assert set(told) == {"This chart could not be drawn; the table holds the same numbers."}
+    texts = chromium.run("return [...document.querySelectorAll('.chart')].map((chart) => chart.textContent)")
+    assert len(texts) >= 5
+    assert set(texts) == {"This chart could not be drawn; the table holds the same numbers."}
     assert chromium.run("return document.documentElement.dataset.drawn") == "no"

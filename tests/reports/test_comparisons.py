@@ -65,7 +65,7 @@ def test_every_chart_has_words_and_a_table():
     assert len(found.all("figcaption")) == 3
 
 
-def test_the_frontier_is_told_by_its_ends():
+def test_the_frontier_is_described_by_its_ends():
     comparison = made_up()
     least, most = comparison.frontiers[0].configurations[0], comparison.frontiers[0].configurations[-1]
     text = Page(comparison_page(comparison)).text
@@ -173,7 +173,7 @@ def test_a_comparison_without_linked_events_has_a_strip_alone():
     assert "there is no frontier" in Page(page).text
 
 
-def test_attacks_that_work_are_told_as_shares_of_those_tried():
+def test_attacks_that_succeed_are_shown_as_shares_of_those_tried():
     """Of one release one attack alone was tried, and worked; of the other two of three."""
     comparison = made_up()
     tried = [("one", [True]), ("other", [True, True, False])]
@@ -220,7 +220,7 @@ def test_the_same_can_be_made_again():
     assert f"queryveil compare LOG --methods {methods} -k 2,5,10,20,50 --epsilon 1,10 --seed 3 -o comparison" in text
 
 
-def test_how_many_events_were_tried_is_told_if_it_is_not_the_usual():
+def test_how_many_events_were_tried_is_shown_if_it_is_not_the_default():
     text = Page(comparison_page(replace(made_up(), tests=50))).text
     assert "--epsilon 1,10 --tests 50 --seed 3 -o comparison" in text
     assert "such as --format and --columns, are to be given as before" in text

@@ -25,7 +25,7 @@ def small():
     return read([(u, f"cheap dog {i % 3}") for u in range(12) for i in range(4)])
 
 
-def test_it_tells_what_was_found(reported):
+def test_it_shows_what_was_found(reported):
     _, release, path, found = reported
     text = Page(path.read_text()).text
     assert "A release by equality, k\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}3" in text
@@ -151,7 +151,7 @@ def test_a_release_is_judged_by_the_policy_that_is_given(tmp_path):
     assert "--policy POLICY" not in (tmp_path / "default.html").read_text()
 
 
-def test_a_refuted_release_is_told_as_such_without_the_counter_example():
+def test_a_refuted_release_is_shown_as_such_without_the_counter_example():
     log = small()
     text = Page(page(qv.Equality(k=3).anonymize(log), log, made_up(holds=False))).text
     assert "The release is refuted." in text
@@ -171,7 +171,7 @@ def test_a_claim_that_does_not_hold_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
-        (qv.Equality(k=3), "It does not tell which searches were one person's."),
+        (qv.Equality(k=3), "It does not show which searches were one person's."),
         (qv.Wngen(k=3), "It holds no queries."),
         (qv.Odp(k=3), "At least 3 people with similar interests share one record"),
         (qv.Hash(), "This release is not anonymous"),
@@ -217,7 +217,7 @@ def test_another_log_is_refused(tmp_path):
         qv.report(release, read([(u, "tea") for u in range(5)]), tmp_path / "report.html")
 
 
-def told(*measured):
+def caption(*measured):
     found = made_up()
     log = small()
     changed = replace(found, evaluation=replace(found.evaluation, measured=measured))
@@ -230,10 +230,10 @@ def test_what_is_better_than_the_log_is_not_lost():
     unheard = Measured("completion", "unheard", 0.9, 0.0)
     error = Measured("trend_counts", "relative error", 0.6, 0.0)
     least = "Least is lost in completion, {} (90.0 %; the log: {} %), most in completion, worse (20.0 %"
-    assert least.format("better", "30.0") in told(better, worse)
-    assert least.format("unheard", "0.0") in told(worse, unheard)
-    assert "most in trend counts, relative error (60.0 %" in told(worse, error)
-    assert "By no measure is the release worse than the log itself." in told(better, unheard)
+    assert least.format("better", "30.0") in caption(better, worse)
+    assert least.format("unheard", "0.0") in caption(worse, unheard)
+    assert "most in trend counts, relative error (60.0 %" in caption(worse, error)
+    assert "By no measure is the release worse than the log itself." in caption(better, unheard)
 
 
 @pytest.mark.parametrize("taxonomy", [False, True])

@@ -44,7 +44,7 @@ NEAR_MISSES = (
 
 
 @pytest.mark.parametrize("url", FOUND)
-def test_a_personal_address_is_told_by_its_kind(url):
+def test_a_personal_address_is_found_with_its_kind(url):
     assert url_hits(pa.array([url]), DEFAULT_KINDS).tolist() == [1 << KINDS.index(FOUND[url])]
 
 
@@ -62,7 +62,7 @@ parts = st.sampled_from([*FOUND, *NEAR_MISSES, "?q=", "&", "jane", "%40", "%", "
 
 
 @given(st.lists(st.lists(parts, max_size=4).map("".join), max_size=5))
-def test_an_address_is_told_alike_alone_and_among_others(urls):
+def test_an_address_has_the_same_hits_alone_and_among_others(urls):
     found = url_hits(pa.array(urls, pa.string()), KINDS).tolist()
     assert found == [url_hits(pa.array([url]), KINDS)[0] for url in urls]
 

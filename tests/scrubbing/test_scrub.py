@@ -121,7 +121,7 @@ def test_a_masked_log_has_the_events_under_masked_queries_and_no_clicks_of_these
     assert sorted(found.query_text.to_pylist()) == sorted(set(texts.values()))
 
 
-def test_the_log_tells_how_it_was_scrubbed_and_stays_the_same_log():
+def test_the_log_says_how_it_was_scrubbed_and_stays_the_same_log():
     log = qv.read_log(pa.table({"user": [*"abca"], "query": [*PERSONAL[:3], PERSONAL[0]]}))
     found = qv.scrub(log, "mask", kinds=["phone", "email"])
     assert found.fingerprint == log.fingerprint
@@ -249,8 +249,8 @@ def test_releases_of_logs_without_their_rare_words_verify(rows, method):
     except qv.QueryveilError:  # too few users, or nothing is left
         return
     assert [verdict for verdict in qv.verify(release, log).verdicts if not verdict.holds] == []
-    told = {row["query"] for batch in release.batches() for row in batch.to_pylist()}
-    assert not any("<" in query and not words(query) for query in told)
+    released = {row["query"] for batch in release.batches() for row in batch.to_pylist()}
+    assert not any("<" in query and not words(query) for query in released)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_a_manifest_that_hides_the_scrubbing_is_refuted(tmp_path):
         ({"kinds": ["magic"]}, "the log cannot be scrubbed so"),
     ],
 )
-def test_a_manifest_that_tells_of_another_scrubbing_is_refuted(tmp_path, fields, because):
+def test_a_manifest_with_another_scrubbing_is_refuted(tmp_path, fields, because):
     assert edited(tmp_path, **fields) == [because]
 
 
@@ -366,7 +366,7 @@ def test_a_scrubbed_log_can_be_given_to_the_verifier_if_it_is_the_right_one():
     assert not qv.verify(qv.Equality(k=2).anonymize(log), scrubbed).holds
 
 
-def test_explain_tells_that_scrubbing_took_a_query():
+def test_explain_says_that_scrubbing_removed_a_query():
     log = qv.read_log(TABLE)
     release = qv.Equality(k=2).anonymize(qv.scrub(log))
     (reason,) = qv.explain(release, log, "Jane@example.com tea").reasons
@@ -424,11 +424,11 @@ CLICKS = pa.table(
 def test_clicks_on_personal_addresses_are_left_out_and_their_events_stay(read, tmp_path, how):
     log = read(CLICKS)
     found = qv.scrub(log, how)
-    told = found.stats.scrub
-    assert {kind: (hits.urls, hits.clicks) for kind, hits in told.hits.items()} == {
+    record = found.stats.scrub
+    assert {kind: (hits.urls, hits.clicks) for kind, hits in record.hits.items()} == {
         "url": (1, 1), "email": (1, 1), "name_place": (1, 2)
     }  # fmt: skip
-    assert (told.total.urls, told.total.clicks, told.total.queries) == (3, 4, 1)
+    assert (record.total.urls, record.total.clicks, record.total.queries) == (3, 4, 1)
     assert sorted(click[-1] for click in clicks_of(found)) == [
         "http://example.com", "http://example.com", "http://tea.example.com/", "http://tea.example.com/"
     ]  # fmt: skip

@@ -195,7 +195,7 @@ def test_a_kind_is_masked_with_its_name(kind, text):
 
 
 @pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in FOUND if kind != "name" for text in FOUND[kind]])
-def test_all_kinds_together_tell_the_same_kind(kind, text):
+def test_all_kinds_together_find_the_same_kind(kind, text):
     found = mask(pa.array([text]))
     assert found.texts[0].as_py() == FOUND[kind][text]
     assert found.hits[0] == 1 << KINDS.index(kind)
@@ -215,7 +215,7 @@ def test_a_name_alone_is_no_name_if_it_is_made_of_words_or_other_words_are_there
     assert masked(text, KINDS) == text
 
 
-def test_several_kinds_in_one_text_are_all_masked_and_told():
+def test_several_kinds_in_one_text_are_all_masked_and_counted():
     found = mask(pa.array(["jane@example.com 4111111111111111 pizza 212-555-0123"]))
     assert found.texts.to_pylist() == ["<email> <card> pizza <phone>"]
     assert found.hits.tolist() == [sum(1 << KINDS.index(kind) for kind in ("email", "card", "phone"))]

@@ -116,7 +116,7 @@ def test_what_the_caller_can_mend(tmp_path, name, options, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_existing_files_are_kept_unless_told(tmp_path):
+def test_existing_files_are_kept_unless_overwriting_is_asked_for(tmp_path):
     log, truth = tmp_path / "log.tsv", tmp_path / "truth"
     log.write_text("mine")
     with pytest.raises(QueryveilError, match="exists"):

@@ -36,21 +36,14 @@ def profile(
         ),
     ]
     per_user = [(name, f"{value:,.1f}".removesuffix(".0")) for name, value in found.queries_per_user.items()]
-    lengths = [
-        (part.words, f"{part.queries:,}", share(part.queries, found.queries), f"{part.events:,}",
-         share(part.events, found.events))
-        for part in found.lengths
-    ]  # fmt: skip
-    by_band = [
-        (band.label, f"{band.queries:,}", share(band.queries, found.queries), f"{band.events:,}",
-         share(band.events, found.events))
-        for band in found.bands
-    ]  # fmt: skip
-    kept = [
-        (f"k = {part.k}", f"{part.queries:,}", share(part.queries, found.queries), f"{part.events:,}",
-         share(part.events, found.events))
-        for part in found.kept
-    ]  # fmt: skip
+
+    def row(label: str, queries: int, events: int) -> tuple[str, ...]:
+        of_queries, of_events = share(queries, found.queries), share(events, found.events)
+        return label, f"{queries:,}", of_queries, f"{events:,}", of_events
+
+    lengths = [row(part.words, part.queries, part.events) for part in found.lengths]
+    by_band = [row(band.label, band.queries, band.events) for band in found.bands]
+    kept = [row(f"k = {part.k}", part.queries, part.events) for part in found.kept]
     counts = ("distinct queries", "share", "events", "share")
     printing.tables(
         printing.table("The log", ("", ""), size),

@@ -152,7 +152,7 @@ class DuckDB:
         return lambda: iter(found.to_batches(_BATCH))
 
     def drop(self, *names: str) -> None:
-        """Let go of tables; while a result is being made, as soon as that is done.
+        """Drop tables; while a result is being made, as soon as that is done.
 
         The garbage collector may free a release at any moment: in the middle of a result, or in a thread of DuckDB
         for which the thread with the lock waits. So nothing waits here.

@@ -49,7 +49,7 @@ class Scrub(BaseModel):
     """How much there was before; None if it is not published."""
 
     @property
-    def untold(self) -> "Scrub":
+    def without_counts(self) -> "Scrub":
         """The same without the counts of hits: they are exact, so a differentially private release cannot have them."""
         nothing = Hits(queries=0, events=0)
         return self.model_copy(update={"hits": {}, "total": nothing, "left_out": nothing, "log": None})

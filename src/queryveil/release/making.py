@@ -260,7 +260,7 @@ def _manifest(
         parameters=dict(metadata["parameters"]),
         claims=tuple(metadata["claims"]),
         limits=tuple(metadata["limits"]),
-        scrub=scrub.untold if private and scrub is not None else scrub,
+        scrub=scrub.without_counts if private and scrub is not None else scrub,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
         input_counts=UNPUBLISHED if private else counts_of(log),
         counts=counts,

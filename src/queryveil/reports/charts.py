@@ -66,9 +66,7 @@ def kept(bands: Sequence[Band]) -> Figure:
         y2="end:Q",
         color=alt.Color("kind:N", scale=colours, legend=None),
         tooltip=[
-            alt.Tooltip("band:N", title="issued by"),
-            alt.Tooltip("kind:N", title="what"),
-            alt.Tooltip("shown:N", title="share kept"),
+            *tooltips(("band", "issued by"), ("kind", "what"), ("shown", "share kept")),
             alt.Tooltip("kept:Q", title="kept", format=","),
             alt.Tooltip("of:Q", title="in the log", format=","),
         ],
@@ -160,11 +158,7 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
     low, high = min(0.0, *every) - _ROOM, max(1.0, *every) + _ROOM
     shares = all(one.share for one in measured)
     base = alt.Chart({"values": values})
-    tips = [
-        alt.Tooltip("measure:N", title="measure"),
-        alt.Tooltip("shown:N", title="release"),
-        alt.Tooltip("log:N", title="the log itself"),
-    ]
+    tips = tooltips(("measure", "measure"), ("shown", "release"), ("log", "the log itself"))
     value, best = (_across(name, low, high, None, percent=shares) for name in ("value", "best"))
     y = _down("at", height)
     between = base.mark_rule(color=MUTED, strokeWidth=2, opacity=0.5).encode(x=value, x2="best:Q", y=y)
@@ -306,13 +300,13 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         return _across(name, low, 1 + _ROOM, None, percent=True)
 
     colour = alt.Color("succeeds:N", scale=alt.Scale(domain=["yes", "no"], range=[ALARM, MAIN]), legend=None)
-    tips = [
-        alt.Tooltip("number:N", title="what"),
-        alt.Tooltip("shown:N", title="found (95 %)"),
-        alt.Tooltip("baseline_text:N", title="baseline"),
-        alt.Tooltip("controlled:N", title="control"),
-        alt.Tooltip("succeeds:N", title="succeeds"),
-    ]
+    tips = tooltips(
+        ("number", "what"),
+        ("shown", "found (95 %)"),
+        ("baseline_text", "baseline"),
+        ("controlled", "control"),
+        ("succeeds", "succeeds"),
+    )
     y, below = _down("at", height), _down("below", height)
     controls = base.transform_filter("isValid(datum.control)")
     return drawn(
@@ -331,6 +325,13 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         ),
         *_labels(values, height, "label", "shown"),
     )
+
+
+def tooltips(*titles: tuple[str, str]) -> list[Any]:
+    """What is shown about a mark under the pointer: fields and their titles."""
+    import altair as alt
+
+    return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles]
 
 
 def drawn(caption: str, height: int, *layers: Any) -> dict[str, Any]:

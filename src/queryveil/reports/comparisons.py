@@ -17,7 +17,7 @@ from queryveil.files.folders import write_whole
 from queryveil.log import QueryLog
 from queryveil.release.bands import Band
 from queryveil.reports import words
-from queryveil.reports.charts import INK, finished, number
+from queryveil.reports.charts import INK, finished, number, tooltips
 from queryveil.reports.frontiers import frontier_figure
 from queryveil.reports.page import Drawing, Figure, check_packages, render
 from queryveil.text.show import percent
@@ -327,7 +327,7 @@ def _heat(
         fillOpacity=alt.FillOpacity(
             "value:Q", scale=alt.Scale(domain=[0, 1], range=[0.05, 0.95], clamp=True), legend=None
         ),
-        tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in tips],
+        tooltip=tooltips(*tips),
     )
     dark = alt.condition("datum.value > 0.75", alt.value("var(--page)"), alt.value(INK))
     plain = base.transform_filter("datum.succeeds !== 'yes'").mark_text(fontSize=10.5)

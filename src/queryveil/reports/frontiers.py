@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from queryveil.assess.comparison.results import UTILITIES
-from queryveil.reports.charts import INK, finished, number
+from queryveil.reports.charts import INK, finished, number, tooltips
 from queryveil.reports.page import Drawing, Figure
 
 if TYPE_CHECKING:
@@ -187,12 +187,7 @@ def _marks(base: Any, x: Any, y: Any, values: Sequence[Mapping[str, Any]], looks
 
     names = [name for name in looks if any(value["method"] == name for value in values)]
     shapes = alt.Scale(domain=names, range=[looks[name][1] for name in names])
-    tips = [
-        alt.Tooltip("name:N", title="release"),
-        alt.Tooltip("shown:N", title=utility),
-        alt.Tooltip("found:N", title="risk"),
-        alt.Tooltip("meets:N", title="meets the policy"),
-    ]
+    tips = tooltips(("name", "release"), ("shown", utility), ("found", "risk"), ("meets", "meets the policy"))
     dash = alt.condition("datum.link === 'session'", alt.value([4, 3]), alt.value([1, 0]))
     return [
         base.mark_line(strokeWidth=1.5, opacity=0.7).encode(

@@ -3,7 +3,7 @@
 It reduces the personal data in a release, but promises nothing: it finds forms and listed names, not meaning.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
@@ -71,8 +71,9 @@ def scrub(
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
     addresses = "SELECT url_id, url FROM urls" if log.has_clicks else "SELECT url_id, url FROM urls WHERE url IS NULL"
+    masked = partial(_mask_batch, kinds=chosen, common=common)
     with log.workspace() as work:
-        queries = work.map("SELECT query_id, query FROM queries", _masking(chosen, common), _SCHEMA, "scrubbed queries")
+        queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
         urls = work.map(addresses, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed addresses")
         record = _counted(log, queries, urls, how, chosen, rare_term_users)
         stays = "hits = 0" if how == "remove" else "stays"
@@ -103,10 +104,6 @@ def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
         QueryveilError: If it cannot have been scrubbed in this way.
     """
     return scrub(log, done.how, kinds=done.kinds or (), rare_term_users=done.rare_term_users)
-
-
-def _masking(kinds: Sequence[str], common: pa.Array | None) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    return partial(_mask_batch, kinds=tuple(kinds), common=common)
 
 
 def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None) -> pa.RecordBatch:

@@ -130,7 +130,7 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
         )
 
     def as_stated(found: Scrub) -> Scrub:
-        found = found.untold if private else found
+        found = found.without_counts if private else found
         return found.model_copy(update={"left_out": stated.left_out, "log": stated.log}) if earlier else found
 
     if log.stats.scrub is not None:

@@ -12,7 +12,7 @@ def test_the_shipped_policy_has_the_values_of_the_class_and_a_comment_for_each()
     assert set(tomllib.loads(text)) == set(Policy.model_fields)
     for name in Policy.model_fields:
         before = text[: text.index(f"\n{name} = ")].rsplit("\n\n", 1)[1]
-        assert "ours" in before.lower() or "Source:" in before, name
+        assert "our choice" in before.lower() or "Source:" in before, name
 
 
 def test_a_file_needs_only_what_differs(tmp_path):
