@@ -77,7 +77,7 @@ def package(tmp_path_factory):
         before = (ROOT / "src" / found[2]).read_text("utf-8") if found[1] else ""
         file.write_text(before + "\n" + code, "utf-8")
         added.append(found[2])
-    assert len(added) == len(set(added)) == 13
+    assert len(added) == len(set(added)) == 15
     (folder / "log").write_text("".join(NOTES))
     return folder
 
@@ -116,7 +116,7 @@ def test_what_is_added_is_in_the_help(package):
 def test_what_is_added_is_made_verified_evaluated_attacked_compared_and_reported(package):
     log, out = package / "log", package / "r"
     known = [out, "--original", log, "--user-map", package / "map.csv"]
-    made, verified, evaluated, attacked, _, _ = queryveil(
+    made, verified, evaluated, attacked, _, _, longest, verbs = queryveil(
         package,
         ["anonymize", log, "--method", "single", "-k", "3", "--link", "user", "-o", out, *known[3:]],
         ["verify", out, "--original", log],
@@ -124,7 +124,11 @@ def test_what_is_added_is_made_verified_evaluated_attacked_compared_and_reported
         ["attack", *known, "--only", "record_size", "--json"],
         ["compare", log, "-o", package / "c", "--methods", "single,equality", "-k", "3", "--tests", "5"],
         ["report", *known, "-o", package / "report.html"],
+        ["longest", log],
+        ["--help"],
     )
+    assert longest == "9\n"
+    assert "Show how many characters the longest query of a log has." in verbs
     assert f"Holds: {PROMISE}" in made
     assert f"holds    {PROMISE}" in verified
     measured = json.loads(evaluated)["measured"]

@@ -52,6 +52,27 @@ OLD: dict[str, dict[str, str]] = {
 """The names of version 0.1 and what they are called now: of verbs, and of the options of each verb."""
 
 
+VERBS: dict[str, Callable[..., None] | None] = {
+    "synth": synth.synth,
+    "profile": reads_log(profile.profile, spark=True),
+    "concepts": reads_log(concepts.concepts),
+    "sweep": reads_log(sweep.sweep),
+    "neighbours": reads_log(neighbours.neighbours),
+    "anonymize": None,  # its options depend on the method
+    "verify": reads_log(verify.verify, spark=True),
+    "sign": reads_log(sign.sign),
+    "keygen": keygen.keygen,
+    "attack": reads_log(attack.attack),
+    "compare": reads_log(compare.compare),
+    "explain": reads_log(explain.explain),
+    "reproduce": reads_log(reproduce.reproduce),
+    "evaluate": reads_log(evaluate.evaluate),
+    "report": reads_log(report.report),
+    "categorize": reads_log(categorize.categorize),
+}
+EPILOGS = {"anonymize": anonymize.epilog, "attack": attack.epilog, "evaluate": evaluate.epilog}
+
+
 def build(words: list[str]) -> typer.Typer:
     """The application; `words` are the command line's, because a method brings its own options."""
     app = typer.Typer(
@@ -63,22 +84,9 @@ def build(words: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    app.command("synth")(synth.synth)
-    app.command("profile")(reads_log(profile.profile, spark=True))
-    app.command("concepts")(reads_log(concepts.concepts))
-    app.command("sweep")(reads_log(sweep.sweep))
-    app.command("neighbours")(reads_log(neighbours.neighbours))
-    app.command("anonymize", epilog=anonymize.epilog(words))(anonymize.command(words, lenient=_asks_for_help(words)))
-    app.command("verify")(reads_log(verify.verify, spark=True))
-    app.command("sign")(reads_log(sign.sign))
-    app.command("keygen")(keygen.keygen)
-    app.command("attack", epilog=attack.epilog(words))(reads_log(attack.attack))
-    app.command("compare")(reads_log(compare.compare))
-    app.command("explain")(reads_log(explain.explain))
-    app.command("reproduce")(reads_log(reproduce.reproduce))
-    app.command("evaluate", epilog=evaluate.epilog(words))(reads_log(evaluate.evaluate))
-    app.command("report")(reads_log(report.report))
-    app.command("categorize")(reads_log(categorize.categorize))
+    for name, verb in VERBS.items():
+        epilog = EPILOGS[name](words) if name in EPILOGS else None
+        app.command(name, epilog=epilog)(verb or anonymize.command(words, lenient=_asks_for_help(words)))
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
     web = "Make a taxonomy from the dump of a web directory."
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
