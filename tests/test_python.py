@@ -184,7 +184,7 @@ def test_a_comparison_is_a_chart_with_a_point_per_release(utility):
     found = made_up()
     chart = found.chart(utility).to_dict()
     values = [value for values in chart["datasets"].values() for value in values]
-    shown = {config.name for config in found.configs if found.kept(config.name)[utility] is not None}
+    shown = {config.name for config in found.configurations if found.kept(config.name)[utility] is not None}
     assert {value["configuration"] for value in values} == shown
     meeting = {value["configuration"] for value in values if value["policy"] == "meets the policy"}
     assert meeting == shown & {*found.meeting}

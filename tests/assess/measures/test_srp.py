@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -218,7 +219,7 @@ def test_profiles_kept_above_chance_are_all_in_the_log_itself_and_none_in_groups
 
 
 def test_a_bounded_sample_of_users(many, links, monkeypatch):
-    monkeypatch.setattr(random_groups, "SAMPLE", 50)
+    monkeypatch.setattr(import_module("queryveil.assess.measures.srp"), "SAMPLE", 50)
     found = profile_retention(identity(many), links)
     assert found.users <= 50
     assert found.value == 1

@@ -14,8 +14,6 @@ from queryveil.methods.microaggregation.record_tables import contributions
 
 N = TypeVar("N", bound=np.integer)
 
-SAMPLE = 2_000
-"""Most users whose records are made at random, so that the cost does not grow with the log."""
 BANDS, LEAST = 20, 100
 """Bands of users by how active they are, and least users of one; of fewer users there are fewer bands."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from queryveil.arrays import Floats, Ints, Longs, sampled
 from queryveil.assess.measures.notes import beside_random, note_of, noted
-from queryveil.assess.measures.random_groups import SAMPLE, AboveRandom, group_records, random_records
+from queryveil.assess.measures.random_groups import AboveRandom, group_records, random_records
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.errors import QueryveilError
@@ -22,6 +22,8 @@ from queryveil.methods.microaggregation.common import Profiles, Searches
 from queryveil.release import Release
 
 BEST = 100
+SAMPLE = 2_000
+"""Most users whose records are made at random, so that the cost does not grow with the log."""
 DRAWS = 5
 """How often groups are made at random."""
 GROUP = 5
