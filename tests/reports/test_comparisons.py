@@ -174,7 +174,7 @@ def test_a_comparison_without_linked_events_has_a_strip_alone():
 
 
 def test_attacks_that_succeed_are_shown_as_shares_of_those_tried():
-    """Of one release one attack alone was tried, and worked; of the other two of three."""
+    """Of one release only one attack was tried, and it succeeded; of the other two of three."""
     comparison = made_up()
     tried = [("one", [True]), ("other", [True, True, False])]
     rows = [
@@ -186,7 +186,7 @@ def test_attacks_that_succeed_are_shown_as_shares_of_those_tried():
     text = Page(comparison_page(replace(comparison, configurations=configs, rows=tuple(rows)))).text.replace(
         "\N{NO-BREAK SPACE}", " "
     )
-    assert "the smallest share works on other (66.7 %), the largest on one (100.0 %)." in text
+    assert "the smallest share succeeds on other (66.7 %), the largest on one (100.0 %)." in text
     text = Page(comparison_page(replace(comparison, configurations=configs[:1], rows=tuple(rows[:1])))).text
     assert "On every release, 100.0" in text
 
