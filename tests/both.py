@@ -41,11 +41,11 @@ def as_options(settings: Mapping[str, str]) -> list[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all that needs the session, and begin with it: Spark takes long to get warm."""
+    """Let one worker run all that needs the session of Spark, first, and one the rest of a file: they share things."""
     for item in items:
-        if "spark" in item.fixturenames or item.name.endswith("spark]"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+        needs_session = "spark" in item.fixturenames or item.name.endswith("spark]")
+        item.add_marker(pytest.mark.xdist_group("spark" if needs_session else str(item.path)))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group").args != ("spark",))
 
 
 @pytest.fixture(scope="session")

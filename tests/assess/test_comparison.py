@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from queryveil.release.bands import Band
 from queryveil.release.manifest import Counts
 
 SOME = {"methods": ["equality", "wngen", "clump"], "ks": [2, 5], "tests": 50}
+ONE = {"methods": ["equality"], "ks": [2], "tests": 10}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,23 @@ def path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def log(path):
     return qv.read_log(path)
+
+
+@pytest.fixture(scope="module")
+def finished(log, tmp_path_factory):
+    """A comparison and its folder, made once by one thread; a test that changes the folder takes a copy."""
+    folder = tmp_path_factory.mktemp("comparisons") / "finished"
+    boards = []
+    found = compare(log, folder, **SOME, threads=1, progress=boards.append)
+    assert all(set(board.states) == {"done"} for board in boards)
+    return found, folder
+
+
+@pytest.fixture(scope="module")
+def small(log, tmp_path_factory):
+    """One configuration, the same way."""
+    folder = tmp_path_factory.mktemp("comparisons") / "small"
+    return compare(log, folder, **ONE), folder
 
 
 def stored(folder):
@@ -76,8 +95,8 @@ def test_a_log_without_times_is_compared_without_sessions(tmp_path):
     ]
 
 
-def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
-    found = compare(log, tmp_path / "c", **SOME, seed=4)
+def test_a_configuration_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
+    found = compare(log, tmp_path / "c", **(SOME | {"methods": ["equality"], "ks": [2]}), seed=4)
     release = qv.Equality(k=2).anonymize(log, seed=4)
     mine = [row for row in found.rows if row.configuration == "equality, k = 2"]
     kept = qv.evaluate(release, log, tests=50, seed=4)
@@ -96,13 +115,13 @@ def test_a_cell_has_the_numbers_of_evaluate_and_attack(log, tmp_path):
     assert all(configuration.holds for configuration in found.configurations)
 
 
-def test_the_tables_have_a_row_for_every_number(log, tmp_path):
-    found = compare(log, tmp_path / "c", **SOME)
-    table = pq.read_table(tmp_path / "c" / "measures.parquet")
+def test_the_tables_have_a_row_for_every_number(log, finished):
+    found, folder = finished
+    table = pq.read_table(folder / "measures.parquet")
     assert table.equals(found.to_arrow())
     assert set(table["configuration"].to_pylist()) == {configuration.name for configuration in found.configurations}
     assert set(table["fingerprint"].to_pylist()) == {log.fingerprint}
-    with (tmp_path / "c" / "measures.csv").open(newline="") as file:
+    with (folder / "measures.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["measure"] for row in rows] == table["measure"].to_pylist()
     assert [float(row["value"]) if row["value"] else None for row in rows] == table["value"].to_pylist()
@@ -110,7 +129,7 @@ def test_the_tables_have_a_row_for_every_number(log, tmp_path):
         METHODS[row["method"]](**json.loads(row["parameters"]))
 
 
-def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
+def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch, finished):
     made = []
     do = comparison.Job.do
 
@@ -128,23 +147,22 @@ def test_what_was_finished_is_not_made_again(log, tmp_path, monkeypatch):
     found = compare(log, tmp_path / "c", **SOME)
     assert sorted(first[:2] + made[3:]) == sorted(configuration.name for configuration in found.configurations)
     monkeypatch.undo()
-    whole = compare(log, tmp_path / "whole", **SOME)
+    whole, folder = finished
     assert found.configurations == whole.configurations
     assert found.rows == whole.rows
-    assert stored(tmp_path / "c") == stored(tmp_path / "whole")
+    assert stored(tmp_path / "c") == stored(folder)
     narrower = compare(log, tmp_path / "c", **(SOME | {"ks": [5]}))
     assert narrower == found
     further = compare(log, tmp_path / "c", **(SOME | {"ks": [2, 5, 7]}))
     assert [row for row in further.rows if "7" not in row.configuration] == list(found.rows)
 
 
-def test_several_threads_make_the_same(log, tmp_path):
+def test_several_threads_make_the_same(log, tmp_path, finished):
+    one, folder = finished
     boards = []
-    one = compare(log, tmp_path / "one", **SOME, threads=1, progress=boards.append)
-    two = compare(log, tmp_path / "two", **SOME, threads=3, progress=boards.append)
-    assert one == two
+    assert compare(log, tmp_path / "three", **SOME, threads=3, progress=boards.append) == one
     for name in ("measures.parquet", "measures.csv"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        assert (folder / name).read_bytes() == (tmp_path / "three" / name).read_bytes()
     for board in boards:
         assert set(board.states) == {"done"}
 
@@ -430,20 +448,23 @@ def test_a_policy_is_applied_to_what_is_stored(log, tmp_path, monkeypatch):
         lambda configuration: configuration.pop("method"),
     ],
 )
-def test_a_cell_that_is_damaged_is_made_again(log, tmp_path, damage):
-    given = {"methods": ["equality"], "ks": [2], "tests": 10}
-    found = compare(log, tmp_path / "c", **given)
+def test_a_configuration_that_is_damaged_is_made_again(log, tmp_path, damage, small):
+    found, folder = small
+    shutil.copytree(folder, tmp_path / "c")
     file = tmp_path / "c" / "configurations" / "equality_k-2.json"
     good = file.read_bytes()
     bad = json.loads(good)
     damage(bad["configuration"])
     file.write_text(json.dumps(bad))
-    assert compare(log, tmp_path / "c", **given) == found
+    assert compare(log, tmp_path / "c", **ONE) == found
     assert file.read_bytes() == good
-    for one in (tmp_path / "c" / "configurations").iterdir():
-        one.unlink()
-    (tmp_path / "c" / "configurations").rmdir()
-    assert compare(log, tmp_path / "c", **given) == found
+
+
+def test_configurations_that_are_gone_are_made_again(log, tmp_path, small):
+    found, folder = small
+    shutil.copytree(folder, tmp_path / "c")
+    shutil.rmtree(tmp_path / "c" / "configurations")
+    assert compare(log, tmp_path / "c", **ONE) == found
 
 
 def test_a_package_that_was_missing_is_asked_for_again(log, tmp_path, monkeypatch):
