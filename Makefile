@@ -41,7 +41,7 @@ demo: $(VENV)/.installed-attack,dp,report,search
 	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=10 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.installed-dev
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -n $(WORKERS) tests/fuzz $(PYTEST_ARGS)

@@ -40,15 +40,6 @@ def as_options(settings: Mapping[str, str]) -> list[str]:
     return [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all that needs the session of Spark, first, and one the rest of a file: they share things."""
-    for item in items:
-        needs_session = "spark" in item.fixturenames or item.name.endswith("spark]")
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_session else item.path.stem))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group").args != ("spark",))
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """A session on this machine; one worker runs all tests that need it."""
