@@ -48,7 +48,7 @@ MUTATIONS = {
         "tests/verification/test_verifier.py::test_a_claim_that_the_method_does_not_make",
     ),
     "the one form of a manifest": (
-        "verification/verifier.py",
+        "verification/file_checks.py",
         "    if place.read(MANIFEST) != written(manifest):",
         "    if False:",
         "tests/verification/test_verifier.py::test_a_manifest_that_is_written_otherwise",
