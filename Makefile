@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 QUERYVEIL := $(BIN)/queryveil
 WORKERS ?= 2
+EXAMPLES ?= 1
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
@@ -14,7 +15,7 @@ FUZZ_SECONDS ?= 60
 
 help:
 	@echo "make demo       make a synthetic log, a verified release, and a comparison of all methods (in demo/)"
-	@echo "make test       run the whole test suite"
+	@echo "make test       run the whole test suite; EXAMPLES=20 tries twenty times as many random logs"
 	@echo "make fuzz       try hostile input on every format, FUZZ_SECONDS=$(FUZZ_SECONDS) for each test"
 	@echo "make lint       check style and the imports between layers"
 	@echo "make typecheck  check types"
@@ -41,7 +42,7 @@ demo: $(VENV)/.installed-attack,dp,report,search
 	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
+	EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.installed-dev
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -q -n $(WORKERS) tests/fuzz $(PYTEST_ARGS)

@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.strategies import examples
+
 settings.register_profile(
-    "queryveil", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "queryveil", deadline=None, max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("queryveil")
 

@@ -1,5 +1,7 @@
 """Random logs for property tests: few users, few words, so that queries are shared."""
 
+import os
+
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -19,6 +21,11 @@ ROWS = st.builds(
     country=st.sampled_from(["NL", "US"]),
 ).map(lambda row: row if row.url else row._replace(rank=None))
 LOGS = st.lists(ROWS, min_size=1, max_size=60)
+
+
+def examples(number: int) -> int:
+    """How many random examples a test tries; `make test EXAMPLES=20` tries twenty times as many."""
+    return number * int(os.environ.get("EXAMPLES", "1"))
 
 
 def table(rows: list[Row]) -> pa.Table:

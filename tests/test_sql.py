@@ -17,6 +17,7 @@ from queryveil.engines import DuckDB, identifier
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import LocalFolder, RemoteFolder
 from tests.both import on_both_engines
+from tests.strategies import examples
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
 ODD = ['a"b', "a`b", "it's", "a\\", 'a\\"', "a.b", 'a""', '"', "``", "a\\'b", "a;b", "a--b", "a/*b", "é ü", "x\ny"]
@@ -50,7 +51,7 @@ def events(rows: int = 12, **extras: list[str]) -> pa.Table:
     return pa.table(columns | extras)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(NAMES)
 def test_any_name_stays_a_name(name):
     engine = DuckDB(threads=1)

@@ -8,7 +8,7 @@ import queryveil as qv
 from queryveil.assess.drawings import draw_graph
 from tests.oracles.affinity import affinity_degrees, are_affine, vectors_of
 from tests.oracles.log import Row
-from tests.strategies import table
+from tests.strategies import examples, table
 
 WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the"]), min_size=1, max_size=4)
 LOGS = st.lists(
@@ -17,7 +17,7 @@ LOGS = st.lists(
 REST = {"k": 2, "concept_min_users": 2}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(LOGS, st.sampled_from([0.6, 0.8, 0.95]), st.integers(1, 30))
 def test_degrees_are_exact_in_a_whole_graph_and_lower_bounds_in_a_cut_one(rows, theta, most):
     log = qv.read_log(table(rows))

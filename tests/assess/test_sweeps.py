@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from tests.oracles.log import Row
-from tests.strategies import table
+from tests.strategies import examples, table
 
 WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "the", "x1"]), min_size=1, max_size=4).map(" ".join)
 LOGS = st.lists(st.tuples(st.sampled_from("abcdefgh"), WORDS).map(lambda pair: Row(*pair)), min_size=8, max_size=50)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(
     LOGS,
     st.fixed_dictionaries(

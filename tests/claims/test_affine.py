@@ -16,7 +16,7 @@ from tests.both import needs_spark
 from tests.oracles.affinity import are_affine, count, vectors_of
 from tests.oracles.log import Row, good, users_per_word
 from tests.oracles.text import words
-from tests.strategies import table
+from tests.strategies import examples, table
 
 WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the", "x1", "x2"]), min_size=1, max_size=5)
 LOGS = st.lists(
@@ -68,7 +68,7 @@ def some_of(rows: list[Row], data) -> tuple[set[str], list[str]]:
     return data.draw(st.sets(st.sampled_from(queries)) | st.just(set(queries))), queries
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(40))
 @given(LOGS, CLAIMS, st.data())
 def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, data):
     log = qv.read_log(table(rows))
@@ -82,7 +82,7 @@ def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, d
     assert lied.counterexample == plain.counterexample
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(LOGS, CLAIMS, st.data())
 def test_tables_find_the_same(rows, claim, data):
     log = qv.read_log(table(rows))
@@ -91,7 +91,7 @@ def test_tables_find_the_same(rows, claim, data):
     assert by_tables.counterexample == by_arrays.counterexample
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(LOGS, st.integers(2, 4), st.sampled_from([0.5, 0.8, 0.9]), st.sampled_from([None, 1]))
 def test_the_witnesses_of_a_certificate_are_enough(rows, k, theta, max_new_users):
     log = qv.read_log(table(rows))

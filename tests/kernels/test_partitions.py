@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from queryveil.kernels.partitions import partition_transactions
 from queryveil.knowledge import Tree
 from tests.oracles import partition as oracle
+from tests.strategies import examples
 
 FOOD = Tree.from_paths(
     pa.array(
@@ -74,7 +75,7 @@ def test_the_example_of_the_paper():
     assert sum(costs) == Fraction(69, 7)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(transactions(), st.integers(1, 6))
 def test_partitions_are_the_literal_ones(drawn, k):
     tree, found = drawn

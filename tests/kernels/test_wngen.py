@@ -9,6 +9,7 @@ from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Tree
 from tests.kernels.test_partitions import as_dict, trees
 from tests.oracles import wngen as oracle
+from tests.strategies import examples
 
 ANIMALS = Tree.from_paths(pa.array(["dog/poodle", "dog/pug", "cat/siamese", "cat/manx", "bird"]), root="animal")
 NAMES = ANIMALS.names.to_pylist()
@@ -38,7 +39,7 @@ def named(queries, k):
     return [NAMES[node] for node in clustered(ANIMALS, plain, k)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(logs(), st.integers(1, 5))
 def test_clusters_are_the_literal_ones(drawn, k):
     tree, queries = drawn

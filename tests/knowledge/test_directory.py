@@ -25,6 +25,7 @@ from queryveil.knowledge.dumps import open_dump
 from tests.knowledge import rdf
 from tests.oracles import directory
 from tests.oracles.directory import Site
+from tests.strategies import examples
 
 SHARED = Path(__file__).resolve().parents[3] / "shared/data/directory"
 PATHS = [
@@ -87,7 +88,7 @@ HOST = st.sampled_from(
 SITE = st.builds(Site, path=PATH, host=HOST, title=WORDS, text=WORDS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(13), deadline=None)
 @given(st.lists(PATH, max_size=5), st.lists(SITE, min_size=1, max_size=12), st.sampled_from([1, 3, 1000]))
 def test_every_ranking_is_the_literal_one(paths, sites, part):
     sites = [site for site in sites if "." in site.host]

@@ -19,7 +19,7 @@ from tests.both import on_both_engines, on_one_machine
 from tests.engines.test_engines import rows_of, some_rows
 from tests.fuzz.forging import mend, put_rows
 from tests.oracles.text import words
-from tests.strategies import LOGS, table
+from tests.strategies import LOGS, examples, table
 
 PERSONAL = ["jane@example.com tea", "bob@example.com tea", "212-555-0123", "jane doe springfield"]
 
@@ -68,7 +68,7 @@ def hit(row) -> bool:
     return bool(mask(normal_form(pa.array([row.query]))).hits[0])
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(LOGS, st.integers(2, 5))
 def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
     rows = with_personal(rows, step)
@@ -93,7 +93,7 @@ def test_a_log_with_events_removed_is_the_log_of_the_other_rows(rows, step):
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(LOGS, st.integers(2, 5))
 def test_a_masked_log_has_the_events_under_masked_queries_and_no_clicks_of_these(rows, step):
     rows = with_personal(rows, step)
@@ -227,7 +227,7 @@ def test_a_mask_that_somebody_typed_counts_as_kept():
     assert log.tokens.text.to_pylist() == ["tag"]
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(
     LOGS,
     st.sampled_from(

@@ -15,6 +15,7 @@ from tests.assess.attacks.test_records import PAIRS
 from tests.methods.microaggregation.test_common import WORDS, taxonomy
 from tests.methods.microaggregation.test_common import read as read_clicked
 from tests.oracles import attacks as oracle
+from tests.strategies import examples
 
 __all__ = ["taxonomy"]  # a fixture
 
@@ -87,7 +88,7 @@ def test_nothing_is_shared_in_the_log_as_it_is():
         disambiguation(identity(log), log)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(PAIRS, st.integers(2, 3))
 def test_a_person_flips_an_output_if_the_release_without_him_is_another(pairs, k):
     log = read(pairs)

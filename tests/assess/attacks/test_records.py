@@ -21,6 +21,7 @@ from queryveil.errors import QueryveilError
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import identity, own_words, owners, random_queries, read, records, together
 from tests.oracles import attacks as oracle
+from tests.strategies import examples
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 7), st.sampled_from(["tea", "mug", "red tea", "my cat", "x"])), min_size=6, max_size=40
@@ -41,7 +42,7 @@ def released(pairs, kind):
     return (log, None, issued) if release is None or not release.manifest.counts.rows else (log, release, issued)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(PAIRS, KINDS)
 def test_the_rarest_queries_lead_where_the_literal_attack_finds(pairs, kind):
     """Of the rarest queries nothing is drawn, so that the literal attack sees the same."""
@@ -75,7 +76,7 @@ def test_the_rarest_queries_lead_where_the_literal_attack_finds(pairs, kind):
         assert found.baseline == pytest.approx(1 / sum(people.values()))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(PAIRS, KINDS)
 def test_classic_risks_and_uniqueness_are_the_literal_ones(pairs, kind):
     log, release, issued = released(pairs, kind)
@@ -91,7 +92,7 @@ def test_classic_risks_and_uniqueness_are_the_literal_ones(pairs, kind):
     assert unique_queries(release, log).estimate.value == pytest.approx(len(unique) / len(queries))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(PAIRS, KINDS)
 def test_unique_pairs_are_possible_ones(pairs, kind):
     """What is drawn differs, but a record with pairs of one sort alone has no choice."""

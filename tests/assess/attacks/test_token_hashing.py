@@ -16,6 +16,7 @@ from queryveil.assess.attacks.token_texts import released_texts, same_words, typ
 from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
 from tests.assess.attacks.helpers import owners, read, records
+from tests.strategies import examples
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,7 @@ PAIRS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(PAIRS)
 def test_records_are_linked_by_the_words_that_are_read(pairs):
     """Against the literal comparison of the words of every record with those of every user."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.assess.evaluation import evaluate
 from queryveil.assess.measures import f_beta
+from tests.strategies import examples
 
 QUERY = st.sampled_from(["tea", "red tea", "my cat", "mug", "dog", "ham"])
 
@@ -19,7 +20,7 @@ def read(pairs):
     return qv.read_log(pa.table({"user": [f"u{u}" for u, _ in pairs], "query": [q for _, q in pairs]}))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(
     st.lists(st.tuples(st.integers(0, 4), QUERY), min_size=3, max_size=25),
     st.dictionaries(QUERY, st.booleans(), min_size=1),

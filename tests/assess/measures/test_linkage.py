@@ -15,6 +15,7 @@ from queryveil.errors import QueryveilError
 from queryveil.release import with_user_map
 from tests.methods.microaggregation.test_common import WORDS, read, taxonomy
 from tests.methods.microaggregation.test_mdav import EVENT
+from tests.strategies import examples
 
 __all__ = ["taxonomy"]  # a fixture
 
@@ -36,7 +37,7 @@ def literal(log, release):
     return 100 * np.mean(found)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(
     st.lists(EVENT, min_size=6, max_size=40),
     st.sampled_from(["odp", "odp compact", "semantic", "strings", "features", "rules"]),

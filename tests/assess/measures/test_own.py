@@ -10,11 +10,12 @@ import queryveil as qv
 from queryveil.assess.measures import own_queries
 from tests.methods.microaggregation.test_common import read, taxonomy
 from tests.methods.microaggregation.test_mdav import EVENT
+from tests.strategies import examples
 
 __all__ = ["taxonomy"]  # a fixture
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(st.lists(EVENT, min_size=6, max_size=40), st.booleans())
 def test_it_counts_what_users_of_a_record_issued(taxonomy, events, semantic):
     log = read(events)

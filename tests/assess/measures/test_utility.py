@@ -19,6 +19,7 @@ from queryveil.assess.measures.notes import SESSIONS
 from queryveil.assess.measures.records import records
 from queryveil.assess.measures.tasks import ERROR, TRENDS, Task, _click_places, _completed, _next_places, _spans
 from tests.assess.attacks.helpers import as_it_is, together
+from tests.strategies import examples
 
 QUERY = st.sampled_from(["red tea", "red", "green tea", "tea pot", "ham", "hamlet", "red team"])
 EVENT = st.tuples(
@@ -75,7 +76,7 @@ def test_every_number_of_the_log_as_it_is_is_that_of_the_log_itself(tmp_path):
 IDENTITY = qv.Rules(max_characters=1000, link="user", time="day")
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.lists(EVENT, min_size=3, max_size=25))
 def test_a_log_as_it_is_keeps_everything_but_what_times_within_days_tell(rows):
     log = read(rows)
@@ -93,7 +94,7 @@ def test_a_log_as_it_is_keeps_everything_but_what_times_within_days_tell(rows):
             assert task.released == pytest.approx(task.original), task
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.lists(EVENT, min_size=3, max_size=25), st.integers(2, 3))
 def test_retention_counts_what_is_there(rows, k):
     log = read(rows)

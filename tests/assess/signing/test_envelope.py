@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from queryveil.assess.signing.envelope import to_sign
 from tests.assess.signing.signed import enveloped, holds, refused, spelt, stated
+from tests.strategies import examples
 
 
 def test_a_statement_is_what_in_toto_and_dsse_say(home):
@@ -132,7 +133,7 @@ def test_a_signature_with_bits_that_base64_ignores_is_refused(copy):
     assert not holds(copy, spelt(envelope))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists, max_leaves=5).map(spelt))
 def test_anything_else_in_the_place_of_a_statement_is_refused(home, content):
     assert refused(home, content)

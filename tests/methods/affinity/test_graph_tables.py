@@ -10,7 +10,7 @@ from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
 from tests.methods.affinity.test_method import LOGS, PROTECTION, THETAS
 from tests.oracles.affinity import affinity_degrees
 from tests.oracles.log import Row
-from tests.strategies import table
+from tests.strategies import examples, table
 
 
 def affine(log: qv.QueryLog, concept_min_users: int, params: AffinityParams, vectors: str = "words") -> set[str]:
@@ -21,7 +21,7 @@ def affine(log: qv.QueryLog, concept_min_users: int, params: AffinityParams, vec
     return set(found["query"].to_pylist())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 4), PROTECTION, st.sampled_from([4096, 3, 1]))
 def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
     expected = affinity_degrees(rows, theta, concept_min_users, **protection)

@@ -19,7 +19,7 @@ from queryveil.text import language
 from tests.oracles.affinity import affinity_degrees, are_affine, degrees, vectors_of
 from tests.oracles.log import Row, good, users_per_word
 from tests.oracles.text import words
-from tests.strategies import table
+from tests.strategies import examples, table
 
 WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the", "x1", "x2"]), min_size=1, max_size=5)
 LOGS = st.lists(
@@ -42,7 +42,7 @@ PROTECTION = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 5), PROTECTION, st.sampled_from([4096, 3, 1]))
 def test_releases_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
     if len({row.user for row in rows}) < k:
@@ -89,7 +89,7 @@ def shrinks(log, ks, thetas, **rest):
     return more_users and more_likeness, released
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(
     LOGS,
     st.fixed_dictionaries(
@@ -157,7 +157,7 @@ def same_but_for_order_stop_words_and_punctuation(rows, k, concept_min_users):
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(LOGS, st.integers(2, 4), st.integers(2, 4))
 def test_theta_one_is_equality_but_for_word_order_stop_words_and_punctuation(rows, k, concept_min_users):
     if len({row.user for row in rows}) < k:

@@ -18,6 +18,7 @@ from queryveil.knowledge.directory import build_directory
 from queryveil.methods.generalization.common import Transactions
 from tests.knowledge import rdf
 from tests.oracles.directory import Site
+from tests.strategies import examples
 
 FOODS = {"fruit": ["apple", "orange", "banana"], "meat": ["chicken", "beef"], "dairy": ["milk", "butter", "cheese"]}
 WORDS = [food for foods in FOODS.values() for food in foods]
@@ -105,7 +106,7 @@ METHODS = [
 ]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(EVENTS, st.sampled_from(METHODS), st.integers(2, 3), st.integers(0, 3))
 def test_the_verifier_accepts_every_release(food, events, method, k, seed):
     log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))
@@ -249,7 +250,7 @@ def verdict_of(release, log, certificate):
     return next(v for v in found if "generalize" in v.claim or "concept" in v.claim)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(EVENTS, st.sampled_from(METHODS), st.data())
 def test_a_certificate_helps_and_is_not_believed(food, events, method, data):
     log = qv.read_log(pa.Table.from_pylist([{"user": f"u{u}", "query": query} for u, query in events]))

@@ -21,6 +21,7 @@ from queryveil.methods.microaggregation.common import Profiles, group_users, par
 from tests.knowledge import rdf
 from tests.oracles import microaggregation as oracle
 from tests.oracles.directory import Site
+from tests.strategies import examples
 
 PATHS = ["a/b/c", "a/b/d", "a/e", "f/g", "f/h/i", "j"]
 TREE: dict[str, str | None] = {"top": None} | {
@@ -57,7 +58,7 @@ def test_profiles_are_the_classification_matrices(bags, levels):
         assert (np.diff(mine) > 0).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(st.lists(BAG, min_size=2, max_size=14), st.integers(2, 4), st.integers(1, 3), st.booleans())
 def test_groups_are_those_of_the_whole_matrix(bags, k, levels, record):
     # The literal algorithm settles ties by position; ours looks at users without a category last.
@@ -169,7 +170,7 @@ def read(events):
     return qv.read_log(pa.Table.from_pylist(rows))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(13))
 @given(
     st.lists(EVENT, min_size=4, max_size=40), st.sampled_from(["odp", "search"]), st.integers(2, 3), st.booleans(),
     st.integers(0, 5),

@@ -19,6 +19,7 @@ from queryveil.methods.microaggregation import mdav
 from queryveil.methods.microaggregation.interests import Interests, distances, group_users, partition, representatives
 from tests.methods.microaggregation.test_common import WORDS, read, taxonomy
 from tests.oracles import semantic as oracle
+from tests.strategies import examples
 
 __all__ = ["taxonomy"]  # a fixture
 
@@ -145,7 +146,7 @@ def quotas_of(sizes, mean):
 EVENT = st.tuples(st.integers(0, 9), st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join), st.just(0))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     st.lists(EVENT, min_size=4, max_size=40),
     st.sampled_from(["semantic", "strings", "features"]),

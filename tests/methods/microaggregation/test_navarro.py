@@ -15,6 +15,7 @@ from queryveil.methods.microaggregation import mdav
 from queryveil.methods.microaggregation.common import Searches
 from queryveil.methods.microaggregation.navarro import Features, prototypes
 from tests.oracles import features as oracle
+from tests.strategies import examples
 
 QUERY = st.sampled_from(["red tea", "green tea", "red", "tea pot shop", "ham", "hamlet play"])
 CLICK = st.sampled_from([None, "http://a.com/x", "http://www.a.com/y", "http://m.b.co.uk/", "http://1.2.3.4/"])
@@ -35,7 +36,7 @@ def read(rows):
     return qv.read_log(pa.Table.from_pylist(table, pa.schema([(name, pa.string()) for name in table[0]])))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.lists(EVENT, min_size=2, max_size=14))
 def test_the_distance_is_the_literal_mean_of_its_parts(rows):
     log = read(rows)

@@ -22,7 +22,7 @@ from queryveil.release.summary import scrub_rows
 from tests.both import on_both_engines
 from tests.oracles import private as oracle
 from tests.oracles.log import Row
-from tests.strategies import table
+from tests.strategies import examples, table
 
 WORDS = ["cat", "dog", "sea", "tea", "red", "sun"]
 QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)
@@ -50,7 +50,7 @@ def silent(monkeypatch):
         monkeypatch.setattr(noise, kind, lambda values, scale: values)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
 def test_without_noise_zealous_is_the_literal_count(silent, users, d, keep, least):
     rows = rows_of_users(users)
@@ -63,7 +63,7 @@ def test_without_noise_zealous_is_the_literal_count(silent, users, d, keep, leas
     assert qv.verify(release, release.log).holds
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(USERS, st.integers(1, 4), st.sampled_from(["first", "frequent"]), st.integers(1, 3))
 def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, keep, n):
     rows = rows_of_users(users)
@@ -75,7 +75,7 @@ def test_without_noise_dp_set_is_the_literal_rounds(silent, users, d, keep, n):
     assert qv.verify(release, release.log).holds
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(USERS, st.integers(1, 3))
 def test_queries_are_built_of_released_ngrams(silent, users, n):
     rows = rows_of_users(users)
@@ -117,7 +117,7 @@ def sums(work: Workspace, sql: str) -> dict[str, int]:
     return dict(zip(found["query"].to_pylist(), found["n"].to_pylist(), strict=True))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(USERS, st.lists(QUERIES, min_size=1, max_size=8), st.integers(1, 4), st.sampled_from(["first", "frequent"]))
 def test_one_user_more_changes_d_counts_by_one_and_weights_by_a_unit(users, more, d, keep):
     found = []
@@ -404,7 +404,7 @@ def test_both_engines_release_the_same_where_noise_is_next_to_nothing(read):
     assert qv.verify(union, log).holds
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     USERS,
     st.sampled_from(

@@ -18,7 +18,7 @@ from queryveil.release import loaded
 from tests.both import on_both_engines
 from tests.methods.private.test_common import USERS, forged, released, rows_of_users
 from tests.oracles import private as oracle
-from tests.strategies import table
+from tests.strategies import examples, table
 
 
 def log_of(queries: int, least: int, most: int, each: int) -> qv.QueryLog:
@@ -181,7 +181,7 @@ RANDOM = [
 ]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(USERS, st.sampled_from(RANDOM))
 def test_honest_releases_of_any_log_are_accepted(users, method):
     rows = [row._replace(url=f"http://{row.query.split()[0]}.com") for row in rows_of_users(users)]
