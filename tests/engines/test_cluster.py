@@ -29,7 +29,7 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
     work.mkdir()
     cluster = Cluster(tmp_path)
     try:
-        words = ["anonymize", log, "--method", "equality", "-k", "3", "--seed", "5", "-o",
+        words = ["anonymize", log, "--method", "affinity", "-k", "3", "--theta", "0.8", "--seed", "5", "-o",
                  tmp_path / "release", "--engine", "spark", "--master", cluster.master, "--work-dir", work]  # fmt: skip
         java = QUICK["spark.driver.extraJavaOptions"].replace("-Xmn600m", "")
         here = {"driver.host": "127.0.0.1", "driver.bindAddress": "127.0.0.1", "ui.enabled": "false"}
@@ -39,8 +39,8 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
             [sys.executable, "-c", "from queryveil.cli import main; main()", *map(str, words)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ, cwd=tmp_path,
         )  # fmt: skip
-        # In the middle of the work: the rows are read, and the log is under way.
-        while run.poll() is None and tables_in(work) < 8:
+        # In the middle of the work: the log is read, and the graph is under way.
+        while run.poll() is None and tables_in(work) < 18:
             time.sleep(0.1)
         cluster.kill_worker(0)
         out, _ = run.communicate(timeout=600)
@@ -48,7 +48,7 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
         cluster.close()
     assert run.returncode == 0, out
     assert "Telling app of lost executor" in (tmp_path / "log").read_text()
-    local = qv.Equality(k=3).anonymize(qv.read_log(log), seed=5)
+    local = qv.Affinity(k=3, theta=0.8).anonymize(qv.read_log(log), seed=5)
     assert rows_of(qv.Release.load(tmp_path / "release")).equals(rows_of(local))
     assert qv.verify(tmp_path / "release", qv.read_log(log)).holds
     assert list(work.iterdir()) == []

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -92,6 +93,18 @@ def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
     loaded = qv.Release.load(tmp_path / "r")
     assert rows.equals(pa.Table.from_batches(list(loaded.batches()), loaded.schema))
     assert qv.verify(tmp_path / "r", local).holds
+
+
+def whole(release):
+    return release.manifest, pa.Table.from_batches(list(release.batches()), release.schema)
+
+
+def test_jobs_side_by_side_on_one_log(logs):
+    local, there = logs
+    methods = [qv.Equality(k=3), qv.Equality(k=5, link="user")]
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda method: whole(method.anonymize(there, seed=4)), methods))
+    assert found == [whole(method.anonymize(local, seed=4)) for method in methods]
 
 
 def test_profiles_and_fingerprints_are_those_of_one_machine(logs):

@@ -4,6 +4,7 @@ So a step that is lost with a worker is done again from the tables before it, an
 sees only counts and other small results.
 """
 
+import itertools
 import re
 import uuid
 import weakref
@@ -26,7 +27,7 @@ from queryveil.files.scratch import Scratch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROWS_APARTITION = 2_000_000
+ROWS_PER_TASK = 2_000_000
 """About so many rows of integers make a task of a shuffle: some 100 MB."""
 
 _SETTINGS = {
@@ -67,7 +68,7 @@ class Spark:
         with working():
             self.session.sql(f"CREATE DATABASE {self.database} LOCATION {_literal(place)}")
         self.progress: Callable[[str], None] = lambda name: None
-        self._count = 0
+        self._numbers = itertools.count(1)
         self._tables: dict[str, str] = {}
         self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
         self._close = weakref.finalize(self, _drop_database, self.session, self.database, folder)
@@ -109,7 +110,7 @@ class Spark:
             parallel = 4
             with suppress(Exception):  # Connect does not say
                 parallel = self.session.sparkContext.defaultParallelism
-            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_APARTITION)))
+            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_PER_TASK)))
 
     def sql(self, query: str) -> "DataFrame":
         """The result of a query, not yet computed."""
@@ -118,8 +119,7 @@ class Spark:
     def keep(self, frame: "DataFrame", name: str) -> None:
         """Compute a frame, and keep it as a table."""
         self.progress(name)
-        self._count += 1
-        stored = f"{self.database}.t{self._count}"
+        stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
             frame.write.format("parquet").saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))

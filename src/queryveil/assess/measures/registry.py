@@ -134,6 +134,8 @@ def measure(
     """
 
     def register(of: Callable[[Assessment], Iterable[Value]]) -> Callable[[Assessment], Iterable[Value]]:
+        if id in MEASURES:
+            raise ValueError(f"two measures are called {id}")
         MEASURES[id] = Measure(id, label, group, unit, better, of)
         return of
 
