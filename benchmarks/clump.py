@@ -114,9 +114,6 @@ def literal(most: str) -> None:
                 found = lcg(lcgs[c], row(t))
                 members = [*clusters[c], t]
                 distortion = len(members) * found @ lost + lost[0] * (items[members] - found.sum()).sum()
-                if not open_:
-                    before = lost[0] * (items[clusters[c]] - lcgs[c].sum()).sum()
-                    distortion -= len(clusters[c]) * lcgs[c] @ lost + before
                 options.append((int(distortion), c, found))
             _, best, lcgs[best] = min(options, key=lambda option: option[:2])
             clusters[best].append(t)
@@ -138,7 +135,7 @@ def clustered(users: str, most: str, clustering: str, k: str, rule: str) -> None
         order = _longest_first(data[0])
         if clustering == "greedy":
             order = seeds_first(order, int(k))
-            cluster = greedy(*data, order, int(k), R, rule == "tight")
+            cluster = greedy(*data, order, int(k), R, rule == "tight", False)
         else:
             cluster = nearest(*data, order, int(k), rule == "tight", 2)
         found = lcgs(*data, order, cluster, len(order) // int(k), rule == "tight")

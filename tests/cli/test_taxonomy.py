@@ -181,6 +181,33 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     assert (code, "There is no paper 'nobody1999'" in err) == (2, True)
 
 
+def test_what_is_about_one_user_is_shown_and_not_written(run, tmp_path):
+    log = tmp_path / "users.tsv"
+    rows = [(f"u{i}", query) for i in range(6) for query in ("cell phone", "red cell phone", f"dog {i}")]
+    log.write_text("user\tquery\n" + "".join(f"{user}\t{query}\n" for user, query in rows))
+    words = ("reproduce", "carpineto2015", log, "-k", "2,3", "--theta", "0.9")
+    code, out, err = run(*words, "--user", "u3", "-o", tmp_path / "figures")
+    assert (code, err) == (0, "")
+    assert "Figure 5b: Released of the 3 distinct queries of one user" in out
+    assert "red cell phone" in out
+    assert "u3" not in out
+    names = {file.name for file in (tmp_path / "figures").iterdir()}
+    assert "figure-5a.csv" in names
+    assert not {"figure-5b.csv", "table-4.csv"} & names
+    assert not any("u3" in file.read_text() for file in (tmp_path / "figures").iterdir())
+    for more, why in (
+        (("--user", "u9"), "The log has no user with this id"),
+        (("--user", "u3", "--json"), "--user shows one person's queries on the terminal only; leave --json out."),
+        (("--theta", "2"), "--theta must be a number"),
+        (("-k", "1"), "-k takes whole numbers of at least 2"),
+    ):
+        code, _, err = run(*words[:3], *more)
+        assert (code, why in err) == (2, True), err
+        assert "u9" not in err
+    code, _, err = run("reproduce", "erola2011", log, "--depth", "2")
+    assert (code, "--depth is only for carpineto2015" in err) == (2, True)
+
+
 def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkeypatch):
     rows = ({"k": 2, "SRP": 0.5}, {"k": 3, "SRP": float("nan")})
     figure = Figure("figure-1", "Retention", rows, "k", "SRP")

@@ -258,6 +258,13 @@ def test_times_of_a_table_may_be_timestamps_of_any_zone():
         assert sorted(log.events["time"].to_pylist(), key=str)[0] == datetime(2006, 3, 1, 10)
 
 
+def test_users_are_known_in_the_order_of_the_rows():
+    users = [f"u{i * 37 % 100}" for i in range(200)]
+    log = qv.read_log(pa.table({"user": ["gone", *users], "query": [" ", *(f"q{i} a@b.org" for i in range(200))]}))
+    assert log.user_text.take(pa.array(log.first_seen)).to_pylist() == list(dict.fromkeys(users))
+    assert log.user_text.to_pylist() != list(dict.fromkeys(users))
+
+
 def test_find_takes_any_spelling():
     log = qv.read_log(pa.table({"user": ["a", "b"], "query": ["Cell Phone Case", "x"]}))
     assert log.query_text[log.find("  CELL phone\tcase ")].as_py() == "cell phone case"

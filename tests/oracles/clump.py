@@ -66,8 +66,13 @@ def ggd(tree: Tree, bags: list[Bag], general: Bag) -> Fraction:
     return len(bags) * sum((n * lm(tree, item) for item, n in general.items()), Fraction(0)) + suppressed
 
 
-def clump(tree: Tree, bags: list[Bag], order: list[int], k: int, r: int, *, tight: bool = False) -> list[list[int]]:
-    """Algorithm 1: the members of every cluster, as they join; of equals, the earlier cluster."""
+def clump(
+    tree: Tree, bags: list[Bag], order: list[int], k: int, r: int, *, tight: bool = False, growth: bool = False
+) -> list[list[int]]:
+    """Algorithm 1: the members of every cluster, as they join; of equals, the earlier cluster.
+
+    Not of the paper: `tight`, and `growth`, the least growth instead of the least distortion in step 3.
+    """
     n = len(order) // k
     clusters = [[order[i * k]] for i in range(n)]
     seeds = {cluster[0] for cluster in clusters}
@@ -80,10 +85,8 @@ def clump(tree: Tree, bags: list[Bag], order: list[int], k: int, r: int, *, tigh
         if t in seeds:
             continue
         unfilled = [cluster for cluster in clusters if len(cluster) < k][:r]
-        if unfilled:
-            loss = [distortion([*cluster, t]) for cluster in unfilled]
-            unfilled[loss.index(min(loss))].append(t)
-        else:
-            growth = [distortion([*cluster, t]) - distortion(cluster) for cluster in clusters]
-            clusters[growth.index(min(growth))].append(t)
+        loss = [distortion([*cluster, t]) for cluster in unfilled or clusters]
+        if growth and not unfilled:
+            loss = [after - distortion(cluster) for after, cluster in zip(loss, clusters, strict=True)]
+        (unfilled or clusters)[loss.index(min(loss))].append(t)
     return clusters

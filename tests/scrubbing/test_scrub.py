@@ -121,6 +121,14 @@ def test_a_masked_log_has_the_events_under_masked_queries_and_no_clicks_of_these
     assert sorted(found.query_text.to_pylist()) == sorted(set(texts.values()))
 
 
+def test_users_stay_in_the_order_of_the_rows():
+    users = [f"u{i * 7 % 10}" for i in range(10)]
+    queries = [f"me{i}@example.com" if i % 3 == 1 else f"tea {i}" for i in range(10)]
+    found = qv.scrub(qv.read_log(pa.table({"user": users, "query": queries})))
+    rest = [user for i, user in enumerate(users) if i % 3 != 1]
+    assert found.user_text.take(pa.array(found.first_seen)).to_pylist() == rest
+
+
 def test_the_log_says_how_it_was_scrubbed_and_stays_the_same_log():
     log = qv.read_log(pa.table({"user": [*"abca"], "query": [*PERSONAL[:3], PERSONAL[0]]}))
     found = qv.scrub(log, "mask", kinds=["phone", "email"])

@@ -127,7 +127,30 @@ def neighbourhood(
     return _grown(log, candidates, query_id, theta, max_vertices)
 
 
-def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
+def degree_around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, max_vertices: int) -> int:
+    """The anonymity degree of a query, or its lower bound if the graph around it is larger than `max_vertices`.
+
+    It is 0 for a query that is released for no k, and at most `MOST_DEGREE`.
+    """
+    if candidates.held[query_id] == 0:
+        return int(candidates.issued[query_id])
+    if not candidates.chosen[query_id]:
+        return 0
+    around = _around(log, candidates, query_id, theta, max_vertices)
+    return int(around.degree[around.graph.vertices.of_query[query_id]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """The graph around a query: its vertices, and for each its degree and its distance from the query."""
+
+    graph: AffinityGraph
+    degree: Longs
+    steps: Longs
+    whole: bool
+
+
+def _around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> _Around:
     vertices = candidates.vertices
     size = np.bincount(vertices.of_query[vertices.of_query >= 0], minlength=len(vertices))
     steps = np.full(len(vertices), -1, np.int64)
@@ -152,21 +175,27 @@ def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, m
         if not core.any():
             break
         degree[core] = k
-    queries = np.flatnonzero(few.of_query >= 0)
+    return _Around(graph, degree, steps[inside], whole)
+
+
+def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
+    around = _around(log, candidates, query_id, theta, most)
+    of_query = around.graph.vertices.of_query
+    queries = np.flatnonzero(of_query >= 0)
     if len(queries) > most:  # more queries than fit have the concepts of the one asked for
         queries = np.concatenate([[query_id], queries[queries != query_id][: most - 1]])
-    users, far = log.users_per_query[queries], steps[inside][few.of_query[queries]]
+    users, far = log.users_per_query[queries], around.steps[of_query[queries]]
     queries = queries[np.lexsort((queries, -users, far, queries != query_id))]
     found = tuple(
         Neighbour(
             log.query_text[int(q)].as_py(),
             int(log.users_per_query[q]),
-            int(degree[few.of_query[q]]),
-            int(steps[inside[few.of_query[q]]]),
+            int(around.degree[of_query[q]]),
+            int(around.steps[of_query[q]]),
         )
         for q in queries
     )
-    return Neighbourhood(theta, whole, found, _edges(graph, few.of_query[queries]))
+    return Neighbourhood(theta, around.whole, found, _edges(around.graph, of_query[queries]))
 
 
 def _only(vertices: Vertices, inside: Longs) -> Vertices:

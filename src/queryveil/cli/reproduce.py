@@ -31,6 +31,31 @@ def reproduce(
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
     sensitive: Sensitive = None,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            metavar="K,...",
+            help="Values of k, for carpineto2015.",
+            show_default="2,5,10,20,50,100,200, up to the users of the log",
+        ),
+    ] = None,
+    theta: Annotated[
+        str | None,
+        typer.Option("--theta", metavar="T,...", help="Values of theta, for carpineto2015.", show_default="0.9,0.8"),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="ID",
+            help="A user of the log, for figure 5b and table 4 of carpineto2015; shown on the terminal only.",
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", help="Depth of table 5 of carpineto2015; the root is 1.", min=1, show_default="3"),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts."),
@@ -42,6 +67,7 @@ def reproduce(
     from queryveil.assess.reproduce import PAPERS
     from queryveil.assess.reproduce import reproduce as run
     from queryveil.knowledge import Clicks, Sites, open_taxonomy
+    from queryveil.methods import Affinity
 
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; {did_you_mean(paper, PAPERS)}.")
@@ -54,8 +80,16 @@ def reproduce(
         raise QueryveilError(f"The folder {folder.parent} does not exist; make it first.")
     if folder is not None:
         require("A chart", "altair", "vl_convert")
-    if sensitive is not None and paper != "carpineto2015":
-        raise QueryveilError("--sensitive is only for carpineto2015; leave it out.")
+    given = {"--sensitive": sensitive, "-k": k, "--theta": theta, "--user": user, "--depth": depth}
+    unused = next((name for name, value in given.items() if value is not None), None)
+    if unused is not None and paper != "carpineto2015":
+        raise QueryveilError(f"{unused} is only for carpineto2015; leave it out.")
+    if user is not None and as_json:
+        raise QueryveilError("--user shows one person's queries on the terminal only; leave --json out.")
+    ks = None if k is None else options.numbers("-k", k, int, least=2)
+    thetas = None if theta is None else options.numbers("--theta", theta, float)
+    for one in thetas or ():
+        Affinity(theta=one)  # a wrong one must fail before the log is read
     labels = None if sensitive is None else read_labels(sensitive)
     base = open_taxonomy(taxonomy)
     read = reader(log)
@@ -67,6 +101,10 @@ def reproduce(
             resolver=Sites(base) if resolver == "sites" else Clicks(),
             clusters=clusters or None,
             labels=labels,
+            ks=ks,
+            thetas=thetas,
+            user=user,
+            depth=depth or 3,
             seed=seed,
             progress=step,
         )
@@ -79,22 +117,30 @@ def reproduce(
         return
     printing.tables(*map(_table, figures))
     if folder is not None:
-        printing.tables(f"Tables and charts are in {printing.printable(str(folder))}.")
+        but = "" if user is None else ", except those about one user"
+        printing.tables(f"Tables and charts are in {printing.printable(str(folder))}{but}.")
 
 
 def _table(figure: "Figure") -> tuple[str, Any]:
     """The figure as a table: one row per line, one column per position on the axis."""
     lines = [name for name in (figure.panel, figure.colour) if name is not None]
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
+    heads = [place if isinstance(place, str) else f"{figure.x} {place}" for place in places]
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in figure.rows:
         cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = _cell(row[figure.y], figure.share)
     number = figure.name.replace("-", " ")
     if len(places) > 6 and len(lines) == 1:
-        turned = [(f"{figure.x} {place}", *(values.get(place, "") for values in cells.values())) for place in places]
+        turned = [
+            (head, *(values.get(place, "") for values in cells.values()))
+            for head, place in zip(heads, places, strict=True)
+        ]
         return printing.table(f"{number.capitalize()}: {figure.title}", ("", *(key[0] for key in cells)), turned)
-    head = (*lines, *(f"{figure.x} {place}" for place in places))
-    rows = [(*map(str, key), *(values.get(place, "") for place in places)) for key, values in cells.items()]
+    head = (*lines, *heads)
+    rows = [
+        (*(printing.printable(str(part)) for part in key), *(values.get(place, "") for place in places))
+        for key, values in cells.items()
+    ]
     return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
 
 
@@ -103,6 +149,10 @@ def _cell(value: float | None, share: bool) -> str:
 
     if value is None:
         return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if 0 < abs(value) < 0.01 and not share:
+        return f"{value:.2g}"
     return percent(value) if share else f"{value:.2f}"
 
 
@@ -116,7 +166,7 @@ def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:
     place = LocalFolder(folder)
     stage = place.stage()
     try:
-        for figure in figures:
+        for figure in (figure for figure in figures if not figure.private):
             text = StringIO()
             writer = csv.DictWriter(text, list(figure.rows[0]), lineterminator="\n")
             writer.writeheader()

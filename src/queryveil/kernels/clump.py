@@ -1,8 +1,8 @@
 """Clump: clusters of transactions that lose little when all of a cluster become their LCG (Milani Fard and Wang 2010).
 
-The paper does not say how to break ties; here the earlier cluster is taken. When all clusters are full, the paper sends
-the remaining transactions where the distortion is least. Here they go where it grows least, because the cluster with
-the shortest transactions always has the least distortion.
+The paper does not say how to break ties; here the earlier cluster is taken. When all clusters are full, the fewer than
+k transactions that remain go where the distortion is least, as in the paper. That is often the cluster of the shortest
+transactions, whatever they are about, so they can also go where it grows least.
 """
 
 import numpy as np
@@ -32,11 +32,12 @@ def greedy(
     k: int,
     r: int,
     tight: bool,
+    growth: bool,
 ) -> Ints:
     """The cluster of every transaction (algorithm 1).
 
     Each transaction joins that of the first r clusters with fewer than k members where the distortion after joining is
-    least; when there is none left, that of all where it grows least. Of equals, the earlier.
+    least; when there is none left, that of all where it is least, or grows least. Of equals, the earlier.
 
     Args:
         start: The items of transaction t are node[start[t]:start[t + 1]], each once.
@@ -49,6 +50,8 @@ def greedy(
         k: Least members of a cluster.
         r: How many clusters a transaction looks at.
         tight: Whether what exceeds the minimum at a node is handed up; in the paper it is dropped.
+        growth: Whether transactions that remain when all clusters are full go where distortion grows least; in the
+            paper they go where it is least.
     """
     clusters = len(order) // k
     first = np.zeros(clusters + 1, np.int64)  # the places of each cluster's LCG, which only shrinks
@@ -86,7 +89,7 @@ def greedy(
             c = w if full else window[w]
             joint = meet(path, held, first[c], end[c], total, step, depth, tight, scratch, False)
             loss = unit * (items[c] + mine) - (size[c] + 1) * joint
-            if full:
+            if full and growth:
                 loss -= unit * items[c] - size[c] * worth[c]
             if best < 0 or loss < least:
                 best, least, after, place = c, loss, joint, w

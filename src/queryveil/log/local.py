@@ -48,6 +48,7 @@ class LocalLog(QueryLog):
         query_text: The query of each query id, in normal form.
         url_text: The address of each url id.
         user_text: The name of each user id.
+        first_seen: The user ids in the order in which the rows of the log first name them.
         extras: For each extra column the values of its ids; id -1 means no value.
         tokens: The words of each query.
     """
@@ -65,6 +66,7 @@ class LocalLog(QueryLog):
         url_text: pa.Array,
         user_text: pa.Array,
         user_digest: ULongs,
+        first_seen: Ints,
         extras: Mapping[str, pa.Array],
         tokens: Tokens,
         content: bytes,
@@ -93,6 +95,7 @@ class LocalLog(QueryLog):
         self.query_text = query_text
         self.url_text = url_text
         self.user_text = user_text
+        self.first_seen = first_seen
         self.extras = dict(extras)
         self.tokens = tokens
         engine.read("events", events)
@@ -228,6 +231,7 @@ class LocalLog(QueryLog):
             url_text=self.url_text,
             user_text=self.user_text.filter(pa.array(there)),
             user_digest=digest[there],
+            first_seen=new_user[self.first_seen[there[self.first_seen]]],
             extras=self.extras,
             tokens=tokens,
             content=self.stats.content,

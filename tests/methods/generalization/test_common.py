@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil import knowledge as module
 from queryveil.assess.measures import generalization_loss, ncp, transaction_density
+from queryveil.assess.measures.generalization import concept_costs
 from queryveil.claims import generalized
 from queryveil.errors import QueryveilError
 from queryveil.knowledge.directory import build_directory
 from queryveil.methods.generalization.common import Transactions
 from tests.knowledge import rdf
+from tests.oracles import ncp as oracle
 from tests.oracles.directory import Site
 from tests.strategies import examples
 
@@ -86,18 +89,16 @@ def test_duplicates_can_be_removed(food):
     assert bags(qv.Clump(k=3, taxonomy=food, duplicates=False).anonymize(log))["u0"] == Counter({"fruit": 1})
 
 
+QUERY = st.lists(st.sampled_from([*WORDS, *FOODS, "unknown"]), min_size=1, max_size=3).map(" ".join)
 EVENTS = st.lists(
-    st.tuples(
-        st.integers(0, 8),
-        st.lists(st.sampled_from([*WORDS, *FOODS, "unknown"]), min_size=1, max_size=3).map(" ".join),
-    ),
+    st.tuples(st.integers(0, 8), QUERY),
     min_size=4,
     max_size=30,
 )
 METHODS = [
     (qv.Clump, {}),
     (qv.Clump, {"order": "ascending", "r": 2, "duplicates": False}),
-    (qv.Clump, {"order": "random", "tight": True}),
+    (qv.Clump, {"order": "random", "tight": True, "leftover": "growth"}),
     (qv.Clump, {"clustering": "nearest"}),
     (qv.Clump, {"clustering": "nearest", "tight": True}),
     (qv.Partition, {}),
@@ -342,11 +343,11 @@ def test_twins_find_each_other():
 
 
 def test_options_without_effect_are_refused(food):
-    for name, value in (("r", 5), ("order", "random")):
+    for name, value in (("r", 5), ("order", "random"), ("leftover", "growth")):
         with pytest.raises(QueryveilError, match=f"'{name}' parameter of Clump is only for the clustering greedy"):
             qv.Clump(clustering="nearest", **{name: value})
     release = qv.Clump(k=2, taxonomy=food, clustering="nearest").anonymize(read(FIVE))
-    assert not {"r", "order"} & set(release.manifest.parameters)
+    assert not {"r", "order", "leftover"} & set(release.manifest.parameters)
 
 
 def test_a_directory_is_known_by_its_own_name(food, tmp_path, monkeypatch):
@@ -381,13 +382,40 @@ def test_ncp_is_the_mean_of_all_terms(food):
     links = qv.categorize(log, food)
     # fruit stands for three terms of nine, meat for two; pie twice, unknown and else are lost.
     wngen = qv.Wngen(k=2, taxonomy=food).anonymize(log)
-    assert ncp(wngen, log, links) == pytest.approx((3 * 3 / 8 + 2 * 2 / 8 + 4) / 9)
+    for reading in ("terms", "items"):
+        assert ncp(wngen, log, links, reading=reading) == pytest.approx((3 * 3 / 8 + 2 * 2 / 8 + 4) / 9)
     assert ncp(qv.Equality(k=2).anonymize(log), log, links) == pytest.approx(5 / 9)
     assert ncp(qv.Rules(max_characters=99).anonymize(log), log, links) == 0
     with pytest.raises(QueryveilError, match="NCP is for releases of the log's own events"):
         ncp(qv.Odp(k=2, taxonomy=food).anonymize(log), log, links)
     with pytest.raises(QueryveilError, match="GGD is for releases of items a user"):
         generalization_loss(qv.Equality(k=2).anonymize(log), log, links)
+
+
+def test_ncp_of_queries_with_several_nouns(food):
+    """By terms every noun is generalized until it covers the concept; by items a concept stands for one noun."""
+    log = read(["orange apple", "banana the", "beef apple", "chicken", "beef"])
+    links = qv.categorize(log, food)
+    release = qv.Wngen(k=2, taxonomy=food).anonymize(log)
+    assert Counter(row["item"] for row in release.to_arrow().to_pylist()) == {"fruit": 2, "meat": 3}
+    assert ncp(release, log, links) == pytest.approx((3 * 3 / 8 + 1 + 3 * 2 / 8 + 1) / 8)
+    assert ncp(release, log, links, reading="items") == pytest.approx((2 * 3 / 8 + 1 + 3 * 2 / 8 + 2) / 8)
+
+
+NODES = st.sampled_from(["Top", *FOODS, *WORDS])
+
+
+@given(st.lists(st.tuples(QUERY, NODES), min_size=1, max_size=8, unique_by=lambda pair: pair[0]))
+def test_the_cost_of_concepts_is_that_of_the_oracle(food, pairs):
+    concept = dict(pairs)
+    log = read(list(concept))
+    links = qv.categorize(log, food)
+    at = {name: i for i, name in enumerate(links.tree.names.to_pylist())}
+    texts = log.query_text.to_pylist()
+    node = np.array([at[concept[text]] for text in texts], np.int32)
+    for reading in ("terms", "items"):
+        expected = [oracle.cost({"Top": None} | ABOVE, text.split(), concept[text], reading) for text in texts]
+        assert concept_costs(log, links, node, reading).tolist() == pytest.approx([float(cost) for cost in expected])
 
 
 def test_a_release_is_verified_where_the_tree_lies(food, tmp_path, monkeypatch):

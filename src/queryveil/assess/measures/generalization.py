@@ -5,17 +5,23 @@ Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Man
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
+from queryveil.arrays import Floats, Ragged
 from queryveil.assess.measures.counts import shares_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
-from queryveil.claims import BagUsers
+from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError
+from queryveil.kernels.types import Ints
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.methods import Wngen
 from queryveil.methods.generalization.common import Loss, Transactions
 from queryveil.release import Release, loaded
+
+Reading = Literal["terms", "items"]
 
 
 def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
@@ -41,18 +47,25 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
     )
 
 
-def ncp(release: Release, log: QueryLog, links: Links) -> float:
+def ncp(release: Release, log: QueryLog, links: Links, *, reading: Reading = "terms") -> float:
     """The normalized certainty penalty: the mean cost of all terms of the log, repetitions counted.
 
-    A term of a released query costs 0, and one that is not released 1. An item stands for one
-    term, and costs the share of the tree's leaves that are below it, or 0 if there is but one.
+    A term of a released query costs 0, and one that is not released 1. A term that is generalized costs the share of
+    the tree's leaves that are below its generalization, or 0 if there is but one.
 
     Args:
         release: A release of queries or of items.
         log: Its log.
-        links: Where the terms of the log sit in a tree; only the tree is looked at.
+        links: Where the terms of the log sit in the tree of the release.
+        reading: For a release of one concept per query. By `terms`, as the paper states it, every term in the tree is
+            generalized, see `concept_costs`. By `items`, a concept stands for one term, and the others are lost.
     """
     here = local(log, "NCP")
+    if reading == "terms" and _has_concepts(release):
+        node = Wngen(k=release.manifest.parameters["k"]).concepts(here, links)
+        events = here.events_per_query
+        total = float((here.tokens.sizes * events).sum())
+        return float((concept_costs(here, links, node) * events).sum()) / total if total else 0.0
     total = _terms(here, "SELECT query_id, count(*) AS n FROM events GROUP BY query_id")
     if release.manifest.kind == "items":
         with loaded(release, here) as released:
@@ -69,6 +82,36 @@ def ncp(release: Release, log: QueryLog, links: Links) -> float:
     else:
         raise QueryveilError("NCP is for releases of the log's own events, or of items that stand for terms.")
     return 1 - kept / total if total else 0.0
+
+
+def concept_costs(log: LocalLog, links: Links, node: Ints, reading: Reading = "terms") -> Floats:
+    """What the terms of every query cost together if the query becomes a concept.
+
+    By `terms`, a term that is not in the tree costs 1. Any other is generalized until it covers the concept of its
+    query, and costs the NCP of that node: of the concept itself if the term is at or below it. By `items`, the concept
+    stands for one term of the query, and each other term costs 1.
+
+    Args:
+        log: The log.
+        links: The categories of its terms; the first of each counts.
+        node: The concept of every query.
+        reading: See above.
+    """
+    tree, terms = links.tree, log.tokens.sizes
+    cost = np.where(tree.leaves == 1, 0.0, tree.leaves / tree.leaves[0])
+    if reading == "items":
+        return np.where(terms > 0, terms - 1 + cost[node], 0.0)
+    query, item = links.owners, links.item
+    known = Ragged(links.first).sizes[item] > 0
+    query, term = query[known], links.node[links.first[item[known]]]
+    lost = terms - np.bincount(query, minlength=len(terms))
+    covered = np.bincount(query, weights=cost[tree.lca(term, node[query])], minlength=len(terms))
+    return lost.astype(np.float64) + covered
+
+
+def _has_concepts(release: Release) -> bool:
+    """Whether a release has one concept for each query."""
+    return any(isinstance(claim, ConceptUsers) for claim in release.manifest.claims)
 
 
 def _terms(log: LocalLog, events: str) -> float:
@@ -101,3 +144,5 @@ def item_distortion(on: Assessment) -> Iterator[Value]:
 def certainty_penalty(on: Assessment) -> Iterator[Value]:
     """How much of the precision of terms is lost; 1 - NCP is the term precision."""
     yield Value(ncp(on.release, on.log, on.terms))
+    if _has_concepts(on.release):
+        yield Value(ncp(on.release, on.log, on.terms, reading="items"), detail="a concept for one term")

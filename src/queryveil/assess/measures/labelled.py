@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.arrays import Bools
 from queryveil.assess.measures.counts import released_counts
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.errors import QueryveilError
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, local
 from queryveil.release import Release
 from queryveil.text import normal_form
 
@@ -60,22 +61,39 @@ def f_beta(release: Release, log: QueryLog, labels: pa.Table, beta: float = 1.0)
     """
     if not beta > 0:
         raise QueryveilError(f"The 'beta' parameter of f_beta must be more than 0. Got {beta} instead.")
-    label = sensitive_of(labels)
     if "query" not in release.schema.names:
         raise QueryveilError("F-beta is for releases of queries.")
     here = local(log, "F-beta")
+    labelled, sensitive = labelled_queries(here, labels)
+    if not (labelled & ~sensitive).any():
+        raise QueryveilError("No query of the log is labelled as harmless.")
+    return f_beta_of(released_counts(release, here) > 0, labelled, sensitive, beta)
+
+
+def labelled_queries(log: LocalLog, labels: pa.Table) -> tuple[Bools, Bools]:
+    """Which queries of a log are labelled, as `f_beta` takes labels, and which of them are sensitive."""
+    label = sensitive_of(labels)
     texts = normal_form(labels["query"].combine_chunks().cast(pa.string()))
-    place = pc.index_in(texts.cast(here.query_text.type), value_set=here.query_text)
+    place = pc.index_in(texts.cast(log.query_text.type), value_set=log.query_text)
     known = place.is_valid().to_numpy(zero_copy_only=False)
     is_sensitive = label.to_numpy(zero_copy_only=False)
     query = place.fill_null(0).to_numpy()
-    labelled, sensitive = np.zeros(here.n_queries, np.bool_), np.zeros(here.n_queries, np.bool_)
+    labelled, sensitive = np.zeros(log.n_queries, np.bool_), np.zeros(log.n_queries, np.bool_)
     labelled[query[known]] = True
     sensitive[query[known & is_sensitive]] = True
-    released = released_counts(release, here) > 0
+    return labelled, sensitive
+
+
+def f_beta_of(released: Bools, labelled: Bools, sensitive: Bools, beta: float) -> FBeta:
+    """The F-beta of releasing some queries; at least one is labelled as harmless.
+
+    Args:
+        released: Which queries are released.
+        labelled: Which are labelled.
+        sensitive: Which are labelled as sensitive.
+        beta: As in `f_beta`.
+    """
     harmless = labelled & ~sensitive
-    if not harmless.any():
-        raise QueryveilError("No query of the log is labelled as harmless.")
     shown, right = int((released & labelled).sum()), int((released & harmless).sum())
     n, good = int(labelled.sum()), int(harmless.sum())
     return FBeta(

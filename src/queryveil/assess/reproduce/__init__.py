@@ -1,6 +1,7 @@
 """The experiments of papers, on any log: their figures as tables and charts, one file per paper."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -30,6 +31,10 @@ def reproduce(
     resolver: Resolver | None = None,
     clusters: int | None = 80,
     labels: pa.Table | None = None,
+    ks: Sequence[int] | None = None,
+    thetas: Sequence[float] | None = None,
+    user: str | None = None,
+    depth: int = 3,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Figure]:
@@ -43,6 +48,10 @@ def reproduce(
         clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
             Calinski and Harabasz choose.
         labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
+        ks: Values of k, for `carpineto2015`; by default 2, 5, 10, 20, 50, 100 and 200, up to the users of the log.
+        thetas: Values of theta, for `carpineto2015`; by default 0.9 and 0.8.
+        user: The id of a user of the log, for figure 5b and table 4 of `carpineto2015`, which have it if it is given.
+        depth: The depth of table 5 of `carpineto2015`; the root is 1.
         seed: Random seed.
         progress: Called with what is being done.
     """
@@ -54,7 +63,8 @@ def reproduce(
     if here.n_users < one.users:
         raise QueryveilError(f"The paper makes groups of up to {one.users} users; the log has only {here.n_users}.")
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
-    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, progress or (lambda what: None))
+    tell = progress or (lambda what: None)
+    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell, ks, thetas, user, depth)
     return [_measured(figure) for figure in one.figures(run)]
 
 

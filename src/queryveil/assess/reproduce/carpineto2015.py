@@ -4,46 +4,209 @@ Claudio Carpineto, Giovanni Romano, K-theta-affinity privacy: releasing infreque
 Information Processing and Management 51 (2015).
 """
 
-from queryveil.assess.measures import f_beta, ncp
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.arrays import Bools, Floats, Ints, Longs
+from queryveil.assess.measures.generalization import Reading, concept_costs
+from queryveil.assess.measures.labelled import f_beta_of, labelled_queries
+from queryveil.assess.neighbourhoods import degree_around
 from queryveil.assess.reproduce.common import Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
-from queryveil.methods import Affinity, Equality, Method, Wngen
+from queryveil.errors import QueryveilError
+from queryveil.knowledge import Links
+from queryveil.log import LocalLog
+from queryveil.methods import Affinity, Wngen
+from queryveil.methods.affinity.concepts import LONGEST
+from queryveil.methods.affinity.method import Candidates
+from queryveil.methods.base import check_k
 
 KS = (2, 5, 10, 20, 50, 100, 200)
+THETAS = (0.9, 0.8)
 BETAS = (1.0, 0.1)
+SAMPLES, SAMPLE = 10, 5_000
+"""Section 4.1: ten samples of 5,000 queries."""
+MAX_VERTICES = 2_000
+"""Section 3.4: the most queries of the graph around one."""
+RELEASED, NCP, COUNT = "released queries", "NCP", "number"
+WNGEN: dict[str, Reading] = {"WNGEN": "terms", "WNGEN, a concept for one term": "items"}
+
+
+class _Labels(NamedTuple):
+    """Which queries are labelled, and which of them are sensitive."""
+
+    labelled: Bools
+    sensitive: Bools
+
+    def f(self, kept: Bools, beta: float, samples: list[Longs]) -> dict[str, float]:
+        """F-beta over all labelled queries, and its mean over samples; not a number where none of them is released."""
+        few = [self._f(kept[some], self.labelled[some], self.sensitive[some], beta) for some in samples]
+        measured = [value for value in few if not np.isnan(value)]
+        mean = float(np.mean(measured)) if measured else float("nan")
+        return {"exact": self._f(kept, self.labelled, self.sensitive, beta), "samples": mean}
+
+    @staticmethod
+    def _f(kept: Bools, labelled: Bools, sensitive: Bools, beta: float) -> float:
+        if not (kept & labelled).any():
+            return float("nan")
+        return f_beta_of(kept, labelled, sensitive, beta).value
 
 
 def _figures(run: Run) -> list[Figure]:
-    """Figure 5a, released queries; figure 6, F-beta, where there are labels; figure 7, NCP; all against k."""
-    log, seed = run.log, run.seed
+    """Tables 2 and 5, figures 5a, 6 (if there are labels) and 7, and of one user figure 5b and table 4.
+
+    Concepts, vectors and the graph are made once, whatever k and theta are. Figures are exact, over all queries of the
+    log, and with them are the means over samples of distinct queries, as in the paper.
+    """
+    log = run.log
+    ks = sorted(set(run.ks or (k for k in KS if k <= log.n_users)))
+    thetas = sorted(set(run.thetas or THETAS))
+    method = Affinity(k=max(ks), theta=thetas[0], min_term_users=2)  # as in the paper, section 3.2
+    Affinity(k=min(ks), theta=thetas[-1])  # refused before the work begins
+    check_k(method, log.n_users)
+    user = None if run.user is None else _user(log, run.user)
     links = run.categorize("terms")
+    labels = None if run.labels is None else _Labels(*labelled_queries(log, run.labels))
+    draw = np.random.default_rng(run.seed)
+    samples = [draw.choice(log.n_queries, min(SAMPLE, log.n_queries), replace=False) for _ in range(SAMPLES)]
+    run.progress("concepts and vectors")
+    candidates = Candidates(method, log)
+    terms, events = log.tokens.sizes, log.events_per_query
+
+    def mean_cost(cost: Floats) -> tuple[float, float]:
+        """The NCP over all terms of the log, and its mean over samples, in which each query counts once."""
+        few = [cost[some].sum() / max(int(terms[some].sum()), 1) for some in samples]
+        return float((cost * events).sum() / max(int((terms * events).sum()), 1)), float(np.mean(few))
+
     released: list[Row] = []
     labelled: list[Row] = []
     cost: list[Row] = []
-    for k in (k for k in KS if k <= log.n_users):
-        methods: dict[str, Method] = {
-            "EQ": Equality(k=k),
-            "AFF θ = 0.9": Affinity(k=k, theta=0.9, min_term_users=2),  # as in the paper, section 3.2
-            "AFF θ = 0.8": Affinity(k=k, theta=0.8, min_term_users=2),
-        }
-        for name, method in methods.items():
-            run.progress(f"k {k}, {name}")
-            release = method.anonymize(log, seed=seed)
-            queries = release.manifest.counts.queries
-            at = {"k": k, "method": name}
-            released.append(at | {"released queries": queries / log.n_queries})
-            cost.append(at | {"NCP": ncp(release, log, links)})
-            for beta in BETAS if run.labels is not None and queries else ():
-                labelled.append(at | {"beta": beta, "F": f_beta(release, log, run.labels, beta).value})
+    mine: list[Row] = []
+    for name, k, kept in _released(log, candidates, ks, thetas):
+        run.progress(f"k {k}, {name}")
+        at = {"method": name, "k": k}
+        shares = [kept[some].mean() for some in samples]
+        found = {"exact": kept.mean(), "samples": np.mean(shares), "deviation": np.std(shares, ddof=1)}
+        released.append(at | {key: float(value) for key, value in found.items()})
+        cost.append(at | dict(zip(("exact", "samples"), mean_cost(np.where(kept, 0.0, terms)), strict=True)))
+        if labels is not None:
+            labelled += [at | {"beta": beta} | labels.f(kept, beta, samples) for beta in BETAS]
+        if user is not None:
+            mine.append(at | {RELEASED: float(kept[user].mean())})
+    for k in ks:
         run.progress(f"k {k}, WNGEN")
-        release = Wngen(k=k, taxonomy=run.taxonomy.name).release(log, run.taxonomy, links, seed=seed)
-        cost.append({"k": k, "method": "WNGEN", "NCP": ncp(release, log, links)})
-    figures = [Figure("figure-5a", "Released queries", released, "k", "released queries", "method")]
+        node = Wngen(k=k).concepts(log, links)
+        for name, reading in WNGEN.items():
+            exact, sampled = mean_cost(concept_costs(log, links, node, reading))
+            cost.append({"method": name, "k": k, "exact": exact, "samples": sampled})
+        if k == ks[0]:
+            partition = _partition(log, links, node, k, run.depth)
+    concepts = f"concepts of at least {method.concept_users(log):,} users"
+    size = f"mean of {SAMPLES} samples of {len(samples[0]):,} distinct queries"
+
+    def both(name: str, title: str, rows: list[Row], y: str, panel: str | None = None, *, share: bool) -> list[Figure]:
+        keys = [key for key in ("method", "k", panel) if key is not None]
+        made = []
+        for of, suffix, how in (("exact", "", "all queries"), ("samples", "-samples", size)):
+            values = [{key: row[key] for key in keys} | {y: row[of]} for row in rows]
+            if of == "samples" and "deviation" in rows[0]:
+                values = [{**value, "deviation": row["deviation"]} for value, row in zip(values, rows, strict=True)]
+            made.append(Figure(name + suffix, f"{title}, {how}", values, "k", y, "method", panel, share))
+        return made
+
+    figures = [_ngrams(run, method.concept_users(log))]
+    figures += both("figure-5a", f"Released queries ({concepts})", released, RELEASED, share=True)
     if labelled:
         title = "Harmless queries released, and only these (F-beta)"
-        figures.append(Figure("figure-6", title, labelled, "k", "F", "method", "beta", share=False))
-    figures.append(Figure("figure-7", "Normalized certainty penalty (NCP)", cost, "k", "NCP", "method"))
+        figures += both("figure-6", title, labelled, "F", "beta", share=False)
+    figures += both("figure-7", "Normalized certainty penalty (NCP)", cost, NCP, share=True)
+    figures.append(partition)
+    if user is not None:
+        run.progress("one user")
+        title = f"Released of the {len(user):,} distinct queries of one user"
+        figures.append(Figure("figure-5b", title, mine, "k", RELEASED, "method", private=True))
+        figures += _degrees(log, candidates, user, thetas[::-1], labels)
     return figures
+
+
+def _released(
+    log: LocalLog, candidates: Candidates, ks: list[int], thetas: list[float]
+) -> Iterator[tuple[str, int, Bools]]:
+    """Which queries equality and affinity release; thetas ascending."""
+    for k in ks:
+        yield "EQ", k, log.users_per_query >= k
+    for one in candidates.released(ks, thetas):
+        yield f"AFF θ = {one.theta:g}", one.k, one.queries
+
+
+def _ngrams(run: Run, least: int) -> Figure:
+    """Table 2: how many n-grams there are, all, and those that are concepts."""
+    log = run.log
+    stop = pc.is_in(log.tokens.text, pa.array(sorted(log.language.stop_words), log.tokens.text.type))
+    meant = ~stop.to_numpy(zero_copy_only=False)
+    rows: list[Row] = []
+    for n, name in zip(range(1, LONGEST + 1), ("unigrams", "bigrams", "trigrams"), strict=True):
+        run.progress(name)
+        found = log.ngrams(n)
+        occurrences = found["occurrences"].to_numpy()
+        concept = found["users"].to_numpy() >= least
+        concept &= np.any([meant[found[f"word_{i}"].to_numpy()] for i in range(1, n + 1)], axis=0)
+        for of, some in (("all", np.ones(len(found), np.bool_)), (f"concepts, at least {least:,} users", concept)):
+            rows.append({"n-grams": name, "of": f"{of}: distinct", COUNT: int(some.sum())})
+            rows.append({"n-grams": name, "of": f"{of}: with repetitions", COUNT: int(occurrences[some].sum())})
+    return Figure("table-2", "Runs of one to three words", rows, "n-grams", COUNT, "of", share=False)
+
+
+def _partition(log: LocalLog, links: Links, node: Ints, k: int, depth: int) -> Figure:
+    """Table 5: the queries of each concept of WNGEN down to a depth."""
+    tree = links.tree
+    shown = np.where(tree.depth[node] >= depth, tree.at_level(node, depth - 1), node)
+    query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
+    of_user = np.unique(shown[query].astype(np.int64) << 32 | user) >> 32
+    queries, users = (np.bincount(of, minlength=len(tree)) for of in (shown, of_user))
+    rows: list[Row] = []
+    for at in np.unique(tree.ancestors(np.unique(shown))[1]).tolist():
+        name = tree.path(at, between=" > ")
+        rows.append({"concept": name, "of": "distinct queries", COUNT: int(queries[at])})
+        rows.append({"concept": name, "of": "users", COUNT: int(users[at])})
+    title = f"WNGEN for k = {k} down to depth {depth}, at least {users[np.unique(shown)].min():,} users a concept"
+    return Figure("table-5", title, rows, "of", COUNT, "concept", share=False)
+
+
+def _user(log: LocalLog, name: str) -> Longs:
+    """The distinct queries of a user."""
+    at = pc.index(log.user_text, pa.scalar(name, log.user_text.type)).as_py()
+    if at < 0:
+        raise QueryveilError("The log has no user with this id; give one of its own.")
+    query, user = (log.query_users[column].to_numpy() for column in ("query_id", "user_id"))
+    return np.sort(query[user == at]).astype(np.int64)
+
+
+def _degrees(
+    log: LocalLog, candidates: Candidates, user: Longs, thetas: list[float], labels: _Labels | None
+) -> list[Figure]:
+    """Table 4: the degrees of the (sensitive) queries of a user, of those that any method releases for k = 2."""
+    if labels is not None:
+        user = user[labels.sensitive[user]]
+    found = []
+    for query in user[np.argsort(log.users_per_query[user], kind="stable")].tolist():
+        around = [degree_around(log, candidates, query, theta, MAX_VERTICES) for theta in thetas]
+        found.append((query, [int(log.users_per_query[query]), *around]))
+    names = ["EQ", *(f"AFF θ = {theta:g}" for theta in thetas)]
+    rows = [
+        {"query": log.query_text[query].as_py(), "method": name, "degree": degree}
+        for query, degrees in found
+        if max(degrees) > 1
+        for name, degree in zip(names, degrees, strict=True)
+    ]
+    what = "queries" if labels is None else "sensitive queries"
+    hidden = sum(max(degrees) < 2 for _, degrees in found)
+    title = f"Degrees of {len(found) - hidden:,} {what} of one user; {hidden:,} more are released for no k"
+    return [Figure("table-4", title, rows, "method", "degree", "query", share=False, private=True)] if rows else []
 
 
 CARPINETO2015 = Paper("carpineto2015", min(KS), _figures)

@@ -1,6 +1,6 @@
 """What the experiments of all papers share: what they run on, and groups of users at random as their baseline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,10 @@ class Run:
     labels: pa.Table | None
     seed: int
     progress: Progress
+    ks: Sequence[int] | None = None
+    thetas: Sequence[float] | None = None
+    user: str | None = None
+    depth: int = 3
 
     @property
     def levels(self) -> range:

@@ -20,6 +20,7 @@ class Figure:
         colour: The column that has a line per value.
         panel: The column that has a panel per value, if there is more than one panel.
         share: Whether the values are shares, to be shown in per cent.
+        private: Whether it is about one person; it is then shown on the terminal, and written to no file.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Figure:
     colour: str | None = None
     panel: str | None = None
     share: bool = True
+    private: bool = False
 
     def chart(self) -> Any:
         """The figure as an Altair chart."""

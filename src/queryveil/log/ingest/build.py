@@ -70,6 +70,7 @@ class Builder:
         rows |= {f"{name} id": pa.chunked_array(done[name].ids) for name in self.extras}
         rows |= {"time": pa.chunked_array(self.time), "rank": pa.chunked_array(self.rank)}
         low = {name: column.low(done[name].ranks) for name, column in columns.items()}
+        first_seen = done["user"].ranks  # texts are numbered as they come
         ids = dict(zip(low, pool.map(distinct, low.values()), strict=True))
         self.time, self.rank = [], []
         self.user = self.query = self.url = Column()
@@ -91,6 +92,7 @@ class Builder:
             url_text=text["url"],
             user_text=text["user"],
             user_digest=low["user"],
+            first_seen=first_seen,
             extras={name: text[name] for name in self.extras},
             tokens=split_queries(text["query"], pool),
             content=content,

@@ -30,6 +30,9 @@ from queryveil.methods.generalization.common import (
 )
 from queryveil.release import Release
 
+GREEDY = ("r", "order", "leftover")
+"""Parameters that only the paper's clustering has."""
+
 
 class Clump(Generalization):
     """Publish for at least k users the least common generalization of their nouns (Milani Fard and Wang 2010).
@@ -57,6 +60,11 @@ class Clump(Generalization):
     order: Literal["descending", "ascending", "random"] = Field(
         "descending", description="the order of transactions, by length or at random; for greedy only"
     )
+    leftover: Literal["distortion", "growth"] = Field(
+        "distortion",
+        description="where the fewer than k transactions go that are left when all clusters are full: to the least"
+        " distortion, as in the paper, or to the least growth of it; for greedy only",
+    )
     tight: bool = Field(
         False,
         description="generalize the surplus items of a node, which not all transactions have, instead of dropping them"
@@ -68,7 +76,7 @@ class Clump(Generalization):
 
     @model_validator(mode="after")
     def _order_is_used(self) -> "Clump":
-        unused = next((name for name in ("r", "order") if name in self.model_fields_set), None)
+        unused = next((name for name in GREEDY if name in self.model_fields_set), None)
         if self.clustering == "nearest" and unused is not None:
             raise ValueError(f"{parameter('Clump', unused)} is only for the clustering greedy; leave it out.")
         return self
@@ -80,7 +88,7 @@ class Clump(Generalization):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters that are used, as they are written in the manifest."""
-        unused = ("r", "order") if self.clustering == "nearest" else ()
+        unused = GREEDY if self.clustering == "nearest" else ()
         return {name: value for name, value in super().parameters().items() if name not in unused}
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
@@ -120,7 +128,7 @@ class Clump(Generalization):
         shared = self.k if self.clustering == "greedy" else 1
         reserve(12 * int(tree.depth[transactions.node].sum(dtype=np.int64)) // shared, "The nouns of users")
         if self.clustering == "greedy":
-            return greedy(*items, order, self.k, self.r, self.tight)
+            return greedy(*items, order, self.k, self.r, self.tight, self.leftover == "growth")
         return nearest(*items, order, self.k, self.tight, threads or os.cpu_count() or 1)
 
     def bags(self, transactions: Transactions, order: Longs, cluster: Ints, *, tight: bool) -> Bags:

@@ -46,9 +46,9 @@ class Transactions(Ragged):
         some = interests.take(users)
         return cls(some.start, users, some.item, links.tree)
 
-    def first(self, n: int) -> "Transactions":
-        """The first ones."""
-        return Transactions(self.start[: n + 1], self.user[:n], self.node[: self.start[n]], self.tree)
+    def take(self, some: Longs) -> "Transactions":
+        """Some of them, ascending."""
+        return Transactions(offsets(self.sizes[some]), self.user[some], self.node[self.positions(some)], self.tree)
 
 
 @dataclass(frozen=True, eq=False)
