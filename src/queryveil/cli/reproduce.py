@@ -126,16 +126,19 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     lines = [name for name in (figure.panel, figure.colour) if name is not None]
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
     heads = [place if isinstance(place, str) else f"{figure.x} {place}" for place in places]
+    values = [row[figure.y] for row in figure.rows if row[figure.y] is not None]
+    form = None if figure.share else ".2f" if max(map(abs, values), default=1) >= 0.01 else ".2g"
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in figure.rows:
-        cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = _cell(row[figure.y], figure.share)
+        cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = _cell(row[figure.y], form)
     number = figure.name.replace("-", " ")
-    if len(places) > 6 and len(lines) == 1:
+    if len(places) > 6 and lines:
         turned = [
             (head, *(values.get(place, "") for values in cells.values()))
             for head, place in zip(heads, places, strict=True)
         ]
-        return printing.table(f"{number.capitalize()}: {figure.title}", ("", *(key[0] for key in cells)), turned)
+        named = (", ".join(map(str, key)) for key in cells)
+        return printing.table(f"{number.capitalize()}: {figure.title}", ("", *named), turned)
     head = (*lines, *heads)
     rows = [
         (*(printing.printable(str(part)) for part in key), *(values.get(place, "") for place in places))
@@ -144,16 +147,15 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
 
 
-def _cell(value: float | None, share: bool) -> str:
+def _cell(value: float | None, form: str | None) -> str:
+    """A number in a form, or as a share."""
     from queryveil.text.show import percent
 
     if value is None:
         return "-"
     if isinstance(value, int):
         return f"{value:,}"
-    if 0 < abs(value) < 0.01 and not share:
-        return f"{value:.2g}"
-    return percent(value) if share else f"{value:.2f}"
+    return percent(value) if form is None else f"{value:{form}}"
 
 
 def _save(figures: "list[Figure]", about: dict[str, Any], folder: Path) -> None:

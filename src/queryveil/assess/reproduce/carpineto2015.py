@@ -97,6 +97,9 @@ def _figures(run: Run) -> list[Figure]:
             labelled += [at | {"beta": beta} | labels.f(kept, beta, samples) for beta in BETAS]
         if user is not None:
             mine.append(at | {RELEASED: float(kept[user].mean())})
+    lines = ["EQ", *map(_named, thetas[::-1])]  # as in the paper; what is released is found for lower thetas first
+    for rows in (released, labelled, cost, mine):
+        rows.sort(key=lambda row: lines.index(row["method"]))
     for k in ks:
         run.progress(f"k {k}, WNGEN")
         node = Wngen(k=k).concepts(log, links)
@@ -140,7 +143,12 @@ def _released(
     for k in ks:
         yield "EQ", k, log.users_per_query >= k
     for one in candidates.released(ks, thetas):
-        yield f"AFF θ = {one.theta:g}", one.k, one.queries
+        yield _named(one.theta), one.k, one.queries
+
+
+def _named(theta: float) -> str:
+    """Affinity as the paper names it."""
+    return f"AFF θ = {theta:g}"
 
 
 def _ngrams(run: Run, least: int) -> Figure:
@@ -196,7 +204,7 @@ def _degrees(
     for query in user[np.argsort(log.users_per_query[user], kind="stable")].tolist():
         around = [degree_around(log, candidates, query, theta, MAX_VERTICES) for theta in thetas]
         found.append((query, [int(log.users_per_query[query]), *around]))
-    names = ["EQ", *(f"AFF θ = {theta:g}" for theta in thetas)]
+    names = ["EQ", *map(_named, thetas)]
     rows = [
         {"query": log.query_text[query].as_py(), "method": name, "degree": degree}
         for query, degrees in found
