@@ -3,7 +3,9 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
+from queryveil.assess.measures import transaction_density
 from queryveil.assess.reproduce import reproduce
+from queryveil.methods.generalization.common import Transactions
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,13 @@ def test_orders_are_compared(figures):
     assert {k: lost["decreasing, as in the paper", k] for k in paper} == paper
     assert len(lost) == 4 * len(paper)
     assert len(set(lost.values())) > 3 * len(paper)
+
+
+def test_the_density_of_as_many_transactions_as_the_paper_has():
+    tree = qv.open_taxonomy("wordnet").tree
+    users = np.arange(53_058)
+    one = Transactions(np.arange(53_059), users, np.ones(53_058, np.int32), tree)
+    assert transaction_density(one) == pytest.approx(1 / tree.leaves[0])
 
 
 def test_the_first_transactions_are_the_first_of_the_log(monkeypatch):

@@ -125,7 +125,7 @@ def _terms(log: LocalLog, events: str) -> float:
 
 def transaction_density(transactions: Transactions) -> float:
     """How many of the items that its users could have a log has: N / (users x leaves)."""
-    return float(len(transactions.node) / (len(transactions) * transactions.tree.leaves[0]))
+    return len(transactions.node) / (len(transactions) * int(transactions.tree.leaves[0]))
 
 
 @measure("item_distortion", label="distortion per item (GGD)", group="profiles", better="lower")
