@@ -78,13 +78,20 @@ def _figure(figure: PaperFigure, published: Sequence[Published]) -> Figure:
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name]
     return Figure(
         figure.name,
-        f"{figure.title}.",
+        _caption(figure),
         tuple(_drawing(figure, panel, points, looks) for panel in panels) if drawn else (),
         (*keys, *([("diamond muted", "the paper")] if points else [])) if drawn else (),
         (*columns, figure.y),
         tuple((*(str(row[name]) for name in columns), _shown(row[figure.y], figure.share)) for row in figure.rows),
         texts=len(columns),
     )
+
+
+def _caption(figure: PaperFigure) -> str:
+    """What is drawn, in a sentence."""
+    parts = [(figure.colour, "one line for each"), (figure.panel, "one drawing for each")]
+    each = "".join(f", {how} of: {name}" for name, how in parts if name is not None)
+    return f"{figure.title}: {figure.y} against {figure.x}{each}."
 
 
 def _looks(figure: PaperFigure) -> dict[str, tuple[str, str]]:

@@ -13,8 +13,8 @@ def test_the_same_seed_gives_the_same_figures(world):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_figures_can_be_drawn(world, paper):
-    for figure in reproduce(paper, *world):
+def test_figures_can_be_drawn(reproduced, paper):
+    for figure in reproduced(paper):
         drawn = figure.chart().to_dict()
         assert figure.title in str(drawn)
         assert (
