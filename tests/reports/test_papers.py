@@ -9,7 +9,7 @@ from tests.reports.conftest import HOSTILE, hostile_log
 from tests.reports.html import Page
 
 
-def figures(text="first category"):
+def figures(text="first 5 categories"):
     """Figures as reproduce makes them, with a text wherever one can stand."""
     kept = [
         {"level": level, "k": k, "groups": groups, "SRP": 1 / (level + k)}
@@ -42,9 +42,10 @@ def charts(page):
 
 
 def test_what_the_paper_says_stands_beside_what_was_found(page):
-    text = re.sub(r"\s+", " ", Page(page).text.replace("\N{NO-BREAK SPACE}", " "))
+    text = Page(page).text.replace("\N{NO-BREAK SPACE}", " ")
     assert PAPERS["erola2011"].citation in text
-    assert "SRP is above 1/k on all levels, for every k in 0 of 10 cases section 4.2.2" in text
+    said = ("SRP is above 1/k", "on all levels, for every k", "in 0 of 10 cases", "section 4.2.2")
+    assert re.search(r"\s*".join(map(re.escape, said)), text)
     assert "queryveil reproduce x" in text
     assert "with seed 7" in text
 
@@ -56,9 +57,10 @@ def test_charts_are_large_and_have_the_values_of_the_paper(page):
         assert chart["width"] == "container"
         assert chart["height"] >= 300
     assert "the paper" in json.dumps(found["figure-3-0"])
-    assert '"x", "type": "quantitative"' in json.dumps(found["figure-4-queries-0"])
+    kinds = [found[name]["layer"][0]["encoding"]["x"]["type"] for name in ("figure-3-0", "figure-4-queries-0")]
+    assert kinds == ["ordinal", "quantitative"]
     elements = [one for one in Page(page).all("div") if "chart" in one.get("class", "").split()]
-    assert all(len(chart["aria-label"].split()) > 8 for chart in elements)
+    assert all(len(chart["aria-label"].split()) >= 4 for chart in elements)
 
 
 def test_what_is_about_one_person_is_not_on_the_page(page):

@@ -9,7 +9,7 @@ from queryveil.assess.reproduce import Figure as PaperFigure
 from queryveil.log import QueryLog
 from queryveil.reports.charts import MUTED, finished, tooltips
 from queryveil.reports.page import Drawing, Figure, check_packages, render
-from queryveil.text.show import percent
+from queryveil.text.show import percent, printable
 
 _COLOURS = tuple(f"c{i}" for i in range(1, 8))
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -89,15 +89,18 @@ def _figure(figure: PaperFigure, published: Sequence[Published]) -> Figure:
 
 def _caption(figure: PaperFigure) -> str:
     """What is drawn, in a sentence."""
-    parts = [(figure.colour, "one line for each"), (figure.panel, "one drawing for each")]
-    each = "".join(f", {how} of: {name}" for name, how in parts if name is not None)
+    each = "" if figure.panel is None else f", one drawing for each {figure.panel}"
     return f"{figure.title}: {figure.y} against {figure.x}{each}."
 
 
 def _looks(figure: PaperFigure) -> dict[str, tuple[str, str]]:
     """A colour and a shape for each line."""
-    names = [""] if figure.colour is None else list(dict.fromkeys(str(row[figure.colour]) for row in figure.rows))
+    names = dict.fromkeys(_line(figure, row) for row in figure.rows)
     return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(names)}
+
+
+def _line(figure: PaperFigure, row: Mapping[str, Any]) -> str:
+    return "" if figure.colour is None else printable(str(row[figure.colour]))
 
 
 def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, Any]], looks: Looks) -> Drawing:
@@ -113,7 +116,7 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
         {
             "x": row[figure.x],
             "y": row[figure.y],
-            "line": "" if figure.colour is None else str(row[figure.colour]),
+            "line": _line(figure, row),
             "shown": _shown(row[figure.y], figure.share),
         }
         for row in here

@@ -4,6 +4,7 @@ Arnau Erola, Jordi Castellà-Roca, Guillermo Navarro-Arribas, Vicenç Torra, Sem
 anonymization of query logs using the open directory project, SORT 35 (2011).
 """
 
+import math
 import time
 from itertools import product
 
@@ -22,6 +23,8 @@ from queryveil.methods.microaggregation.record_tables import contributions
 KS = (2, 3, 4, 5)
 ONE, FIVE = "first category", "first 5 categories"
 CATEGORIES = {ONE: 1, FIVE: 5}
+TWICE = 2
+"""How often time is taken for a part of the log; the least counts."""
 PARTS = (8, 4, 2, 1)
 """Of the users: an eighth and so on, to see how time grows with the number of queries."""
 
@@ -101,12 +104,14 @@ def _growth(run: Run, searches: Searches, name: str) -> list[Row]:
         run.progress(f"{users:,} users, {name}")
         some = searches.take(np.arange(users))
         queries, place = np.unique(some.query, return_inverse=True)
-        found, seconds = _look_up(run, queries.astype(np.int64), name)
-        begun = time.perf_counter()
-        profiles = Profiles.of(Searches(some.start, place.astype(np.int32), some.times), found, level)
-        group, _ = group_users(profiles, k, Odp.linkage, "auto", run.log.engine.threads)
-        contributions(some.start, some.times, draws[: len(place)], group, by_repetition=Odp.by_repetition)
-        seconds += time.perf_counter() - begun
+        local = Searches(some.start, place.astype(np.int32), some.times)
+        seconds = math.inf
+        for _ in range(TWICE):
+            found, taken = _look_up(run, queries.astype(np.int64), name)
+            begun = time.perf_counter()
+            group, _ = group_users(Profiles.of(local, found, level), k, Odp.linkage, "auto", run.log.engine.threads)
+            contributions(some.start, some.times, draws[: len(place)], group, by_repetition=Odp.by_repetition)
+            seconds = min(seconds, taken + time.perf_counter() - begun)
         rows.append({"queries": int(some.times.sum()), "groups": name, "seconds": seconds})
     return rows
 
@@ -134,7 +139,7 @@ def _exponent(values: Values) -> str:
     queries, seconds = values.all("figure-4-queries", "queries", groups=ONE), values.all("figure-4-queries", groups=ONE)
     if len(queries) < 2:
         return NONE
-    return f"time grows with the {np.polyfit(np.log(queries), np.log(seconds), 1)[0]:.2f}th power of the queries"
+    return f"with their number to the power of {np.polyfit(np.log(queries), np.log(seconds), 1)[0]:.2f}"
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:
