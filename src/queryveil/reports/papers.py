@@ -18,7 +18,7 @@ _HEIGHT = 320
 _ROOM = 1.06
 """Of the scale, beyond the largest value."""
 _LINES = 12
-"""Most lines that can be told apart in a drawing; more are a table."""
+"""Most lines that can be distinguished in a drawing; more are a table."""
 
 Looks = Mapping[str, tuple[str, str]]
 
