@@ -6,7 +6,7 @@ import pytest
 from queryveil.assess.reproduce import PAPERS, Figure, Paper
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
-from tests.knowledge.test_resolvers import engine, results
+from tests.knowledge.test_resolvers import engine, hits, results
 
 
 @pytest.fixture
@@ -170,7 +170,8 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     code, out, err = run(*words, "-o", tmp_path / "figures")
     assert (code, err) == (0, "")
     assert "Figure 3: Profile retention (SRP)" in out
-    names = {"run.json", *(f"figure-{n}.{kind}" for n in (2, 3, 4) for kind in ("csv", "svg"))}
+    made = ("2", "3", "4", "4-partition", "4-queries")
+    names = {"run.json", *(f"figure-{n}.{kind}" for n in made for kind in ("csv", "svg"))}
     assert {file.name for file in (tmp_path / "figures").iterdir()} == names
     assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
     code, _, err = run(*words, "-o", tmp_path / "figures")
@@ -206,6 +207,48 @@ def test_what_is_about_one_user_is_shown_and_not_written(run, tmp_path):
         assert "u9" not in err
     code, _, err = run("reproduce", "erola2011", log, "--depth", "2")
     assert (code, "--depth is only for carpineto2015" in err) == (2, True)
+
+
+@pytest.fixture
+def nine(run, dumps, tmp_path):
+    """A log of nine users, and how a paper is reproduced on it."""
+    log = tmp_path / "users.tsv"
+    log.write_text(
+        "user\tquery\turl\n" + "".join(f"u{i}\tsong lyrics {i % 3}\thttp://bands.example.com\n" for i in range(9))
+    )
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    return lambda paper, *words: run("reproduce", paper, log, "--taxonomy", tmp_path / "odp.qvd", *words)
+
+
+def test_reproduce_asks_a_search_engine_that_is_named(nine, tmp_path):
+    named = ("--cache", tmp_path / "a.db", "--rate", 100, "--json")
+    with engine(lambda query, asked: hits("http://fcb.example.org/")) as (url, asked):
+        code, out, err = nine("erola2012", "--send-queries-to", f"{url}/pages/_search", *named)
+        assert (code, err, len(asked)) == (0, "", 3)
+    found = json.loads(out)
+    assert [figure["name"] for figure in found["figures"]] == ["figure-2", "figure-3", "figure-3-similar"]
+    assert found["published"][0]["value"].startswith("about 10 % more")
+    code, _, err = nine("erola2012", "--resolver", "sites", "--json")
+    assert (code, err) == (0, "")
+    code, _, err = nine("erola2012", "--send-queries-to", "http://127.0.0.1:9")
+    assert (code, "needs --cache FILE" in err) == (2, True)
+    code, _, err = nine("erola2011", "--resolver", "sites")
+    assert (code, "are only for erola2012" in err) == (2, True)
+
+
+def test_reproduce_writes_one_page(nine, tmp_path):
+    code, out, err = nine("erola2012", "--report", tmp_path / "page.html")
+    assert (code, err) == (0, "")
+    assert "What the text of the paper says, beside what was found here" in out
+    assert "The report is" in out
+    page = (tmp_path / "page.html").read_text()
+    assert "about 10\N{NO-BREAK SPACE}% more" in page
+    assert "queryveil reproduce erola2012 LOG --taxonomy TAXONOMY --seed 0 --report page.html" in page
+    assert (tmp_path / "page.html").stat().st_mode & 0o77 == 0
+    code, _, err = nine("erola2012", "--report", tmp_path / "page.html")
+    assert (code, "exists already" in err) == (2, True)
+    code, _, err = nine("erola2012", "--report", tmp_path / "page.txt")
+    assert (code, "must end with .html" in err) == (2, True)
 
 
 def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ import queryveil as qv
 from queryveil.formats import FORMATS
 from queryveil.formats.detection import detect
 from queryveil.formats.source import BLOCK
+from tests.both import on_both_engines
 
 ROWS = [
     ("7", "cell phone case", "2006-03-01 07:17:12", "1", "http://www.a.com"),
@@ -141,6 +142,38 @@ def test_several_files_a_folder_and_a_pattern(write, tmp_path):
     paths = [tmp_path / f"part-{i}.tsv" for i in (1, 2)]
     for source in (paths, tmp_path, str(tmp_path / "part-*.tsv"), [str(paths[0]), str(paths[1])]):
         assert spelled_out(qv.read_log(source)) == EXPECTED
+
+
+README = """500k User Session Collection
+----------------------------------------------
+The data is\tsorted by anonymous user ID, and is made up here.
+
+AnonID\tan anonymous user ID number.
+"""
+
+
+@on_both_engines
+def test_the_aol_collection_as_it_lies_in_its_folder(read, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("AOL-user-ct-collection")
+    for number, rows in enumerate((ROWS[:2], ROWS[2:4], ROWS[4:]), 1):
+        name = f"user-ct-test-collection-{number:02}.txt.gz"
+        (folder / name).write_bytes(gzip.compress(aol(rows).encode()))
+    (folder / "U500k_README.txt").write_text(README)
+    (folder / "md5sums").write_text("d41d8cd98f00b204e9800998ecf8427e  user-ct-test-collection-01.txt.gz\n")
+    log = read(folder)
+    assert (log.stats.rows, log.stats.bad_rows.total, log.n_users, log.stats.events) == (5, 0, 3, 4)
+    (folder.parent / "whole.tsv").write_text(aol())
+    assert log.fingerprint == qv.read_log(folder.parent / "whole.tsv").fingerprint
+
+
+def test_only_files_of_a_folder_are_passed_over(write):
+    assert spelled_out(qv.read_log(write("readme.tsv", aol()))) == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["readmenow.tsv", "mylicense-queries.tsv"])
+def test_a_log_is_not_taken_for_something_beside_it(write, tmp_path, name):
+    write(name, aol())
+    assert spelled_out(qv.read_log(tmp_path)) == EXPECTED
 
 
 def test_blocks_of_a_large_file_meet_without_a_seam(write, monkeypatch):

@@ -102,7 +102,16 @@ def engine(answer):
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             parts = urlsplit(self.path)
-            query = parse_qs(parts.query).get("q", [""])[0]
+            self.send(parse_qs(parts.query).get("q", [""])[0])
+
+        def do_POST(self):
+            """As an index of OpenSearch: the query is in the body."""
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert (self.path, self.headers["Content-Type"]) == ("/pages/_search", "application/json")
+            assert list(body) == ["size", "_source", "query"]
+            self.send(body["query"]["multi_match"]["query"])
+
+        def send(self, query):
             asked.append(query)
             status, body, *headers = answer(query, asked)
             try:
@@ -136,6 +145,10 @@ def remote(url, tmp_path, **options):
     return Remote(url, tmp_path / "answers.db", **{"rate": 1000, "wait": 0.01, "timeout": 5, **options})
 
 
+def hits(*urls):
+    return 200, {"took": 1, "hits": {"hits": [{"_index": "pages", "_source": {"url": url}} for url in urls]}}
+
+
 LOG = "user\tquery\na\tcats & dogs\na\tbirds\na\tfish\n"
 
 
@@ -156,6 +169,36 @@ def test_a_search_engine_is_asked_once_a_query(tmp_path):
         assert len(asked) == 3
     assert (tmp_path / "answers.db").stat().st_mode & 0o77 == 0
     assert b"cats & dogs" not in (tmp_path / "answers.db").read_bytes()
+
+
+def test_an_index_of_opensearch_is_searched(tmp_path):
+    def answer(query, asked):
+        return hits("https://en.wikipedia.org/x", f"https://www.{query.split()[0]}.com/") if query != "fish" else hits()
+
+    log = read(tmp_path, LOG.replace("birds", "+birds -(a* OR"))
+    with engine(answer) as (url, asked):
+        found = resolved(log, remote(f"{url}/pages/_search", tmp_path))
+        assert found["cats & dogs"] == "https://www.cats.com/"
+        assert found["fish"] is None
+        assert sorted(asked) == ["+birds -(a* or", "cats & dogs", "fish"]  # words, whatever signs they have
+        resolved(log, remote(f"{url}/pages/_search/", tmp_path))
+        assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((200, b"<html>hello</html>"), "something that is not the hits of an index"),
+        ((200, {"results": []}), "something that is not the hits of an index"),
+        ((200, {"hits": {"hits": ["x"]}}), "something that is not the hits of an index"),
+        ((404, {"error": {"type": "index_not_found_exception"}}), "status 404; check the address"),
+        ((403, b""), "status 403; check the address"),
+    ],
+)
+def test_an_index_that_answers_garbage(tmp_path, answer, sentence):
+    with engine(lambda query, asked: answer) as (url, _), pytest.raises(QueryveilError, match=sentence) as error:
+        remote(f"{url}/pages/_search", tmp_path).resolve(read(tmp_path, LOG))
+    assert "cats" not in str(error.value)
 
 
 def test_a_busy_engine_is_asked_again(tmp_path):

@@ -2,10 +2,11 @@ import time
 
 import pytest
 
-from queryveil.reports import comparison_page
+from queryveil.reports import comparison_page, paper_page
 from tests.reports.browser import CHROMIUM, DRIVER, browser
 from tests.reports.compared import made_up
-from tests.reports.conftest import HOSTILE
+from tests.reports.conftest import HOSTILE, hostile_log
+from tests.reports.test_papers import figures
 
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
 
@@ -26,8 +27,20 @@ def comparisons(tmp_path_factory):
     return {name: folder / f"{name}.html" for name in pages}
 
 
-@pytest.fixture(params=["release", "hostile release", "comparison", "hostile comparison"])
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    """The page of a paper, with hostile text wherever text can stand."""
+    file = tmp_path_factory.mktemp("papers") / "paper.html"
+    hostile = " ".join(HOSTILE)
+    made = paper_page("erola2011", figures(hostile), hostile_log(), taxonomy=hostile, seed=0, command=hostile)
+    file.write_text(made)
+    return file
+
+
+@pytest.fixture(params=["release", "hostile release", "comparison", "hostile comparison", "paper"])
 def page(request):
+    if request.param == "paper":
+        return request.getfixturevalue("paper")
     if request.param == "release":
         return request.getfixturevalue("reported")[2]
     if request.param == "hostile release":

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options, printing
+from queryveil.cli import options, printing, resolvers
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
-    from queryveil.knowledge import Links, Resolver, Taxonomy
+    from queryveil.knowledge import Links
 
 _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": None}
 
@@ -28,26 +28,11 @@ def categorize(
     min_confidence: Annotated[
         float, typer.Option("--min-confidence", help="Least confidence of a category, from 0 to 1, for embedding.")
     ] = 0.4,
-    resolver: Annotated[
-        str | None,
-        typer.Option(
-            "--resolver", help="How to find the site of a query, for domains: clicks or sites.", show_default="clicks"
-        ),
-    ] = None,
-    send_queries_to: Annotated[
-        str | None,
-        typer.Option(
-            "--send-queries-to",
-            metavar="URL",
-            help="Send EVERY query to a search engine with the interface of SearXNG.",
-        ),
-    ] = None,
-    cache: Annotated[
-        str | None,
-        typer.Option("--cache", metavar="FILE", help="File for its answers, to continue an interrupted run."),
-    ] = None,
-    rate: Annotated[float, typer.Option("--rate", help="Most queries to send per second.")] = 1.0,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for an answer.")] = 10.0,
+    resolver: resolvers.Named = None,
+    send_queries_to: resolvers.SendTo = None,
+    cache: resolvers.Cache = None,
+    rate: resolvers.Rate = 1.0,
+    timeout: resolvers.Timeout = 10.0,
     examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
@@ -55,14 +40,18 @@ def categorize(
 
     It shows queries of the log as they were typed, so it is for people who may see the log.
     """
-    from queryveil.knowledge import LINKERS, open_taxonomy
+    from queryveil.knowledge import LINKERS, hosts_needed, open_taxonomy
     from queryveil.knowledge import categorize as run
     from queryveil.text.show import percent
 
     if linker not in LINKERS:
         raise QueryveilError(f"There is no linker '{linker}'; {did_you_mean(linker, LINKERS)}.")
     base = open_taxonomy(taxonomy)
-    chosen = _resolver(linker, resolver, base, send_queries_to, cache, rate, timeout)
+    if linker == "domains":
+        hosts_needed(base)
+    elif resolver or send_queries_to:
+        raise QueryveilError("--resolver and --send-queries-to are for --linker domains.")
+    chosen = resolvers.chosen(resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
     with progress("Categorizing", "queries") as update:
         found = run(
@@ -92,31 +81,6 @@ def categorize(
             printing.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
         )
     printing.tables(*parts)
-
-
-def _resolver(
-    linker: str, name: str | None, base: "Taxonomy", url: str | None, cache: str | None, rate: float, timeout: float
-) -> "Resolver | None":
-    from queryveil.knowledge import Clicks, Remote, Sites, hosts_needed
-
-    if linker == "domains":
-        hosts_needed(base)
-    elif name or url:
-        raise QueryveilError("--resolver and --send-queries-to are for --linker domains.")
-    if url is not None:
-        if name is not None:
-            raise QueryveilError("Give either --resolver or --send-queries-to, not both.")
-        if cache is None:
-            raise QueryveilError(
-                "--send-queries-to needs --cache FILE, which keeps the answers if the run is interrupted."
-            )
-        return Remote(url, cache, rate=rate, timeout=timeout)
-    if cache is not None:
-        raise QueryveilError("--cache is for --send-queries-to.")
-    if name is not None and name not in ("clicks", "sites"):
-        known = ("clicks", "sites")
-        raise QueryveilError(f"There is no resolver '{name}'; {did_you_mean(name, known)}, or --send-queries-to URL.")
-    return Sites(base) if name == "sites" else Clicks() if name == "clicks" else None
 
 
 def _short(query: str) -> str:

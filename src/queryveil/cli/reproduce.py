@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from queryveil.cli import options, printing
+from queryveil.cli import options, printing, resolvers
 from queryveil.cli.labels import Sensitive, read_labels
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean, require
 
 if TYPE_CHECKING:
-    from queryveil.assess.reproduce import Figure
+    from queryveil.assess.reproduce import Beside, Figure
 
 
 def reproduce(
@@ -24,9 +24,10 @@ def reproduce(
     taxonomy: Annotated[
         str, typer.Option("--taxonomy", help="wordnet, or a web directory; erola2012 needs a web directory.")
     ] = "wordnet",
-    resolver: Annotated[
-        str, typer.Option("--resolver", help="How to find the site of a query, for erola2012: clicks or sites.")
-    ] = "clicks",
+    resolver: resolvers.Named = None,
+    send_queries_to: resolvers.SendTo = None,
+    cache: resolvers.Cache = None,
+    rate: resolvers.Rate = 1.0,
     clusters: Annotated[
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
@@ -60,19 +61,24 @@ def reproduce(
         str | None,
         typer.Option("--output", "-o", metavar="DIR", help="A folder for tables and charts."),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="One HTML page with the figures, beside what the paper says."),
+    ] = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Run the experiments of a paper on a log: its figures as tables and charts."""
-    from queryveil.assess.reproduce import PAPERS
+    """Run the experiments of a paper on a log: its figures as tables and charts, beside the values in its text."""
+    from queryveil.assess.reproduce import PAPERS, beside
     from queryveil.assess.reproduce import reproduce as run
-    from queryveil.knowledge import Clicks, Sites, open_taxonomy
+    from queryveil.files.folders import check_file, write_whole
+    from queryveil.knowledge import open_taxonomy
     from queryveil.methods import Affinity
 
     if paper not in PAPERS:
         raise QueryveilError(f"There is no paper '{paper}' to reproduce; {did_you_mean(paper, PAPERS)}.")
-    if resolver not in ("clicks", "sites"):
-        raise QueryveilError(f"There is no resolver '{resolver}'; {did_you_mean(resolver, ('clicks', 'sites'))}.")
+    if (resolver or send_queries_to) and paper != "erola2012":
+        raise QueryveilError("--resolver and --send-queries-to are only for erola2012; leave them out.")
     folder = Path(output) if output is not None else None
     if folder is not None and folder.exists():
         raise QueryveilError(f"{folder} exists already; choose another name.")
@@ -90,15 +96,21 @@ def reproduce(
     thetas = None if theta is None else options.numbers("--theta", theta, float)
     for one in thetas or ():
         Affinity(theta=one)  # a wrong one must fail before the log is read
+    page = None if report is None else check_file(report, (".html",), overwrite=False)
+    if page is not None:
+        from queryveil.reports import check_packages, paper_page
+
+        check_packages()
     labels = None if sensitive is None else read_labels(sensitive)
     base = open_taxonomy(taxonomy)
+    finder = resolvers.chosen(resolver, base, send_queries_to, cache, rate)
     read = reader(log)
     with progress("Reproducing") as step:
         figures = run(
             paper,
             read,
             base,
-            resolver=Sites(base) if resolver == "sites" else Clicks(),
+            resolver=finder,
             clusters=clusters or None,
             labels=labels,
             ks=ks,
@@ -108,14 +120,33 @@ def reproduce(
             seed=seed,
             progress=step,
         )
+    said = beside(PAPERS[paper].published, figures)
+    if page is not None:
+        options_given = {
+            "--taxonomy TAXONOMY": taxonomy != "wordnet",
+            f"--resolver {resolver}": resolver is not None,
+            "--send-queries-to URL --cache FILE": send_queries_to is not None,
+            f"--clusters {clusters}": paper == "batet2013" and clusters != 80,
+            "--sensitive LABELS": sensitive is not None,
+            f"-k {k}": k is not None,
+            f"--theta {theta}": theta is not None,
+            f"--depth {depth}": depth is not None,
+        }
+        words = [words for words, given in options_given.items() if given]
+        command = " ".join(["queryveil reproduce", paper, "LOG", *words, f"--seed {seed}", "--report page.html"])
+        made = paper_page(paper, figures, read, taxonomy=base.name, seed=seed, command=command)
+        write_whole(page, made.encode(), private=True)
     about = {"paper": paper, "taxonomy": base.name, "seed": seed, "fingerprint": read.fingerprint}
     if folder is not None:
         _save(figures, about, folder)
     if as_json:
         shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-        typer.echo(printing.json_text({**about, "figures": shown}))
+        published = [one.__dict__ for one in said]
+        typer.echo(printing.json_text({**about, "figures": shown, "published": published}))
         return
-    printing.tables(*map(_table, figures))
+    printing.tables(*map(_table, figures), *_said(said))
+    if page is not None:
+        printing.tables(f"The report is {printing.printable(str(page))}; it is for those who may see the log.")
     if folder is not None:
         but = "" if user is None else ", except those about one user"
         printing.tables(f"Tables and charts are in {printing.printable(str(folder))}{but}.")
@@ -145,6 +176,15 @@ def _table(figure: "Figure") -> tuple[str, Any]:
         for key, values in cells.items()
     ]
     return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+
+
+def _said(said: "list[Beside]") -> list[tuple[str, Any]]:
+    """What the text of the paper says of these figures, beside what was found."""
+    if not said:
+        return []
+    rows = [(one.figure.replace("-", " "), one.what, one.value, one.ours, one.where) for one in said]
+    head = ("", "what", "the paper", "here", "where it says so")
+    return [printing.table("What the text of the paper says, beside what was found here", head, rows, texts=5)]
 
 
 def _cell(value: float | None, form: str | None) -> str:

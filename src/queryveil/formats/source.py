@@ -4,6 +4,7 @@ import bz2
 import glob
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ _MAGIC: dict[bytes, tuple[str, Any]] = {
     b"\xfd7zXZ\x00": ("xz", lzma.open),
     b"\x28\xb5\x2f\xfd": ("zstd", lambda path: pa.input_stream(path, compression="zstd")),
 }
+# Files of a folder that lie beside a log, such as U500k_README.txt of the AOL collection, and hidden ones.
+_BESIDE = re.compile(r"^[._]|(?<![a-z])(readme|licen[cs]e|copying|md5sums?|sha\d*sums?)(?![a-z])", re.IGNORECASE)
 _DECODING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 
@@ -57,13 +60,18 @@ class Lines:
             yield partial(self.parse, block)
 
 
+def is_beside(name: str) -> bool:
+    """Whether a file of a folder is hidden, or lies beside a log, by its name."""
+    return _BESIDE.search(name) is not None
+
+
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
     """The files that a file, a folder or a glob pattern means, in order of their names."""
     found: list[Path] = []
     for path in paths:
         place = Path(path)
         if place.is_dir():
-            inside = sorted(p for p in place.iterdir() if p.is_file() and not p.name.startswith((".", "_")))
+            inside = sorted(p for p in place.iterdir() if p.is_file() and not is_beside(p.name))
             if not inside:
                 raise QueryveilError(f"There is no file in the folder {place}; name the files of the log.")
             found += inside

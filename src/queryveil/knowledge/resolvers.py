@@ -36,6 +36,7 @@ from queryveil.knowledge.sites import SiteSearch
 from queryveil.log import QueryLog, local
 
 _ANSWER = 4 << 20  # bytes of an answer that are read
+_HITS = 10  # that an index is asked for: the first may be of Wikipedia
 
 
 class Resolver(Protocol):
@@ -112,7 +113,11 @@ class _NoRedirect(HTTPRedirectHandler):
 
 @dataclass
 class Remote:
-    """The first hit of a search engine with the interface of SearXNG: `GET URL/search?q=...&format=json`.
+    """The first hit of a search engine: an index of OpenSearch or Elasticsearch, or one with the interface of SearXNG.
+
+    An address that ends in `/_search`, such as http://127.0.0.1:9200/pages/_search, is that of an index. All its fields
+    are searched, and its documents have their address in a field `url`. Any other address is asked as SearXNG is, with
+    `GET URL/search?q=...&format=json`.
 
     Every distinct query of the log is sent to it. Answers are kept in a file, by the digest of the query and without
     its text, so that an interrupted run continues where it stopped.
@@ -168,8 +173,22 @@ class Remote:
                     progress(len(found))
         return pa.array(found, pa.string())
 
+    @property
+    def _is_index(self) -> bool:
+        return urlsplit(self.url).path.rstrip("/").endswith("/_search")
+
+    def _request(self, query: str) -> Request:
+        accept = {"Accept": "application/json"}
+        base = self.url.rstrip("/")
+        if not self._is_index:
+            address = f"{base}/search?{urlencode({'q': query, 'format': 'json'})}"
+            return Request(address, headers=accept)  # noqa: S310  # the address was checked
+        # A query in a body is words, and never syntax of the engine.
+        asked = {"size": _HITS, "_source": ["url"], "query": {"multi_match": {"query": query, "lenient": True}}}
+        head = accept | {"Content-Type": "application/json"}
+        return Request(base, json.dumps(asked).encode(), head, method="POST")  # noqa: S310
+
     def _ask(self, query: str) -> str | None:
-        address = f"{self.url.rstrip('/')}/search?{urlencode({'q': query, 'format': 'json'})}"
         what = ""
         for attempt in range(self.retries + 1):
             if attempt:
@@ -177,11 +196,12 @@ class Remote:
             time.sleep(max(0.0, self._next - time.monotonic()))
             self._next = time.monotonic() + 1 / self.rate
             try:
-                return _first(self._read(self._get(address)))
+                return _first(self._read(self._get(self._request(query))))
             except HTTPError as error:
                 error.close()
                 if error.code not in (408, 425, 429) and error.code < 500:
-                    hint = "allow format json in its settings" if error.code == 403 else "check the address"
+                    json_off = error.code == 403 and not self._is_index
+                    hint = "allow format json in its settings" if json_off else "check the address"
                     raise QueryveilError(
                         f"The search engine at {self.url} answers with status {error.code}; {hint}."
                     ) from None
@@ -193,12 +213,11 @@ class Remote:
                 what = "closes the connection, or does not use HTTP"
         raise QueryveilError(f"The search engine at {self.url} {what}, also after {self.retries} more tries.")
 
-    def _get(self, address: str) -> bytes:
+    def _get(self, request: Request) -> bytes:
         """The complete answer, within the timeout."""
         # Neither a redirect nor a proxy of the environment: both would send the query to a host that nobody named.
         opener = build_opener(_NoRedirect, ProxyHandler({}))
         end = time.monotonic() + self.timeout
-        request = Request(address, headers={"Accept": "application/json"})  # noqa: S310
         with opener.open(request, timeout=self.timeout) as answer:
             data = b""
             while part := answer.read1(1 << 16):
@@ -214,13 +233,17 @@ class Remote:
         return data
 
     def _read(self, data: bytes) -> list[Any]:
+        """The results, best first."""
+        results: Any = None
         try:
-            results = json.loads(data)["results"]
+            found = json.loads(data)
+            results = [hit["_source"] for hit in found["hits"]["hits"]] if self._is_index else found["results"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            results = None
+            pass
         if not isinstance(results, list):
+            known = "the hits of an index" if self._is_index else "SearXNG's JSON"
             raise QueryveilError(
-                f"The search engine at {self.url} answers with something that is not SearXNG's JSON; check the address."
+                f"The search engine at {self.url} answers with something that is not {known}; check the address."
             )
         return results
 

@@ -1,10 +1,22 @@
-"""The topics and sites of the world as the Open Directory published its own: two RDF files."""
+"""The topics and sites of the world as the Open Directory published its own: two RDF files.
+
+Below a topic of the world are regions, kinds of sites, and what the sites are about, as in the Open Directory's
+Sports/Soccer/Spain/Clubs/Barcelona. So a word has several categories, which part below the topic, and a site may be in
+two.
+"""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
+from zlib import crc32
 
 from queryveil.synth.world import SITES_PER_LEAF, Atlas, Site
+
+# Most sites are of the first.
+_REGIONS = ("North_America", "Europe", "Oceania")
+_KINDS = ("Directories", "Retailers", "Organizations")
+_SPREAD = (0, 0, 0, 1, 1, 2)
+_TWICE = 3  # one in so many sites is in a second category
 
 _OPEN = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -15,7 +27,18 @@ _OPEN = (
 _CLOSE = "</RDF>\n"
 
 
-def _tree(topics: list[str]) -> dict[str, list[str]]:
+def _categories(topic: str, site: Site) -> list[str]:
+    """The categories of a site: by its region, its kind, and what it is about."""
+    if not site.items:
+        return [topic]
+    draw = crc32(site.url.encode())
+    region, kind = _REGIONS[_SPREAD[draw % 6]], _KINDS[_SPREAD[draw // 6 % 6]]
+    about = site.items if draw // 36 % _TWICE == 0 else site.items[:1]
+    names = ("_".join(word.capitalize() for word in item.split()) for item in about)
+    return [f"{topic}/{region}/{kind}/{name}" for name in names]
+
+
+def _tree(topics: Iterable[str]) -> dict[str, list[str]]:
     """Map every topic, inner ones too, to its children."""
     children: dict[str, list[str]] = {"Top": []}
     for topic in topics:
@@ -47,15 +70,13 @@ def _page(site: Site, topic: str) -> str:
     )
 
 
-def _content(atlas: Atlas, children: dict[str, list[str]]) -> Iterator[str]:
-    leaf = {topic: place for place, topic in enumerate(atlas.topics)}
+def _content(children: dict[str, list[str]], sites: dict[str, list[Site]]) -> Iterator[str]:
     for number, topic in enumerate(children, 1):
-        begin = leaf[topic] * SITES_PER_LEAF if topic in leaf else 0
-        sites = atlas.sites[begin : begin + SITES_PER_LEAF] if topic in leaf else []
+        here = sites.get(topic, [])
         yield f"  <Topic r:id={quoteattr(topic)}>\n    <catid>{number}</catid>\n"
-        yield from (f"    <link r:resource={quoteattr(site.url)}></link>\n" for site in sites)
+        yield from (f"    <link r:resource={quoteattr(site.url)}></link>\n" for site in here)
         yield "  </Topic>\n"
-        yield from (_page(site, topic) for site in sites)
+        yield from (_page(site, topic) for site in here)
 
 
 def _save(path: Path, parts: Iterable[str]) -> None:
@@ -67,6 +88,10 @@ def _save(path: Path, parts: Iterable[str]) -> None:
 
 def save_directory(atlas: Atlas, folder: Path) -> None:
     """Write `structure.rdf.u8` (the tree of topics) and `content.rdf.u8` (the sites under them)."""
-    children = _tree(atlas.topics)
+    sites: dict[str, list[Site]] = {}
+    for place, site in enumerate(atlas.sites):
+        for category in _categories(atlas.topics[place // SITES_PER_LEAF], site):
+            sites.setdefault(category, []).append(site)
+    children = _tree(sites)
     _save(folder / "structure.rdf.u8", _structure(children))
-    _save(folder / "content.rdf.u8", _content(atlas, children))
+    _save(folder / "content.rdf.u8", _content(children, sites))

@@ -68,6 +68,7 @@ class Site:
     url: str
     title: str
     description: str
+    items: tuple[str, ...]  # what it is about, the main thing first; a well-known site is about its whole topic
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,12 @@ def _site(leaf: int, name: tuple[str, str], ending: str, topic: str, items: list
     shift = crc32("".join(name).encode()) % len(items)
     first, second, third = (items[(shift + step) % len(items)] for step in (0, 3, 7))
     place = topic.split("/")[-1].replace("_", " ").lower()
+    main = next((item for item in items if name[0] in item.split()), "")
     return Site(
         url=f"http://www.{name[0]}{name[1]}.{ending}",
         title=" ".join(part.capitalize() for part in name if part),
         description=f"About {place}: {first}, {second} & {third}.",
+        items=tuple(dict.fromkeys((main, first))) if name[1] else (),
     )
 
 

@@ -1,6 +1,7 @@
 """Disambiguation: split a record that several people share by topic, into the queries of each.
 
-Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation for the anonymization of query logs, 2012, future work.
+Arnau Erola, Jordi Castellà-Roca, Anonimización de registros de búsqueda mediante la semántica de las consultas, 2012
+(in Spanish), future work.
 """
 
 import numpy as np

@@ -11,6 +11,7 @@ from queryveil.assess.measures.registry import GROUPS, MEASURES, Assessment, Mea
 from queryveil.assess.measures.retention import Kept, Retention, retention
 from queryveil.assess.measures.srp import ProfileRetention, Srp, profile_retention, separating_level, srp
 from queryveil.assess.measures.tasks import Task, tasks
+from queryveil.assess.measures.variance import VarianceRetention, nominal_variance, variance_retention
 
 __all__ = [
     "GROUPS",
@@ -27,6 +28,7 @@ __all__ = [
     "Task",
     "UserClusters",
     "Value",
+    "VarianceRetention",
     "cluster_retention",
     "distribution",
     "f_beta",
@@ -34,6 +36,7 @@ __all__ = [
     "information_loss",
     "measure",
     "ncp",
+    "nominal_variance",
     "own_queries",
     "profile_retention",
     "record_linkage",
@@ -43,4 +46,5 @@ __all__ = [
     "tasks",
     "transaction_density",
     "user_clusters",
+    "variance_retention",
 ]

@@ -63,13 +63,14 @@ def srp(release: Release, links: Links, levels: int = 5) -> list[Srp]:
     return srp_of(user_records(release, "SRP"), links, levels)
 
 
-def srp_of(found: UserRecords, links: Links, levels: int) -> list[Srp]:
-    """SRP of records that are at hand."""
+def srp_of(found: UserRecords, links: Links, levels: int, users: Longs | None = None) -> list[Srp]:
+    """SRP of records that are at hand, of all users or of some."""
     released = Profiles.of(found.released, links, levels)
     shares = kept_shares(Profiles.of(found.issued, links, levels), released, links.tree.depth, levels)
     rows = []
     for level, share in enumerate(shares, 1):
-        some = np.sort(share[~np.isnan(share)])[::-1]
+        some = share if users is None else share[users]
+        some = np.sort(some[~np.isnan(some)])[::-1]
         rows.append(Srp(level, len(some), _mean(some), _mean(some[:BEST])))
     return rows
 

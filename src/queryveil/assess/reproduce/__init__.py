@@ -13,11 +13,12 @@ from queryveil.assess.reproduce.erola2011 import EROLA2011
 from queryveil.assess.reproduce.erola2012 import EROLA2012
 from queryveil.assess.reproduce.figure import Figure
 from queryveil.assess.reproduce.milanifard2010 import MILANIFARD2010
+from queryveil.assess.reproduce.published import Beside, Published, beside
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names, require
 from queryveil.knowledge import Clicks, Resolver, Taxonomy, open_taxonomy
 from queryveil.log import QueryLog, local
 
-__all__ = ["PAPERS", "Figure", "Paper", "reproduce"]
+__all__ = ["PAPERS", "Beside", "Figure", "Paper", "Published", "beside", "reproduce"]
 
 PAPERS = {paper.name: paper for paper in (EROLA2011, EROLA2012, BATET2013, MILANIFARD2010, CARPINETO2015)}
 

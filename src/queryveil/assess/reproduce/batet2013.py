@@ -6,13 +6,14 @@ semantic microaggregation, Information Sciences 242 (2013).
 
 import math
 from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 
 import pyarrow as pa
 
 from queryveil.assess.measures import UserClusters, information_loss, record_linkage, user_clusters
 from queryveil.assess.reproduce.common import AT_RANDOM, Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
+from queryveil.assess.reproduce.published import Published, Values, held, numbers, shares
 from queryveil.claims import PartOfLog
 from queryveil.errors import QueryveilError, missing
 from queryveil.log import LocalLog
@@ -136,4 +137,92 @@ def cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
         )
 
 
-BATET2013 = Paper("batet2013", max(KS), _figures, needs=("publicsuffixlist",))
+def _lost_least(values: Values, first: str, *others: str) -> str:
+    """For how many k a method loses less than each of the others."""
+    return held(mine < min(rest) for mine, *rest in values.lines("figure-2", "method", first, *others))
+
+
+def _linked_most(values: Values) -> str:
+    """For how many k the control is linked most, of the methods that group users by likeness."""
+    names = ("without semantics", "semantic MDAV", "Navarro-Arribas 2012", "Erola 2011")
+    return held(mine > max(rest) for mine, *rest in values.lines("figure-3", "method", *names))
+
+
+def _falls(values: Values) -> str:
+    """How often RL falls from one k to the next."""
+    lines = [values.all("figure-3", method=name) for name in values.places("figure-3", "method")]
+    return held(one > other for line in lines for one, other in pairwise(line))
+
+
+BATET2013 = Paper(
+    "batet2013",
+    max(KS),
+    _figures,
+    needs=("publicsuffixlist",),
+    citation=(
+        "Montserrat Batet, Arnau Erola, David Sánchez and Jordi Castellà-Roca, Utility preserving query log"
+        " anonymization via semantic microaggregation, Information Sciences 242, 2013"
+    ),
+    published=(
+        Published(
+            "figure-2",
+            "semantic MDAV loses least of the methods that group users",
+            "for all k",
+            "section 5.3",
+            lambda v: _lost_least(v, "semantic MDAV", "Erola 2011", "Navarro-Arribas 2012", "without semantics"),
+        ),
+        Published(
+            "figure-2",
+            "Navarro-Arribas 2012 loses less than the control without semantics",
+            "yes",
+            "section 5.3",
+            lambda v: _lost_least(v, "Navarro-Arribas 2012", "without semantics"),
+        ),
+        Published(
+            "figure-2",
+            "Erola 2011 loses less than the control without semantics",
+            "yes",
+            "section 5.3",
+            lambda v: _lost_least(v, "Erola 2011", "without semantics"),
+        ),
+        Published(
+            "figure-3",
+            "the control without semantics is linked most of the methods that group users",
+            "yes",
+            "section 5.3",
+            _linked_most,
+        ),
+        Published("figure-3", "RL falls with k", "almost linearly", "section 5.3", _falls),
+        Published(
+            "figure-2-poblete",
+            "users with a query left, Kp = 30",
+            "90 % of 1,000",
+            "section 5.3",
+            lambda v: numbers(v("figure-2-poblete", "users", Kp=30)).removesuffix(".00"),
+        ),
+        Published(
+            "figure-3-poblete",
+            "RL, Kp = 10, 20, 30, 40",
+            "around 63 % for Kp > 5",
+            "section 5.3",
+            lambda v: shares(*(v("figure-3-poblete", Kp=kp) for kp in (10, 20, 30, 40))),
+            tuple({"Kp": kp, "RL": 0.63} for kp in (10, 20, 30, 40)),
+        ),
+        Published(
+            "figure-3-korolova",
+            "RL, d = 1 and d = 20",
+            "25 %, almost 0 %",
+            "section 5.3",
+            lambda v: shares(*(v("figure-3-korolova", d=d) for d in (1, 20))),
+            ({"d": 1, "RL": 0.25}, {"d": 20, "RL": 0.0}),
+        ),
+        Published(
+            "kept-korolova",
+            "events that are kept, d = 1 and d = 20",
+            "6 %, 2.5 %",
+            "section 5.3",
+            lambda v: shares(*(v("kept-korolova", d=d) for d in (1, 20))),
+            ({"d": 1, "kept": 0.06}, {"d": 20, "kept": 0.025}),
+        ),
+    ),
+)

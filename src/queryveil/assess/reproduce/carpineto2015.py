@@ -5,6 +5,7 @@ Information Processing and Management 51 (2015).
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from queryveil.assess.measures.labelled import f_beta_of, labelled_queries
 from queryveil.assess.neighbourhoods import degree_around
 from queryveil.assess.reproduce.common import Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
+from queryveil.assess.reproduce.published import NONE, Published, Values, gains, held, more, numbers
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog
@@ -218,4 +220,90 @@ def _degrees(
     return [Figure("table-4", title, rows, "method", "degree", "query", share=False, private=True)] if rows else []
 
 
-CARPINETO2015 = Paper("carpineto2015", min(KS), _figures)
+EQ, AFF = "EQ", "AFF θ = 0.9"
+
+
+def _gain(values: Values, k: object) -> float | None:
+    """How much more affinity releases than equality."""
+    one, other = (values("figure-5a", k=k, method=name) for name in (AFF, EQ))
+    return more(one, other)
+
+
+def _grows(values: Values) -> str:
+    """How often the gain grows from one k to the next."""
+    found = [gain for k in values.places("figure-5a", "k") if (gain := _gain(values, k)) is not None]
+    return held(other > one for one, other in pairwise(found))
+
+
+def _up_to(values: Values, method: str) -> str:
+    """The largest k that releases a tenth of the queries."""
+    ks = [k for k in values.places("figure-5a", "k") if (values("figure-5a", k=k, method=method) or 0) >= 0.1]
+    return f"k = {ks[-1]}" if ks else "for no k"
+
+
+def _last(values: Values) -> str:
+    """The largest k with which equality releases a labelled query."""
+    ks = [k for k in values.places("figure-6", "k") if values("figure-6", k=k, method=EQ)]
+    return f"k = {ks[-1]}" if ks else NONE
+
+
+CARPINETO2015 = Paper(
+    "carpineto2015",
+    min(KS),
+    _figures,
+    citation=(
+        "Claudio Carpineto and Giovanni Romano, KΘ-affinity privacy: Releasing infrequent query refinements safely,"
+        " Information Processing and Management 51, 2015"
+    ),
+    published=(
+        Published(
+            "figure-5a",
+            "how much more affinity at 0.9 releases than equality, k = 2 and k = 10",
+            "about 100 %, about 1,000 %",
+            "section 4.1",
+            lambda v: gains(_gain(v, 2), _gain(v, 10)),
+        ),
+        Published("figure-5a", "this gain grows with k", "monotonically", "section 4.1", _grows),
+        Published(
+            "figure-5a",
+            "the largest k tried that releases 10 % of the queries, equality",
+            "k = 3",
+            "section 5",
+            lambda v: _up_to(v, EQ),
+            ({"k": 3, "released queries": 0.1},),
+        ),
+        Published(
+            "figure-5a",
+            "the same, affinity at 0.9",
+            "k = 80",
+            "section 5",
+            lambda v: _up_to(v, AFF),
+            ({"k": 80, "released queries": 0.1},),
+        ),
+        Published(
+            "figure-6", "the largest k with which equality releases a labelled query", "k = 172", "section 4.3", _last
+        ),
+        Published(
+            "figure-7",
+            "NCP of WNGEN, k = 2 and k = 5",
+            "about 0.7 for k = 2 to 6",
+            "section 4.4.2",
+            lambda v: numbers(*(v("figure-7", k=k, method="WNGEN") for k in (2, 5))),
+            tuple({"k": k, "NCP": 0.7} for k in (2, 3, 4, 5, 6)),
+        ),
+        Published(
+            "figure-7",
+            "NCP of affinity at 0.9, k = 2 and k = 100",
+            "better than WNGEN for low k, worse as k grows",
+            "section 4.4.2",
+            lambda v: numbers(*(v("figure-7", k=k, method=AFF) for k in (2, 100))),
+        ),
+        Published(
+            "figure-7",
+            "equality is worse than affinity",
+            "for all k",
+            "section 4.4.2",
+            lambda v: held(one > other for one, other in v.lines("figure-7", "method", EQ, AFF)),
+        ),
+    ),
+)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from queryveil.arrays import Ints
 from queryveil.assess.reproduce.figure import Figure
+from queryveil.assess.reproduce.published import Published
 from queryveil.errors import Progress, QueryveilError
 from queryveil.knowledge import Links, Resolver, Taxonomy, categorize
 from queryveil.log import LocalLog
@@ -71,9 +72,13 @@ class Paper:
         users: How many users its largest groups have; a log needs as many.
         figures: Runs the experiments.
         needs: Optional packages that they use.
+        citation: Who wrote it, its title, and where it appeared.
+        published: What its text says of its figures.
     """
 
     name: str
     users: int
     figures: Callable[[Run], list[Figure]]
     needs: tuple[str, ...] = ()
+    citation: str = ""
+    published: tuple[Published, ...] = ()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 Row = dict[str, Any]
+_MANY = 100
+"""The least number on an axis that is a number of users or queries; k, levels and r are below."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Figure:
     share: bool = True
     private: bool = False
 
+    @property
+    def counted(self) -> bool:
+        """Whether the axis is a number of users or queries: places on it are as far apart as their numbers."""
+        return all(isinstance(row[self.x], int) and row[self.x] >= _MANY for row in self.rows)
+
     def chart(self) -> Any:
         """The figure as an Altair chart."""
         import altair as alt
@@ -50,7 +57,7 @@ class Figure:
 
         form = "%" if self.share else ",.2f"
         lines = alt.Chart({"values": list(rows)}, width=200, height=180).encode(
-            x=alt.X(f"{self.x}:O", title=self.x, axis=alt.Axis(labelAngle=0)),
+            x=alt.X(f"{self.x}:{'Q' if self.counted else 'O'}", title=self.x, axis=alt.Axis(labelAngle=0)),
             y=alt.Y(f"{self.y}:Q", title=self.y, axis=alt.Axis(format=form), scale=alt.Scale(zero=True)),
             tooltip=[f"{name}:{'Q' if isinstance(value, float) else 'N'}" for name, value in rows[0].items()],
         )

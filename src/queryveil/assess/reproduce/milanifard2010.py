@@ -14,6 +14,7 @@ from queryveil.arrays import places
 from queryveil.assess.measures import transaction_density
 from queryveil.assess.reproduce.common import Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
+from queryveil.assess.reproduce.published import Published, Values, gains, held, more, numbers, shares
 from queryveil.errors import QueryveilError
 from queryveil.methods import Clump, Partition
 from queryveil.methods.generalization.common import Loss, Transactions, loss_of
@@ -107,4 +108,111 @@ def _grouped(some: Transactions, *methods: Clump | Partition, seed: int = 0) -> 
             yield "Clump2", 0.0, loss_of(some, replace(bags, n=np.ones_like(bags.n)))
 
 
-MILANIFARD2010 = Paper("milanifard2010", max(KS), _figures)
+DENSITY = {1_000: 0.0028, 10_000: 0.0025, 20_000: 0.0020, 30_000: 0.0016, 40_000: 0.0014, 53_058: 0.0011}
+"""Table III."""
+
+
+def _less(values: Values, k: int, size: object) -> float | None:
+    """How much less Clump1 loses than Partition."""
+    found = (values("figure-3", users=size, k=k, method=name) for name in ("Clump1", "Partition"))
+    gain = more(*found)
+    return None if gain is None else -gain
+
+
+def _of_all(values: Values, *ks: int) -> list[float]:
+    """The same for the whole log and several k."""
+    users = values.places("figure-3", "users")
+    return [gain for k in ks if users and (gain := _less(values, k, users[-1])) is not None]
+
+
+def _levels(values: Values) -> str:
+    """How often Clump1 is nearest to the root, then Partition, then Clump2."""
+    names = ("Clump1", "Partition", "Clump2")
+    return held(a < b < c for a, b, c in values.lines("figure-5", "method", *names))
+
+
+def _lengths(values: Values) -> str:
+    """How often Clump1 has the longest transactions."""
+    names = ("Clump1", "Partition", "Clump2")
+    return held(a > max(b, c) for a, b, c in values.lines("figure-4", "method", *names))
+
+
+def _both(values: Values) -> str:
+    """How much more Clump2 loses than Clump1, for the whole log."""
+    size = next(reversed(values.places("figure-3", "users")), None)
+    at = {name: [values("figure-3", users=size, k=k, method=name) for k in KS] for name in ("Clump1", "Clump2")}
+    return gains(*map(more, at["Clump2"], at["Clump1"]))
+
+
+def _slower(values: Values) -> str:
+    """How many times as long Clump1 takes as Partition, for the whole log."""
+    size = next(reversed(values.places("figure-7", "users")), None)
+    one, other = (values("figure-7", users=size, method=name) for name in ("Clump1", "Partition"))
+    gain = more(one, other)
+    return numbers(None if gain is None else gain + 1) + " times as long"
+
+
+MILANIFARD2010 = Paper(
+    "milanifard2010",
+    max(KS),
+    _figures,
+    citation=(
+        "Amin Milani Fard and Ke Wang, An effective clustering approach to web query log anonymization, SECRYPT 2010"
+    ),
+    published=(
+        Published(
+            "table-3",
+            "density of the first 1,000, 10,000, 20,000, 30,000, 40,000 and all transactions",
+            "0.28, 0.25, 0.20, 0.16, 0.14, 0.11 %",
+            "table III",
+            lambda v: shares(*v.all("table-3")),
+            tuple({"users": users, "density": density} for users, density in DENSITY.items()),
+        ),
+        Published(
+            "figure-3",
+            "how much less Clump1 loses than Partition, the most over k and parts of the log",
+            "as much as 30 %",
+            "section V.2",
+            lambda v: gains(
+                max(
+                    (g for size in v.places("figure-3", "users") for k in KS if (g := _less(v, k, size)) is not None),
+                    default=None,
+                )
+            ),
+        ),
+        Published(
+            "figure-3",
+            "the same for k = 5, 7, 10, 15, whole log",
+            "less as k increases",
+            "section V.2",
+            lambda v: gains(*_of_all(v, *KS)),
+        ),
+        Published(
+            "figure-3",
+            "how much more Clump2 loses than Clump1, k = 5, 7, 10, 15, whole log",
+            "very small",
+            "section V.2",
+            _both,
+        ),
+        Published(
+            "figure-4", "Clump1 has the longest transactions", "significantly larger length", "section V.2", _lengths
+        ),
+        Published(
+            "figure-5",
+            "levels of items, from near the root to far from it: Clump1, Partition, Clump2",
+            "yes",
+            "section V.2",
+            _levels,
+        ),
+        Published(
+            "figure-6",
+            "distortion, r = 5, 10, 30, 50, 100",
+            "a larger r does not always give a better result; r = 10 is good",
+            "section V.2",
+            lambda v: shares(*(v("figure-6", r=r) for r in RS)),
+        ),
+        Published(
+            "figure-7", "Clump1 against Partition, whole log", "takes longer, linear in size", "section V.2", _slower
+        ),
+    ),
+)

@@ -26,7 +26,7 @@ from queryveil.files.folders import is_address
 from queryveil.formats.detection import check_format, detect_head, line_format
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows
-from queryveil.formats.source import BLOCK, Block, Lines, recode
+from queryveil.formats.source import BLOCK, Block, Lines, is_beside, recode
 from queryveil.log import LogStats
 from queryveil.log.ingest.prepared import Prepared, prepare
 from queryveil.log.ingest.spark_tables import Known, dictionary, digest_rows, ids, make_events, make_words, stats_of
@@ -164,6 +164,10 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
     with working(where):
         lines = engine.session.read.option("lineSep", "\n").text(paths)
         files = sorted(unquote(file) for file in lines.inputFiles())
+        logs = [file for file in files if not is_beside(Path(file).name) or file.endswith(tuple(given))]
+        if 0 < len(logs) < len(files):
+            files, paths = logs, [_plain(file) for file in logs]
+            lines = engine.session.read.option("lineSep", "\n").text(paths)
         head = _head(engine, files)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise QueryveilError(f"The file {files[0]} is UTF-16; convert it to UTF-8 first.")

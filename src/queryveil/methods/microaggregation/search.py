@@ -1,6 +1,7 @@
 """Search: microaggregation of users by the categories of the sites that answer their queries.
 
-Arnau Erola, Jordi Castellà-Roca, Semantic microaggregation of query logs with a search engine (in Spanish), RECSI 2012.
+Arnau Erola, Jordi Castellà-Roca, Anonimización de registros de búsqueda mediante la semántica de las consultas, 2012
+(in Spanish).
 """
 
 from typing import Any, ClassVar, Literal
@@ -41,7 +42,7 @@ class Search(Microaggregation):
         None, description="how to find the site of a query: by the clicks (the default), or by a search among the sites"
     )
     send_queries_to: str | None = Field(
-        None, description="instead, send every query to this search engine, which has the interface of SearXNG"
+        None, description="instead, send every query to this search engine: SearXNG, or an index of OpenSearch"
     )
     cache: str | None = Field(None, description="the file for its answers")
 
