@@ -233,7 +233,7 @@ def make_records(
     """
     with log.workspace() as steps:
         of_user = steps.map("SELECT user_id AS id, digest FROM users", _Draw(keys[0]), _DRAWS, "user draws")
-        of_query = steps.map("SELECT query_id AS id, query AS text FROM queries", _Draw(keys[1]), _DRAWS, "query draws")
+        of_query = draw_queries(steps, keys[1])
         rows = (
             "SELECT b.block AS block, CAST(p.user_id AS BIGINT) AS user_id, CAST(0 AS BIGINT) AS kind,"
             " CAST(p.node AS BIGINT) AS item, p.n AS n, CAST(0 AS BIGINT) AS mine, CAST(0 AS BIGINT) AS its"
@@ -244,6 +244,11 @@ def make_records(
             f" JOIN {of_query} q ON q.id = s.query_id"
         )
         return work.map_groups(rows, "block", _Records(k, linkage, by_repetition), _MADE, "contributions")
+
+
+def draw_queries(work: Workspace, key: bytes) -> Table:
+    """The table of id and draw: a random number for each query, which follows from its text."""
+    return work.map("SELECT query_id AS id, query AS text FROM queries", _Draw(key), _DRAWS, "query draws")
 
 
 @dataclass(frozen=True)
