@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from queryveil.knowledge.index import Finder
@@ -41,6 +42,13 @@ class Taxonomy:
     words: Finder | None = None
     folder: Path | None = None
     parts: tuple["Taxonomy", ...] = ()
+
+    @property
+    def layers(self) -> list[tuple["Taxonomy", int]]:
+        """Its parts, or itself, and what is added to their nodes, except to their roots."""
+        parts = self.parts or (self,)
+        sizes = [0, *accumulate(len(part.tree) - 1 for part in parts)]
+        return list(zip(parts, sizes[:-1], strict=True))
 
     @property
     def source(self) -> str:

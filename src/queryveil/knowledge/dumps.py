@@ -275,21 +275,20 @@ def _paths(file: Path) -> Dump:
 
 
 def _names(file: Path) -> Dump:
-    def rows() -> Iterator[tuple[pa.Array, pa.Array]]:
+    def rows(left_out: Counter[str]) -> Iterator[tuple[pa.Array, pa.Array]]:
         for block in blocks(file):
             lines = [line.split(b"\t", 2) for line in bytes(block.data).translate(None, _CONTROL).splitlines()]
             lines = [line for line in lines if line[0].strip()]
             path, name = ([line[i].strip() if len(line) > i else b"" for line in lines] for i in range(2))
-            yield _path(_texts(path, dump.left_out)), _texts(name, dump.left_out)
+            yield _path(_texts(path, left_out)), _texts(name, left_out)
 
     def names() -> Iterator[pa.RecordBatch]:
-        for path, name in rows():
+        for path, name in rows(Counter()):  # the same lines came with the categories
             some = pc.match_substring_regex(name, _LETTER)
             yield pa.record_batch([path.filter(some), name.filter(some)], schema=NAME)
-        dump.left_out.clear()  # the same lines came with the categories
 
     def categories() -> Iterator[pa.RecordBatch]:
-        for path, name in rows():
+        for path, name in rows(dump.left_out):
             good = pc.or_(pc.equal(name, ""), pc.match_substring_regex(name, _LETTER))
             dump.left_out["lines with a name without a letter"] += len(path) - pc.sum(good).as_py()
             path = path.filter(good).unique()
@@ -358,7 +357,7 @@ def _skos(files: Sequence[Path]) -> Dump:
                         path_of[child] = f"{path_of[concept]}/{_name(child, label)}"
                         deeper.append(child)
             level = deeper
-        dump.left_out["concepts that only broader ones of their own lead to"] += len(below) - len(path_of)
+        dump.left_out["concepts in a circle, below no top"] += len(below) - len(path_of)
         path = pa.array(path_of.values(), pa.string()).unique()
         yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
 

@@ -133,24 +133,32 @@ class Layered:
 
     def look_up(self, texts: pa.Array, most: int) -> tuple[Longs, Ints]:
         """The first nodes of texts: those of texts[i] are found[start[i]:start[i + 1]]."""
-        found = Gathered(len(texts))
-        missing = np.arange(len(texts))
-        for index, shift in self.layers:
-            start, node = index.look_up(texts.take(pa.array(missing)), most)
-            found.add(missing, start, shifted(node, shift))
-            missing = np.flatnonzero(found.size < most)
-            if len(missing) == 0:
-                break
-        return found.first(most)
+        return in_layers(texts, most, [(index.look_up, shift) for index, shift in self.layers])
 
 
 Finder = Index | Layered
 """Leads from texts to nodes."""
 
 
-def shifted(node: Ints, shift: int) -> Ints:
-    """Nodes of a tree as those of a tree that it is a part of."""
-    return np.where(node > 0, node + shift, node).astype(np.int32)
+def in_layers(
+    texts: pa.Array, most: int, layers: Sequence[tuple[Callable[[pa.Array, int], tuple[Longs, Ints]], int]]
+) -> tuple[Longs, Ints]:
+    """The first nodes of texts in several trees that are one, the first that finds a text before the next.
+
+    Args:
+        texts: The texts.
+        most: Most nodes of each.
+        layers: How texts are looked up in each tree, and what is added to its nodes; the roots are one.
+    """
+    found = Gathered(len(texts))
+    missing = np.arange(len(texts))
+    for look_up, shift in layers:
+        start, node = look_up(texts.take(pa.array(missing)), most)
+        found.add(missing, start, np.where(node > 0, node + shift, node).astype(np.int32))
+        missing = np.flatnonzero(found.size < most)
+        if len(missing) == 0:
+            break
+    return found.first(most)
 
 
 class Gathered:

@@ -51,6 +51,9 @@ def keys(tree: Tree, own: Names, other: Names, language: Language) -> Names:
     # A category without a word that means something, such as `A` among letters, says nothing about a path.
     meant = np.flatnonzero(bags.text.is_valid().to_numpy(zero_copy_only=False))
     variants = _joined([own.take(meant), parts])
+    rank = np.empty(len(tree), np.int64)
+    rank[own.node] = np.arange(len(own.node))
+    variants = variants.take(np.argsort(rank[variants.node], kind="stable"))
     return _once(
         _joined([own, stems[0], other, stems[1], stems[2], bags.take(meant), _paths(tree, variants, language)])
     )

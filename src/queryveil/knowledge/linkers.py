@@ -9,6 +9,8 @@
 Each takes distinct queries in normal form and is one pass over Arrow arrays, so it runs on a cluster too.
 """
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +19,7 @@ from queryveil.errors import QueryveilError, require
 from queryveil.kernels.types import Ints, Longs
 from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import hosts_of
-from queryveil.knowledge.index import Finder, Form, Gathered
+from queryveil.knowledge.index import Finder, Form, Gathered, in_layers
 from queryveil.knowledge.links import Items, Links
 from queryveil.knowledge.phrases import noun_phrases
 from queryveil.text import Language
@@ -56,13 +58,41 @@ def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, language: Language
         categories: Most nodes of a phrase; 1 in the paper.
     """
     items = Items.of(*noun_phrases(queries, language, taxonomy.labels))
-    found = _Look(items.texts, categories)
+    ways = [(partial(_look_up_phrases, part), shift) for part, shift in taxonomy.layers]
+    if taxonomy.parts:
+        ways.append((partial(_look_up_words, taxonomy), 0))
+    found = in_layers(items.texts, categories, ways)
+    return Links.found(taxonomy.tree, items, *found)
+
+
+def _look_up_phrases(taxonomy: Taxonomy, texts: pa.Array, most: int) -> tuple[Longs, Ints]:
+    found = _Look(texts, most)
     found.up(taxonomy.phrases, cut=r"^[^ ]+ ")
     if taxonomy.words is not None:
         if taxonomy.hosts is not None:
             found.up(taxonomy.hosts, lambda texts: hosts_of(_last_words(texts)), cut=r" [^ ]+$")
         found.up(taxonomy.words, _last_words, cut=r" [^ ]+$")
-    return Links.found(taxonomy.tree, items, *found.nodes)
+        if taxonomy.hosts is not None:
+            for ending in _ENDINGS:
+                found.up(taxonomy.hosts, partial(_named_hosts, ending=ending))
+    return found.nodes
+
+
+def _look_up_words(taxonomy: Taxonomy, texts: pa.Array, most: int) -> tuple[Longs, Ints]:
+    found = _Look(texts, most)
+    found.up(taxonomy.terms, _last_words, cut=r" [^ ]+$")
+    return found.nodes
+
+
+_ENDINGS = (".com", ".org", ".net")
+"""What people leave out when they type the name of a site."""
+
+
+def _named_hosts(texts: pa.Array, *, ending: str) -> pa.Array:
+    """The host that a phrase is the name of: `home depot`, homedepot.com."""
+    names = pc.replace_substring(texts, " ", "")
+    hosts = pc.binary_join_element_wise(names, ending, "")
+    return pc.if_else(pc.match_substring_regex(names, "^[a-z0-9-]+$"), hosts, pa.scalar(None, pa.string()))
 
 
 def _last_words(texts: pa.Array) -> pa.Array:
