@@ -29,6 +29,7 @@ __all__ = [
     "Sites",
     "Taxonomy",
     "Tree",
+    "asks_clicks",
     "categorize",
     "categorize_texts",
     "hosts_needed",
@@ -163,13 +164,21 @@ def categorize(
         if linker == "domains":
             hosts_needed(base)
             queries = (resolver or Clicks()).resolve(log, progress)
-        return categorize_texts(
+        links = categorize_texts(
             queries, base, linker, log.language, categories=categories, min_confidence=min_confidence
         )
+        if asks_clicks(log, base, linker):
+            links = links.filled(categorize_domains(Clicks().resolve(log), base, categories=categories))
+        return links
 
     if resolver is not None:
         return found()
     return shared(here, ("links", base.name, base.folders, linker, categories, min_confidence), found)
+
+
+def asks_clicks(log: QueryLog, base: Taxonomy, linker: str) -> bool:
+    """Whether a query without a category has that of the site that users clicked most for it."""
+    return linker == "phrases" and base.hosts is not None and log.has_clicks
 
 
 def categorize_texts(

@@ -43,6 +43,24 @@ class Links(Ragged):
         of_item = Ragged(self.first)
         return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
+    def filled(self, other: "Links") -> "Links":
+        """These links; a query without a node has the items of other links of the same queries as well."""
+        bare = np.flatnonzero(np.diff(self.nodes()[0]) == 0)
+        used, item = np.unique(other.item[other.positions(bare)], return_inverse=True)
+        owner = np.concatenate([self.owners, np.repeat(bare, other.sizes[bare])])
+        order = np.argsort(owner, kind="stable")
+        of_item = Ragged(other.first)
+        place = of_item.positions(used)
+        return Links(
+            start=offsets(np.bincount(owner, minlength=len(self))),
+            tree=self.tree,
+            item=np.concatenate([self.item, item + len(self.items)])[order].astype(np.int32),
+            items=pa.concat_arrays([self.items, other.items.take(pa.array(used))]),
+            first=np.concatenate([self.first, self.first[-1] + offsets(of_item.sizes[used])[1:]]),
+            node=np.concatenate([self.node, other.node[place]]),
+            confidence=np.concatenate([self.confidence, other.confidence[place]]),
+        )
+
     def coverage(self, events: Longs, issued: pa.Table | None = None) -> list["Coverage"]:
         """The share with any category, and the share with a category at each level (figure 2 of erola2011).
 
