@@ -72,11 +72,11 @@ def _figures(run: Run) -> list[Figure]:
     ]
     title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
     return [
-        Figure("coverage", "Share with a category, by the level that it reaches", covered, "level", "share", "of"),
         Figure("figure-2", title, lost, "k", "L", "method"),
         Figure("figure-3", "Released users found by record linkage (RL)", linkage, "k", "RL", "method"),
         *_removal_by_sites(run, clusters),
         *_removal_by_noise(run, clusters),
+        Figure("coverage", "Share with a category, by the level that it reaches", covered, "level", "share", "of"),
     ]
 
 
