@@ -50,6 +50,7 @@ def test_from_a_dump_to_linked_queries(run, dumps, clicked, tmp_path):
         "occurrences": 1,
         "queries": 0.5,
         "events": pytest.approx(2 / 3),
+        "users": 1,
     }
     code, out, _ = run("taxonomy", "show", tmp_path / "odp.qvd", "www.bands.example.com")
     assert (code, out.splitlines()[0]) == (0, "Top > Arts > Music > Bands   (as site)")
@@ -263,3 +264,29 @@ def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkey
     assert code == 0
     assert "nan" not in out
     assert (tmp_path / "figures" / "figure-1.csv").read_text() == "k,SRP\n2,0.5\n3,\n"
+
+
+def test_how_often_categories_are_right(run, dumps, clicked, tmp_path):
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    (tmp_path / "truth.csv").write_text("query,topic\nsong lyrics,Top/Arts/Music\nxyzzy,Top/Sports\n")
+    words = ("categorize", clicked, "--taxonomy", f"{tmp_path / 'odp.qvd'},wordnet", "--truth", tmp_path / "truth.csv")
+    code, out, err = run(*words, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["accuracy"] == [
+        {"level": 1, "of_categorized": 1, "of_all": 0.5},
+        {"level": 2, "of_categorized": 1, "of_all": 1},
+    ]
+    code, out, _ = run(*words)
+    assert "How often the first category of a query is its topic" in out
+    (tmp_path / "truth.csv").write_text("query,category\nx,y\n")
+    code, _, err = run(*words)
+    assert (code, "have no column 'topic'" in err) == (2, True)
+
+
+def test_a_tree_without_addresses_from_the_command_line(run, tmp_path):
+    (tmp_path / "t.tsv").write_text("Disorder/Varicella\tchicken pox\n")
+    code, out, err = run("web-directory", "build", tmp_path / "t.tsv", "-o", tmp_path / "d")
+    assert (code, err) == (0, "")
+    assert "The taxonomy" in out
+    assert "hosts" not in out
+    assert "Disorder > Varicella" in run("taxonomy", "show", tmp_path / "d", "chicken pox")[1]

@@ -227,7 +227,7 @@ def directory(tmp_path_factory):
     [
         (qv.Odp, {"k": 2, "categories": 2, "grouping": "blocks", "compact": True}),
         (qv.Search, {"k": 3, "levels": 2}),
-        (qv.Mdav, {"k": 2, "linker": "terms", "grouping": "blocks"}),
+        (qv.Mdav, {"k": 2, "grouping": "blocks"}),
         (qv.Mdav, {"k": 3, "distance": "strings", "compact": True}),
     ],
 )
@@ -235,7 +235,8 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
     """Made by tables on either engine, a release is that of the arrays of one machine, row by row."""
     monkeypatch.setattr(microaggregation, "BLOCK", 10)
     monkeypatch.setattr(mdav, "BLOCK", 8)
-    looked_up = {} if parameters.get("distance") == "strings" else {"taxonomy": directory}
+    taxonomy = f"{directory},wordnet" if method is qv.Mdav else directory
+    looked_up = {} if parameters.get("distance") == "strings" else {"taxonomy": taxonomy}
     chosen = method(**looked_up, **parameters)
     expected = chosen.anonymize(qv.read_log(TABLE), seed=3)
     log = read(TABLE)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -22,6 +22,8 @@ from queryveil.knowledge import Sites, open_taxonomy
 from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.dumps import open_dump
+from queryveil.knowledge.linkers import categorize_phrases
+from queryveil.text import language
 from tests.knowledge import rdf
 from tests.oracles import directory
 from tests.oracles.directory import Site
@@ -66,7 +68,7 @@ def listed(taxonomy, index, text):
 def test_what_a_directory_knows(built):
     about, taxonomy = built()
     assert {key: about[key] for key in ("format", "kind", "categories", "levels", "sites", "left_out")} == {
-        "format": 1, "kind": "rdf", "categories": 12, "levels": 4, "sites": 6, "left_out": {},
+        "format": 2, "kind": "rdf", "categories": 12, "levels": 4, "sites": 6, "left_out": {},
     }  # fmt: skip
     assert listed(taxonomy, taxonomy.terms, "songs") == ["Arts/Music", "Arts/Music/Bands"]
     assert listed(taxonomy, taxonomy.terms, "band") == ["Arts/Music/Bands"]
@@ -78,9 +80,16 @@ def test_what_a_directory_knows(built):
     assert listed(taxonomy, taxonomy.hosts, "com") == []
 
 
-PATH = st.lists(st.sampled_from(["Soccer", "Water_Sports", "Sport", "Running", "A"]), min_size=1, max_size=3).map(
-    "/".join
+NAME = st.sampled_from(
+    ["Soccer", "Water_Sports", "Sport", "Running_and_Soccer", "Runs,_Sports_&_Water", "Running", "A"]
 )
+PATH = st.lists(NAME, min_size=1, max_size=3).map("/".join)
+PHRASES = (
+    "soccer", "water sports", "waters sport", "runs", "run", "sports", "running soccer", "soccer & running",
+    "sport and water", "sports water", "running & soccer", "soccer water sport", "big blue water", "new soccer mills",
+    "x.example.co.uk",
+    "my a.example.com soccerless", "waters xyzzy", "xyzzy",
+)  # fmt: skip
 WORDS = st.lists(st.sampled_from(["soccer", "sports", "sport", "runs", "water", "the"]), max_size=4).map(" ".join)
 HOST = st.sampled_from(
     ["a.example.com", "b.a.example.com", "example.com", "example.co.uk", "x.example.co.uk", "192.0.2.7", "com"]
@@ -107,9 +116,53 @@ def test_every_ranking_is_the_literal_one(paths, sites, part):
             expected = literal(paths, sites, MOST_CATEGORIES)
             assert len(exact[name]) == len(expected)
             assert {text: listed(taxonomy, exact[name], text) for text in expected} == expected
-        for phrase in ("soccer", "water sports", "waters sport", "runs", "run", "sports"):
-            found = listed(taxonomy, taxonomy.phrases, phrase)
-            assert (found[0] if found else None) == directory.phrases(paths, sites, phrase)
+        for phrase in PHRASES:
+            assert listed(taxonomy, taxonomy.phrases, phrase) == directory.phrases(
+                paths, sites, phrase, MOST_CATEGORIES
+            ), phrase
+        queries = [phrase for phrase in PHRASES if " and " not in phrase and " & " not in phrase]
+        links = categorize_phrases(pa.array(queries), taxonomy, language())
+        items = links.items.to_pylist()
+        assert [first(links, i) for i in range(len(items))] == [directory.look_up(paths, sites, item) for item in items]
+
+
+def first(links, item):
+    some = links.node[links.first[item] : links.first[item + 1]]
+    return links.tree.path(int(some[0])).replace(" ", "_") if len(some) else None
+
+
+EXAMPLE = [
+    "Sports/Water_Sports/Swimming_and_Diving",
+    "Sports/Water_Sports/Windsurfing",
+    "Regional/Europe/Regions/Mediterranean",
+    "Home/Pets/Cats_and_Dogs",
+    "Home/Pets/Cats",
+    "Recreation/Travel/Guides",
+]
+
+
+def test_example_2_of_the_paper(built):
+    _, taxonomy = built(EXAMPLE, [Site("Home/Pets", "vet.example.org", "Veterinarians", "Vaccination of pets.")])
+    queries = [
+        "diving in the mediterranean", "windsurfing in the mediterranean", "scuba dives", "swimming & diving",
+        "pictures of cats and dogs", "my fluffy dog & cat", "travel guides", "cat vaccinations",
+        "vet.example.org login",
+    ]  # fmt: skip
+    links = categorize_phrases(pa.array(queries), taxonomy, language())
+    start, nodes = links.nodes()
+    found = [[taxonomy.tree.path(int(n)).split("/")[-1] for n in nodes[a:b]] for a, b in pairwise(start)]
+    assert found == [
+        ["Swimming and Diving", "Mediterranean"],
+        ["Windsurfing", "Mediterranean"],
+        ["Swimming and Diving"],  # without its first word, by a stem of a part
+        ["Swimming and Diving"],  # not two categories
+        ["Cats and Dogs"],  # `pictures` is nowhere
+        ["Cats and Dogs", "Cats"],
+        ["Guides"],  # by its path
+        ["Pets"],  # by the words of a site
+        ["Pets"],  # by a site
+    ]
+    assert "cats and dogs" in links.items.to_pylist()
 
 
 def test_branches_can_be_left_out(built):
@@ -225,6 +278,79 @@ def test_a_table_of_paths(tmp_path):
     assert listed(taxonomy, taxonomy.hosts, "a.com") == ["Arts"]
 
 
+def test_a_tree_without_addresses(tmp_path):
+    """Such as a terminology of medicine: paths, and other names of what is at their ends."""
+    (tmp_path / "t.tsv").write_text(
+        "Disorder/Heart disease/Myocardial infarction\theart attack\n"
+        "Disorder/Heart disease/Myocardial infarction\tMI\n"
+        "Disorder/Infection/Varicella\tchicken pox\nDisorder/Infection\nDisorder/Infection/Numbered\t17\n",
+        "utf-8",
+    )
+    about = build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    assert (about["kind"], about["categories"], about["sites"], about["names"]) == ("names", 6, 0, 3)
+    assert about["left_out"] == {"lines with a name without a letter": 1}
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert taxonomy.hosts is None
+    for text, where in (
+        ("heart attacks", "Heart_disease/Myocardial_infarction"), ("varicella", "Infection/Varicella"),
+        ("chicken pox", "Infection/Varicella"), ("heart infarction", None),
+        ("disorder varicella", "Infection/Varicella"),
+    ):  # fmt: skip
+        assert listed(taxonomy, taxonomy.phrases, text) == ([f"Disorder/{where}"] if where else [])
+    log = qv.read_log(pa.table({"user": list("abcd"), "query": ["heart attack", "chicken pox", "mi", "varicella"]}))
+    release = qv.Mdav(k=2, taxonomy=str(tmp_path / "d")).anonymize(log)
+    assert release.manifest.counts.users == 4
+    assert qv.verify(release, log).holds
+    with pytest.raises(QueryveilError, match="has no sites"):
+        qv.categorize(log, tmp_path / "d", "domains")
+    with pytest.raises(QueryveilError, match="has no sites to search"):
+        Sites(taxonomy).resolve(log)
+    (tmp_path / "paths").write_text("Fruit/Apples\nFruit/Pears\n\nMeat\n", "utf-8")
+    assert build_directory([tmp_path / "paths"], tmp_path / "e")["categories"] == 5
+
+
+DBPEDIA = "http://dbpedia.org/resource/"
+SKOS = "http://www.w3.org/2004/02/skos/core#"
+
+
+def triple(one, what, other):
+    return f"<{DBPEDIA}{one}> <{what}> {other} .\n"
+
+
+def test_categories_of_dbpedia(tmp_path):
+    def below(one, other):
+        return triple(f"Category:{one}", f"{SKOS}broader", f"<{DBPEDIA}Category:{other}>")
+
+    label = triple("Category:AC/DC_albums", f"{SKOS}prefLabel", '"AC/DC \\u00e1lbums"@en')
+    (tmp_path / "skos.ttl").write_text(
+        "# started\n"
+        + below("Albums", "Music")
+        + below("AC/DC_albums", "Albums")
+        + below("AC/DC_albums", "Music")  # the shorter way to the top is its place
+        + below("Lost", "Lost_too")
+        + below("Lost_too", "Lost")
+        + label
+        + label.replace("@en", "@de").replace("AC/DC", "Alben")
+        + triple("Category:Music", f"{SKOS}altLabel", '"sound art"')
+        + "broken\n",
+        "utf-8",
+    )
+    with lzma.open(tmp_path / "articles.ttl.xz", "wt", encoding="utf-8") as file:
+        subject = "http://purl.org/dc/terms/subject"
+        file.write(triple("Back_in_Black", subject, f"<{DBPEDIA}Category:AC/DC_albums>"))
+        file.write(triple("Nowhere_Man", subject, f"<{DBPEDIA}Category:Unknown>"))
+    about = build_directory([tmp_path / "skos.ttl", tmp_path / "articles.ttl.xz"], tmp_path / "d")
+    assert (about["kind"], about["names"]) == ("skos", 2)
+    assert about["left_out"] == {
+        "concepts in a circle, below no top": 2,
+        "lines that are no triples": 1,
+    }
+    taxonomy = open_taxonomy(tmp_path / "d")
+    assert listed(taxonomy, taxonomy.phrases, "ac dc álbums") == ["Music/AC_DC_álbums"]
+    assert listed(taxonomy, taxonomy.phrases, "back in black") == ["Music/AC_DC_álbums"]
+    assert listed(taxonomy, taxonomy.phrases, "sound arts") == ["Music"]
+
+
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
@@ -318,7 +444,7 @@ def test_a_directory_of_another_format(built, tmp_path):
     built()
     about = tmp_path / "odp.qvd" / "about.json"
     about.write_text(json.dumps(json.loads(about.read_text()) | {"format": 0}))
-    with pytest.raises(QueryveilError, match="has format 0, and this queryveil reads format 1; build it again"):
+    with pytest.raises(QueryveilError, match="has format 0, and this queryveil reads format 2; build it again"):
         open_taxonomy(tmp_path / "odp.qvd")
 
 

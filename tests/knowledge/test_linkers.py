@@ -12,6 +12,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links, Tree, categorize
 from queryveil.knowledge.base import Taxonomy
+from queryveil.knowledge.directory import build_directory
 from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
 from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms
@@ -156,3 +157,38 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
 def test_what_cannot_be_linked(log, arguments, sentence):
     with pytest.raises(QueryveilError, match=sentence):
         categorize(log, "wordnet", **arguments)
+
+
+def test_accuracy_is_what_counting_says(small):
+    queries = pa.array(["diving", "windsurfing", "mediterranean", "xyzzy", "art"])
+    topics = pa.array([f"Top/{path}" for path in (*PATHS[:1], PATHS[0], PATHS[2], PATHS[2])] + [None])
+    found = categorize_phrases(queries, small, ENGLISH).accuracy(topics)
+    assert [(row.level, row.of_categorized, row.of_all) for row in found] == [
+        (1, 1, 3 / 4), (2, 1, 3 / 4), (3, 2 / 3, 2 / 4),
+    ]  # fmt: skip
+
+
+def test_queries_without_a_category_have_that_of_their_clicks(small):
+    links = categorize_phrases(
+        pa.array(["diving xyzzy", "", "plugh", "art and mediterranean", "qwerty"]), small, ENGLISH
+    )
+    clicks = categorize_domains(
+        pa.array(["http://example.com", "http://dive.example.com", None, "http://example.com", "http://example.com"]),
+        small,
+    )
+    both = links.filled(clicks)
+    assert paths(both) == [["Arts"], [PATHS[0]], [], ["Arts", PATHS[2]], ["Arts"]]
+    assert both.items.to_pylist()[-2:] == ["example.com", "dive.example.com"]
+    assert paths(links.filled(categorize_domains(pa.array([None] * 5, pa.string()), small))) == paths(links)
+
+
+def test_a_log_with_clicks_is_categorized_by_them_as_well(tmp_path):
+    (tmp_path / "t.tsv").write_text(
+        "Arts/Music\thttp://music.example.com\nSports\thttp://sports.example.com\n", "utf-8"
+    )
+    build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    rows = {"user": ["a", "b"], "query": ["xyzzy", "sport"], "url": ["http://music.example.com"] * 2}
+    log = qv.read_log(pa.table(rows))
+    found = dict(zip(log.query_text.to_pylist(), paths(categorize(log, tmp_path / "d", "phrases")), strict=True))
+    assert found == {"xyzzy": ["Arts/Music"], "sport": ["Sports"]}
+    assert paths(categorize(log, "wordnet", "phrases"))[log.query_text.to_pylist().index("xyzzy")] == []

@@ -1,5 +1,6 @@
 """A directory as a list of categories and sites, and what the ranking rules say of it, literally."""
 
+import re
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -78,20 +79,68 @@ def hosts(paths: list[str], sites: list[Site], most: int) -> dict[str, list[str]
     }
 
 
-def phrases(paths: list[str], sites: list[Site], phrase: str) -> str | None:
-    """The category that a phrase means: as it is spelled, else by its stems; nearest to the root, then most sites."""
+def phrases(paths: list[str], sites: list[Site], phrase: str, most: int) -> list[str]:
+    """The categories of a phrase: as it is spelled, else by its stems, else by its words in any order.
+
+    Of several categories: those called so, then those with it in `X and Y` or, by words, with a name above; then the
+    nearest to the root, then the one with most sites.
+    """
     categories = nodes(paths)
-
-    def best(key: object, fits: object) -> str | None:
-        some = [path for path in categories if key(normal_form(name(path))) == fits]  # type: ignore[operator]
-        size = {path: sum(s.path == path or s.path.startswith(path + "/") for s in sites) for path in some}
-        return min(some, key=lambda path: (path.count("/"), -size[path], categories.index(path)), default=None)
-
-    def stem(text: str) -> str:
-        return " ".join(_stem(word) for word in text.split(" "))
-
-    for form in (phrase, stem(phrase)):
-        found = best(lambda label: label, form) or best(stem, form)
+    size = {path: sum(s.path == path or s.path.startswith(path + "/") for s in sites) for path in categories}
+    ranked = sorted(categories, key=lambda path: (path.count("/"), -size[path], categories.index(path)))
+    label = {path: " ".join(words(normal_form(name(path)))) for path in ranked}
+    for ways in (
+        [(phrase, lambda path: {label[path]}), (phrase, lambda path: {stemmed(label[path])}),
+         (phrase, lambda path: set(map(stemmed, parts(path))))],
+        [(stemmed(phrase), lambda path: {label[path]}), (stemmed(phrase), lambda path: {stemmed(label[path])}),
+         (stemmed(phrase), lambda path: set(map(stemmed, parts(path))))],
+        [(bag(phrase), lambda path: {bag(label[path])} - {frozenset()}), (bag(phrase), bags_of_paths)],
+    ):  # fmt: skip
+        found = [path for key, texts in ways for path in ranked if key in texts(path)]  # type: ignore[no-untyped-call]
         if found:
-            return found
-    return None
+            return list(dict.fromkeys(found))[:most]
+    return []
+
+
+STOP = {"the", "of", "a", "and", "&", "or"}
+
+
+def stemmed(text: str) -> str:
+    return " ".join(_stem(word) for word in text.replace(" & ", " and ").replace(" or ", " and ").split(" "))
+
+
+def parts(path: str) -> list[str]:
+    """What is joined in `X, Y and Z`, if anything is."""
+    text = " ".join(words(normal_form(name(path).replace(",", " and "))))
+    found = re.split(" (?:(?:and|&|or) )+", text)
+    return [part for part in found if bag(part)] if len(found) > 1 else []
+
+
+def bag(text: str) -> frozenset[str]:
+    return frozenset(_stem(word) for word in words(text) if word not in STOP)
+
+
+def bags_of_paths(path: str) -> set[frozenset[str]]:
+    """The words of a name or a part of it, together with those of one above."""
+
+    def variants(one: str) -> list[frozenset[str]]:
+        return [some for text in (normal_form(name(one)), *parts(one)) if (some := bag(text))]
+
+    steps = path.split("/")
+    above = ["/".join(steps[:n]) for n in range(1, len(steps))]
+    return {mine | theirs for mine in variants(path) for one in above for theirs in variants(one)}
+
+
+def look_up(paths: list[str], sites: list[Site], phrase: str) -> str | None:
+    """The category of a noun phrase: words are dropped from its left; then hosts, then words, from its right."""
+    split = phrase.split(" ")
+    for n in range(len(split)):
+        if found := phrases(paths, sites, " ".join(split[n:]), 1):
+            return found[0]
+    by_host, by_word = hosts(paths, sites, 1), terms(paths, sites, 1)
+    for word in reversed(split):
+        labels = word.removeprefix("www.").split(".")
+        for n in range(len(labels) - 1):
+            if ".".join(labels[n:]) in by_host:
+                return by_host[".".join(labels[n:])][0]
+    return next((by_word[_stem(word)][0] for word in reversed(split) if _stem(word) in by_word), None)

@@ -10,6 +10,8 @@ from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from queryveil.knowledge import Links
 
 _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": None}
@@ -18,7 +20,9 @@ _ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding
 def categorize(
     reader: Reader,
     log: options.Logs,
-    taxonomy: Annotated[str, typer.Option("--taxonomy", help="wordnet, or a web directory.")] = "wordnet",
+    taxonomy: Annotated[
+        str, typer.Option("--taxonomy", help="wordnet, a web directory, or several with commas.")
+    ] = "wordnet",
     linker: Annotated[
         str, typer.Option("--linker", help="What to look up: terms, phrases, domains or embedding.")
     ] = "terms",
@@ -33,6 +37,14 @@ def categorize(
     cache: resolvers.Cache = None,
     rate: resolvers.Rate = 1.0,
     timeout: resolvers.Timeout = 10.0,
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            "--truth",
+            metavar="FILE",
+            help="The true topics of queries, Parquet or CSV: columns query and topic, a path in the taxonomy.",
+        ),
+    ] = None,
     examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
@@ -43,6 +55,8 @@ def categorize(
     from queryveil.knowledge import LINKERS, hosts_needed, open_taxonomy
     from queryveil.knowledge import categorize as run
     from queryveil.text.show import percent
+
+    topics = None if truth is None else _topics(truth)
 
     if linker not in LINKERS:
         raise QueryveilError(f"There is no linker '{linker}'; {did_you_mean(linker, LINKERS)}.")
@@ -57,15 +71,20 @@ def categorize(
         found = run(
             read, base, linker, categories=categories, min_confidence=min_confidence, resolver=chosen, progress=update
         )
-        covered = found.coverage(read.events_per_query)
+        read.ensure_tables("query_users")
+        issued = read.engine.fetch("SELECT user_id, query_id FROM query_users")
+        covered = found.coverage(read.events_per_query, issued)
+        right = [] if topics is None else found.accuracy(_topics_of(read.query_text, topics))
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
-        rows = [row.__dict__ for row in covered]
-        typer.echo(printing.json_text({"taxonomy": base.name, "linker": linker, "coverage": rows, "examples": shown}))
+        result = {"taxonomy": base.name, "linker": linker, "coverage": [row.__dict__ for row in covered]}
+        if topics is not None:
+            result["accuracy"] = [row.__dict__ for row in right]
+        typer.echo(printing.json_text(result | {"examples": shown}))
         return
     items = _ITEMS[linker]
     shares = {f"distinct {items}": "items", f"{items} of queries": "occurrences"} if items else {}
-    shares |= {"distinct queries": "queries", "events": "events"}
+    shares |= {"distinct queries": "queries", "events": "events", "users": "users"}
     cells = [
         (
             f"level {row.level}" if row.level else "categorized",
@@ -75,12 +94,37 @@ def categorize(
     ]
     title = f"What {printing.printable(base.name)} covers of {read.n_queries:,} distinct queries, by {linker}"
     parts: list[Any] = [printing.table(title, ("", *shares), cells)]
+    if topics is not None:
+        title = "How often the first category of a query is its topic"
+        cells = [(f"level {row.level}", percent(row.of_categorized), percent(row.of_all)) for row in right]
+        parts.append(printing.table(title, ("", "of those with a category", "of all"), cells))
     if shown:
         lines = [(_short(str(row["query"])), printing.printable(_line(row["nodes"], linker))) for row in shown]
         parts.append(
             printing.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
         )
     printing.tables(*parts)
+
+
+def _topics(path: str) -> "pa.Table":
+    from queryveil.cli.labels import read_labels
+
+    table = read_labels(path)
+    missing = next((name for name in ("query", "topic") if name not in table.column_names), None)
+    if missing is not None:
+        raise QueryveilError(f"The topics in {path} have no column '{missing}'; give the columns query and topic.")
+    return table
+
+
+def _topics_of(queries: "pa.Array", topics: "pa.Table") -> "pa.Array":
+    """The topic of each query in normal form; null if it is not known."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from queryveil.text import normal_form
+
+    known = normal_form(topics["query"].combine_chunks().cast(pa.string()))
+    return topics["topic"].combine_chunks().cast(pa.string()).take(pc.index_in(queries, value_set=known))
 
 
 def _short(query: str) -> str:

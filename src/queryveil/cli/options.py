@@ -35,7 +35,11 @@ Lists = Annotated[
     ),
 ]
 Taxonomy = Annotated[
-    str, typer.Option("--taxonomy", help="Where queries are looked up: wordnet, or a web directory that you built.")
+    str,
+    typer.Option(
+        "--taxonomy",
+        help="Where queries are looked up: wordnet, a web directory that you built, or several with commas.",
+    ),
 ]
 TaxonomyOf = Annotated[
     str | None,

@@ -6,7 +6,7 @@ import typer
 
 from queryveil.cli import options, printing
 
-Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, or a web directory.")]
+Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, a web directory, or several with commas.")]
 
 
 def show(

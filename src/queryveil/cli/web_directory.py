@@ -13,7 +13,8 @@ def build(
         list[str],
         typer.Argument(
             metavar="DUMP",
-            help="structure.rdf.u8 and content.rdf.u8, Curlie's two tables, or one table of paths and addresses.",
+            help="structure.rdf.u8 and content.rdf.u8, Curlie's two tables, one table of paths and addresses or names,"
+            " or SKOS as N-Triples.",
         ),
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="The folder to make, such as odp.qvd.")],
@@ -29,7 +30,7 @@ def build(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier web directory.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make a taxonomy from the dump of a web directory. This is done once; opening it later is quick.
+    """Make a taxonomy from the dump of a web directory or another tree. This is done once; opening it later is quick.
 
     Files may be compressed. Entries that cannot be read are left out and counted.
     """
@@ -41,12 +42,12 @@ def build(
         typer.echo(printing.json_text(about))
         return
     left_out = about.pop("left_out")
-    names = ("categories", "levels", "sites", "hosts", "terms")
-    rows = [(name, f"{about[name]:,}") for name in names] + [
+    names = ("categories", "levels", "sites", "hosts", "terms", "names")
+    rows = [(name, f"{about[name]:,}") for name in names if about[name]] + [
         (what if what.startswith("mended") else f"left out: {what}", f"{n:,}") for what, n in left_out.items()
     ]
     shown = printing.printable(output)
     printing.tables(
-        printing.table(f"The web directory {shown}", ("", ""), rows),
+        printing.table(f"The {'web directory' if about['sites'] else 'taxonomy'} {shown}", ("", ""), rows),
         f"To categorize a log with it:  queryveil categorize LOG --taxonomy {shown}",
     )

@@ -5,6 +5,7 @@ comes with queryveil, or a web directory that the user brings.
 """
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ __all__ = [
     "Sites",
     "Taxonomy",
     "Tree",
+    "asks_clicks",
     "categorize",
     "categorize_texts",
     "hosts_needed",
@@ -45,7 +47,12 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
 
     Args:
         name: `wordnet`, which comes with queryveil, or the folder of a web directory that `build_directory` made.
+            Several with commas between them are one taxonomy: of every look-up, the first that finds something wins.
     """
+    if len(several := _several(name)) > 1:
+        from queryveil.knowledge.combined import combine
+
+        return combine([open_taxonomy(one) for one in several])
     if str(name) == "wordnet":
         from queryveil.knowledge.wordnet import wordnet
 
@@ -56,12 +63,19 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
         )
     from queryveil.knowledge.opened import open_directory
 
-    known_as(Path(name).resolve().name, Path(name).resolve())
+    _remember(Path(name).resolve().name, Path(name).resolve())
     return open_directory(name)
+
+
+def _several(name: str | Path) -> list[str]:
+    """The taxonomies in a list with commas; a folder may have a comma in its name."""
+    return [str(name)] if Path(name).exists() else [one.strip() for one in str(name).split(",")]
 
 
 def taxonomy_name(name: str | Path) -> str:
     """The name of a taxonomy in a manifest: not its path, which may reveal who made the release."""
+    if len(several := _several(name)) > 1:
+        return ",".join(map(taxonomy_name, several))
     if str(name) == "wordnet":
         return "wordnet"
     found = Path(name).resolve().name
@@ -73,9 +87,19 @@ def taxonomy_name(name: str | Path) -> str:
 def known_as(name: str, place: str | Path) -> None:
     """Let a name in manifests stand for the taxonomy at a place; a claim identifies it by its digest.
 
-    The built-in taxonomy cannot be replaced.
+    The built-in taxonomy cannot be replaced. Of several with commas between them, each stands for one; the place of
+    the only one that is not built in is enough.
     """
-    place = Path(place)
+    names, spots = name.split(","), _several(place)
+    if len(names) > 1 and len(spots) == 1:
+        names = [one for one in names if one != "wordnet"]
+    if len(names) != len(spots):
+        return
+    for one, spot in zip(names, spots, strict=True):
+        _remember(one, Path(spot))
+
+
+def _remember(name: str, place: Path) -> None:
     if name != "wordnet":
         _opened[name] = (place, *(other for other in _opened.get(name, ()) if other != place))
 
@@ -91,14 +115,16 @@ def recall_taxonomy(name: str, tree: str | None = None) -> Taxonomy:
         name: Its name.
         tree: The digest of its tree, if that is known; of several with this name, that one is opened.
     """
-    places = _opened.get(name, (name,))
+    names = [name] if name in _opened else _several(name)
+    of_each = [[str(place) for place in _opened.get(one, (one,))] for one in names]
+    choices = [",".join(places) for places in product(*of_each)]
     try:
-        if tree is not None and len(places) > 1:
-            for place in places:
-                found = open_taxonomy(place)
+        if tree is not None and len(choices) > 1:
+            for choice in choices:
+                found = open_taxonomy(choice)
                 if found.digest == tree:
                     return found
-        return open_taxonomy(places[0])
+        return open_taxonomy(choices[0])
     except QueryveilError:
         raise QueryveilError(
             f"The release was made with the taxonomy '{name}', which is not here; name its folder with"
@@ -138,13 +164,21 @@ def categorize(
         if linker == "domains":
             hosts_needed(base)
             queries = (resolver or Clicks()).resolve(log, progress)
-        return categorize_texts(
+        links = categorize_texts(
             queries, base, linker, log.language, categories=categories, min_confidence=min_confidence
         )
+        if asks_clicks(log, base, linker):
+            links = links.filled(categorize_domains(Clicks().resolve(log), base, categories=categories))
+        return links
 
     if resolver is not None:
         return found()
-    return shared(here, ("links", base.name, base.folder, linker, categories, min_confidence), found)
+    return shared(here, ("links", base.name, base.folders, linker, categories, min_confidence), found)
+
+
+def asks_clicks(log: QueryLog, base: Taxonomy, linker: str) -> bool:
+    """Whether a query without a category has that of the site that users clicked most for it."""
+    return linker == "phrases" and base.hosts is not None and log.has_clicks
 
 
 def categorize_texts(

@@ -1,4 +1,4 @@
-"""Building a web directory from a dump, once; `opened.py` says what is in its folder."""
+"""Building a web directory or another taxonomy from a dump, once; `opened.py` says what is in its folder."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ from queryveil.knowledge.base import MOST_CATEGORIES
 from queryveil.knowledge.dumps import Dump, open_dump
 from queryveil.knowledge.hosts import MOST_LABELS, domains_of, hosts_of, parent_of
 from queryveil.knowledge.index import Index
+from queryveil.knowledge.labels import Names, keys
 from queryveil.knowledge.nearest import Cells, unit
 from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
@@ -45,11 +46,11 @@ def build_directory(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
-    """Make a web directory from a dump.
+    """Make a web directory from a dump, or a taxonomy from another tree.
 
     Args:
-        paths: `structure.rdf.u8` and `content.rdf.u8` of the Open Directory, the two tables of Curlie, or one table of
-            paths and addresses; maybe compressed.
+        paths: `structure.rdf.u8` and `content.rdf.u8` of the Open Directory, the two tables of Curlie, one table of
+            paths and addresses, or of paths and other names of categories, or triples of SKOS; maybe compressed.
         target: The folder to make.
         leave_out: Top categories to leave out, such as World, Regional, Kids.
         overwrite: Whether to replace an earlier web directory.
@@ -58,10 +59,11 @@ def build_directory(
     Returns:
         What `about.json` says.
     """
-    require("A web directory", "publicsuffixlist", "tantivy")
     place = LocalFolder(target)
     replaces = _check_target(place, overwrite)
     dump = open_dump(paths)
+    if dump.sites is not None:
+        require("A web directory", "publicsuffixlist", "tantivy")
     try:
         stage = place.stage()
     except OSError as error:
@@ -117,7 +119,9 @@ class _Build:
         try:
             engine.load("postings", _POSTINGS, lambda: self._postings(paths, progress))
             self._hosts(engine)
-            self._terms(engine)
+            own, other = self._labels(paths)
+            self._terms(engine, own, other)
+            self._phrases(own, other)
             self._meanings()
         finally:
             engine.close()
@@ -131,6 +135,7 @@ class _Build:
             "sites": int(self.sites.sum()),
             "hosts": len(self.hosts),
             "terms": len(self.terms),
+            "names": len(other.node),
             "left_out": left_out,
         }
         files = {name: (self.folder / name).stat().st_size for name in LocalFolder(self.folder).files()}
@@ -188,6 +193,8 @@ class _Build:
         """Read the sites; returns how many sites of a category have a term, or are on a host or below it."""
         self.sites = np.zeros(len(self.tree), np.int64)
         self.meaning = np.zeros((len(self.tree), width()), np.float32)
+        if self.dump.sites is None:
+            return
         seen = 0
         with SiteWriter(self.folder / "sites") as writer:
             for batch in self.dump.sites():
@@ -247,18 +254,30 @@ class _Build:
         key, node, own, below = (rows[name].to_numpy() for name in ("key", "node", "own", "below"))
         self._save("hosts", self.hosts, [_best(key, node, own, below * (self.tree.height + 1) - self.tree.depth[node])])
 
-    def _terms(self, engine: DuckDB) -> None:
+    def _labels(self, paths: Index) -> tuple[Names, Names]:
+        """The labels of categories and their other names, in normal form; the root's is no topic."""
+        names = [Names(pa.array([], pa.string()), np.zeros(0, np.int32))]
+        for batch in self.dump.names():
+            node = paths.first(batch["path"])
+            known = np.flatnonzero(node > 0)
+            names.append(Names(normal_form(batch["name"].take(pa.array(known))), node[known]))
+        other = Names(pa.concat_arrays([some.text for some in names]), np.concatenate([some.node for some in names]))
+        return Names(normal_form(self.tree.names[1:]), np.arange(1, len(self.tree), dtype=np.int32)), other
+
+    def _terms(self, engine: DuckDB, own: Names, other: Names) -> None:
         """The categories of a term: first those with this name, then those with it in their name, then the others.
 
         Within each kind they are ranked by the number of sites that have the term: for a category with it in its name,
         the sites in it and below, for another those in it.
         """
-        label = normal_form(pa.concat_arrays([pa.array([""]), self.tree.names[1:]]))  # the root's is no topic
-        split = language().words(label)
-        named = np.repeat(np.arange(len(label)), split.per_query)
-        term = self.terms.number(language().stem(split.text))
-        by_name, first = np.unique(term << 32 | named, return_index=True)
-        level = 1 + (split.per_query == 1)[named][first].astype(np.int64)
+        split = language().words(pa.concat_arrays([own.text, other.text]))
+        named = np.repeat(np.concatenate([own.node, other.node]).astype(np.int64), split.per_query)
+        coded = split.text.dictionary_encode()
+        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
+        whole = np.repeat(split.per_query == 1, split.per_query).astype(np.int64)
+        by_name, place = np.unique(term << 32 | named, return_inverse=True)
+        level = np.ones(len(by_name), np.int64)
+        np.maximum.at(level, place, 1 + whole)
         counts = engine.fetch(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
         size = np.zeros(len(self.terms), np.int64)
         size[counts["key"].to_numpy()] = counts["n"].to_numpy()
@@ -274,7 +293,6 @@ class _Build:
             part = slice(*np.searchsorted(by_name, [low << 32, high << 32]))
             found.append(self._ranked(pair, rows["n"].to_numpy(), by_name[part], level[part]))
         self._save("terms", self.terms, found)
-        self._phrases(label)
 
     def _ranked(self, pair: Longs, sites: Longs, by_name: Longs, level: Longs) -> "_Best":
         """The best categories of some terms.
@@ -295,15 +313,18 @@ class _Build:
         place = (both & 0xFFFFFFFF).astype(np.int32)
         return _best(both >> 32, place, score, -self.tree.depth[place].astype(np.int64))
 
-    def _phrases(self, label: pa.Array) -> None:
+    def _phrases(self, own: Names, other: Names) -> None:
         """A label of several categories stands for the one nearest to the root, then the one with the most sites."""
         running = offsets(self.sites)
         below = running[self.tree.end] - running[:-1]
-        stop = pc.is_in(label, value_set=pa.array(sorted(language().stop_words)))
-        nodes = np.arange(1, len(label))[~stop.to_numpy(zero_copy_only=False)[1:]]
-        nodes = nodes[np.lexsort((nodes, -below[nodes], self.tree.depth[nodes]))].astype(np.int32)
-        texts = label.take(pa.array(nodes))
-        self._write("phrases", Index.of_labels(texts, nodes, language(), most=MOST_CATEGORIES))
+
+        def ranked(names: Names) -> Names:
+            stop = pc.is_in(names.text, value_set=pa.array(sorted(language().stop_words)))
+            order = np.lexsort((names.node, -below[names.node], self.tree.depth[names.node]))
+            return names.take(order[~stop.to_numpy(zero_copy_only=False)[order]])
+
+        texts, nodes = keys(self.tree, ranked(own), ranked(other), language())
+        self._write("phrases", Index.of(texts, nodes, most=MOST_CATEGORIES))
         table = pa.table({"name": self.tree.names, "text": self.texts, "sites": below})
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table.combine_chunks())

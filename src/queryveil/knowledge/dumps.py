@@ -1,10 +1,12 @@
-"""Dumps of web directories, read as streams: categories first, then sites.
+"""Dumps of web directories and of other trees, read as streams: categories first, then sites or other names.
 
 | kind | files |
 |---|---|
 | rdf | the Open Directory's `structure.rdf.u8` and `content.rdf.u8` |
 | curlie | Curlie's `rdf-*-s.tsv` (category id, path) and `rdf-*-c.tsv` (address, title, description, category id) |
 | paths | lines of a category path and the address of a site, with a tab between them |
+| names | lines of a category path, maybe with a tab and another name of the category |
+| skos | N-Triples: concepts of SKOS, such as DBpedia's categories, and maybe what has them as its subject |
 
 Real dumps have control characters, bytes that are not UTF-8 and entries without an end. Entries that cannot be read are
 counted and left out. Links between categories (`narrow`, `symbolic`, `related`, `altlang`) are not read: the tree is
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +30,7 @@ from queryveil.knowledge.hosts import hosts_of
 
 CATEGORY = pa.schema([("path", pa.string()), ("text", pa.string())])
 SITE = pa.schema([("path", pa.string()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())])
+NAME = pa.schema([("path", pa.string()), ("name", pa.string())])
 LONGEST = 64 << 20
 MENDED = "mended: texts with bytes that are no UTF-8"
 
@@ -52,13 +56,15 @@ class Dump:
     Attributes:
         kind: What it is.
         categories: Reads its categories: batches of CATEGORY.
-        sites: Reads its sites: batches of SITE.
+        sites: Reads its sites: batches of SITE; None if it is a tree without sites.
+        names: Reads other names of its categories: batches of NAME.
         left_out: What could not be read, by reason.
     """
 
     kind: str
     categories: Callable[[], Iterator[pa.RecordBatch]]
-    sites: Callable[[], Iterator[pa.RecordBatch]]
+    sites: Callable[[], Iterator[pa.RecordBatch]] | None
+    names: Callable[[], Iterator[pa.RecordBatch]] = lambda: iter(())
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -75,6 +81,8 @@ def open_dump(paths: Sequence[str | Path]) -> Dump:
         if not file.is_file():
             raise QueryveilError(f"There is no file {file}; check the path.")
     kinds = {file: _kind(file) for file in files}
+    if set(kinds.values()) == {"triples"}:
+        return _skos(files)
     for one, other, kind in (("structure", "content", "rdf"), ("categories", "sites", "curlie")):
         found = [file for file in files if kinds[file] in (one, other)]
         if not found:
@@ -94,7 +102,7 @@ def open_dump(paths: Sequence[str | Path]) -> Dump:
         )
     if len(files) > 1:
         raise QueryveilError(f"{files[1]} is one too many; a table of paths and addresses is a single file.")
-    return _paths(files[0])
+    return _paths(files[0]) if kinds[files[0]] == "paths" else _names(files[0])
 
 
 def _kind(file: Path) -> str:
@@ -104,6 +112,8 @@ def _kind(file: Path) -> str:
         raise QueryveilError(f"{file} is empty; fetch it again.")
     if re.match(rb"<!doctype html|<html", start, re.IGNORECASE):
         raise QueryveilError(f"{file} is a web page, not a dump; a server may have sent it instead: fetch it again.")
+    if _TRIPLE.search(head):
+        return "triples"
     if start.startswith(b"<"):
         if b"<RDF" not in head:
             raise QueryveilError(
@@ -113,16 +123,20 @@ def _kind(file: Path) -> str:
     rows = [line.split(b"\t") for line in start.splitlines()[:50] if line.strip()]
     widths = Counter(len(row) for row in rows)
     if widths[1] == len(rows):
-        raise QueryveilError(
-            f"{file} is not a dump of a web directory; each line needs a path and an address with a tab between."
-        )
+        if sum(b"/" in row[0] for row in rows) * 2 < len(rows):
+            raise QueryveilError(
+                f"{file} is not a dump of a web directory or another tree; each line needs a path such as Arts/Music,"
+                " maybe with a tab and the address of a site, or another name."
+            )
+        return "names"
     usual = widths.most_common(1)[0][0]
     typical = next(row for row in rows if len(row) == usual)
     if usual >= 4 and b"." in typical[0]:
         return "sites"
     if typical[0].strip().isdigit():
         return "categories"
-    return "paths"
+    seconds = pa.array([row[1].decode("utf-8", "replace") for row in rows if len(row) > 1])
+    return "paths" if pc.any(pc.is_valid(hosts_of(seconds))).as_py() else "names"
 
 
 def _has(file: Path, *marks: bytes) -> bool:
@@ -258,3 +272,127 @@ def _paths(file: Path) -> Dump:
 
     dump = Dump("paths", categories, sites)
     return dump
+
+
+def _names(file: Path) -> Dump:
+    def rows(left_out: Counter[str]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        for block in blocks(file):
+            lines = [line.split(b"\t", 2) for line in bytes(block.data).translate(None, _CONTROL).splitlines()]
+            lines = [line for line in lines if line[0].strip()]
+            path, name = ([line[i].strip() if len(line) > i else b"" for line in lines] for i in range(2))
+            yield _path(_texts(path, left_out)), _texts(name, left_out)
+
+    def names() -> Iterator[pa.RecordBatch]:
+        for path, name in rows(Counter()):  # the same lines came with the categories
+            some = pc.match_substring_regex(name, _LETTER)
+            yield pa.record_batch([path.filter(some), name.filter(some)], schema=NAME)
+
+    def categories() -> Iterator[pa.RecordBatch]:
+        for path, name in rows(dump.left_out):
+            good = pc.or_(pc.equal(name, ""), pc.match_substring_regex(name, _LETTER))
+            dump.left_out["lines with a name without a letter"] += len(path) - pc.sum(good).as_py()
+            path = path.filter(good).unique()
+            yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
+
+    dump = Dump("names", categories, None, names)
+    return dump
+
+
+_LETTER = r"\p{L}"
+
+
+# Triples
+
+_TRIPLE = re.compile(
+    rb"^<([^<>\s]*)> +<([^<>\s]*)> +(?:<([^<>\s]*)>"
+    rb'|"((?:[^"\\\n]|\\.)*)"(?:@([A-Za-z]+)[A-Za-z0-9-]*|\^\^<[^<>\s]*>)?) *\. *\r?$',
+    re.MULTILINE,
+)
+_BROADER = (b"http://www.w3.org/2004/02/skos/core#broader", b"http://www.w3.org/2000/01/rdf-schema#subClassOf")
+_NARROWER = (b"http://www.w3.org/2004/02/skos/core#narrower",)
+_LABEL = (b"http://www.w3.org/2004/02/skos/core#prefLabel", b"http://www.w3.org/2000/01/rdf-schema#label")
+_OTHER_LABEL = (b"http://www.w3.org/2004/02/skos/core#altLabel",)
+_SUBJECT = (b"http://purl.org/dc/terms/subject",)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+
+
+def _triples(files: Sequence[Path], left_out: Counter[str]) -> Iterator[list[tuple[bytes, ...]]]:
+    """The triples of files, in batches; labels in other languages than English are passed over."""
+    for file in files:
+        for block in blocks(file):
+            data = bytes(block.data)
+            found = _TRIPLE.findall(data)
+            lines = sum(1 for line in data.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
+            left_out["lines that are no triples"] += lines - len(found)
+            yield [triple for triple in found if triple[4][:2].lower() in (b"", b"en")]
+
+
+def _skos(files: Sequence[Path]) -> Dump:
+    """A graph as a tree: a concept is below the broader one by which it is nearest to the top."""
+    path_of: dict[bytes, str] = {}
+
+    def categories() -> Iterator[pa.RecordBatch]:
+        path_of.clear()
+        label: dict[bytes, str] = {}
+        below: dict[bytes, list[bytes]] = {}
+        has_broader: set[bytes] = set()
+        for triples in _triples(files, dump.left_out):
+            for one, what, other, text, _ in triples:
+                if what in _LABEL:
+                    label.setdefault(one, _unescaped(text))
+                elif other and what in (*_BROADER, *_NARROWER):
+                    child, parent = (one, other) if what in _BROADER else (other, one)
+                    if child != parent:
+                        below.setdefault(child, [])
+                        below.setdefault(parent, []).append(child)
+                        has_broader.add(child)
+        level = [concept for concept in below if concept not in has_broader]
+        for concept in level:
+            path_of[concept] = _name(concept, label)
+        while level:
+            deeper = []
+            for concept in level:
+                for child in below[concept]:
+                    if child not in path_of:
+                        path_of[child] = f"{path_of[concept]}/{_name(child, label)}"
+                        deeper.append(child)
+            level = deeper
+        dump.left_out["concepts in a circle, below no top"] += len(below) - len(path_of)
+        path = pa.array(path_of.values(), pa.string()).unique()
+        yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
+
+    def names() -> Iterator[pa.RecordBatch]:
+        for triples in _triples(files, Counter()):
+            found = [
+                (path_of[one], _unescaped(text)) if what in _OTHER_LABEL else (path_of[other], _name(one, {}))
+                for one, what, other, text, _ in triples
+                if (what in _OTHER_LABEL and one in path_of) or (what in _SUBJECT and other in path_of)
+            ]
+            yield pa.record_batch([pa.array([row[i] for row in found], pa.string()) for i in range(2)], schema=NAME)
+
+    dump = Dump("skos", categories, None, names)
+    return dump
+
+
+def _name(concept: bytes, label: dict[bytes, str]) -> str:
+    """The label of a concept or, for want of one, the end of its address."""
+    if concept in label:
+        name = label[concept]
+    else:
+        address = concept.decode("utf-8", "replace")
+        _, category, name = address.partition("Category:")
+        if not category:
+            name = address[8 + max(address[8:].rfind("#"), address[8:].rfind("/")) + 1 :]
+        name = unquote(name)
+    return " ".join(re.sub(r"[/_\x00-\x1f]+", " ", name).split()) or "?"
+
+
+def _unescaped(text: bytes) -> str:
+    def character(match: re.Match[str]) -> str:
+        code = match[1] or match[2]
+        if not code:
+            return {"n": " ", "t": " ", "r": " "}.get(match[3], match[3])
+        number = int(code, 16)
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
+
+    return _ESCAPE.sub(character, text.decode("utf-8", "replace"))

@@ -78,6 +78,10 @@ class Index(Ragged):
         """The same index, with other spellings to try."""
         return replace(self, forms=forms)
 
+    def look_up(self, texts: pa.Array, most: int) -> tuple[Longs, Ints]:
+        """The first nodes of texts: those of texts[i] are found[start[i]:start[i + 1]]."""
+        return self.nodes_of(self.find(texts), most)
+
     def nodes_of(self, entry: Longs, most: int) -> tuple[Longs, Ints]:
         """The first nodes of entries, -1 for none: those of entry[i] are found[start[i]:start[i + 1]]."""
         known = entry >= 0
@@ -115,3 +119,66 @@ class Index(Ragged):
         if texts.null_count:
             found[texts.is_null().to_numpy(zero_copy_only=False)] = -1
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Layered:
+    """Indexes of several trees that are one: a text has the nodes of the first that finds it, then those of the next.
+
+    Attributes:
+        layers: The indexes, and what is added to their nodes; the roots are one.
+    """
+
+    layers: Sequence[tuple["Index | Layered", int]]
+
+    def look_up(self, texts: pa.Array, most: int) -> tuple[Longs, Ints]:
+        """The first nodes of texts: those of texts[i] are found[start[i]:start[i + 1]]."""
+        return in_layers(texts, most, [(index.look_up, shift) for index, shift in self.layers])
+
+
+Finder = Index | Layered
+"""Leads from texts to nodes."""
+
+
+def in_layers(
+    texts: pa.Array, most: int, layers: Sequence[tuple[Callable[[pa.Array, int], tuple[Longs, Ints]], int]]
+) -> tuple[Longs, Ints]:
+    """The first nodes of texts in several trees that are one, the first that finds a text before the next.
+
+    Args:
+        texts: The texts.
+        most: Most nodes of each.
+        layers: How texts are looked up in each tree, and what is added to its nodes; the roots are one.
+    """
+    found = Gathered(len(texts))
+    missing = np.arange(len(texts))
+    for look_up, shift in layers:
+        start, node = look_up(texts.take(pa.array(missing)), most)
+        found.add(missing, start, np.where(node > 0, node + shift, node).astype(np.int32))
+        missing = np.flatnonzero(found.size < most)
+        if len(missing) == 0:
+            break
+    return found.first(most)
+
+
+class Gathered:
+    """The nodes of texts that are looked up in several ways."""
+
+    def __init__(self, texts: int) -> None:
+        self.size = np.zeros(texts, np.int64)
+        self._owner: list[Longs] = []
+        self._node: list[Ints] = []
+
+    def add(self, places: Longs, start: Longs, node: Ints) -> None:
+        """Add nodes: those of the text at places[i] are node[start[i]:start[i + 1]]."""
+        self._owner.append(np.repeat(places, np.diff(start)))
+        self._node.append(node)
+        self.size[places] += np.diff(start)
+
+    def first(self, most: int) -> tuple[Longs, Ints]:
+        """The first nodes of every text, in the order in which they were added."""
+        owner = np.concatenate([np.zeros(0, np.int64), *self._owner])
+        node = np.concatenate([np.zeros(0, np.int32), *self._node])
+        every = Ragged(offsets(self.size))
+        kept = np.argsort(owner, kind="stable")[every.within < most]
+        return offsets(np.minimum(self.size, most)), node[kept]

@@ -43,11 +43,30 @@ class Links(Ragged):
         of_item = Ragged(self.first)
         return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
-    def coverage(self, events: Longs) -> list["Coverage"]:
+    def filled(self, other: "Links") -> "Links":
+        """These links; a query without a node has the items of other links of the same queries as well."""
+        bare = np.flatnonzero(np.diff(self.nodes()[0]) == 0)
+        used, item = np.unique(other.item[other.positions(bare)], return_inverse=True)
+        owner = np.concatenate([self.owners, np.repeat(bare, other.sizes[bare])])
+        order = np.argsort(owner, kind="stable")
+        of_item = Ragged(other.first)
+        place = of_item.positions(used)
+        return Links(
+            start=offsets(np.bincount(owner, minlength=len(self))),
+            tree=self.tree,
+            item=np.concatenate([self.item, item + len(self.items)])[order].astype(np.int32),
+            items=pa.concat_arrays([self.items, other.items.take(pa.array(used))]),
+            first=np.concatenate([self.first, self.first[-1] + offsets(of_item.sizes[used])[1:]]),
+            node=np.concatenate([self.node, other.node[place]]),
+            confidence=np.concatenate([self.confidence, other.confidence[place]]),
+        )
+
+    def coverage(self, events: Longs, issued: pa.Table | None = None) -> list["Coverage"]:
         """The share with any category, and the share with a category at each level (figure 2 of erola2011).
 
         Args:
             events: How many events each query has.
+            issued: Who issued what, for the share of users: columns user_id, from 0 on, and query_id.
         """
         deepest = np.full(len(self.items), -1, np.int32)
         some = np.flatnonzero(np.diff(self.first))
@@ -58,6 +77,11 @@ class Links(Ragged):
         some = np.flatnonzero(self.sizes)
         if len(some):
             of_query[some] = np.maximum.reduceat(deepest[self.item], self.start[:-1][some])
+        of_user = None
+        if issued is not None:
+            user = issued["user_id"].to_numpy()
+            of_user = np.full(int(user.max(initial=-1)) + 1, -1, np.int32)
+            np.maximum.at(of_user, user, of_query[issued["query_id"].to_numpy()])
         total = max(int(events.sum()), 1)
         rows = []
         for level in range(max(int(of_query.max(initial=0)), 0) + 1):
@@ -68,6 +92,34 @@ class Links(Ragged):
                     occurrences=float((deepest[self.item] >= level).mean()) if len(self.item) else 0.0,
                     queries=float((of_query >= level).mean()) if len(self) else 0.0,
                     events=float(events[of_query >= level].sum() / total),
+                    users=float((of_user >= level).mean()) if of_user is not None and len(of_user) else None,
+                )
+            )
+        return rows
+
+    def accuracy(self, topics: pa.Array) -> list["Accuracy"]:
+        """How often the first category of a query is right, at each level of the topics.
+
+        Args:
+            topics: The path of the true topic of each query, such as `Top/Arts/Music`; null if it is not known.
+        """
+        coded = topics.dictionary_encode()
+        true = np.array([*(self.tree.find(path) for path in coded.dictionary.to_pylist()), -1], np.int32)
+        true = true[coded.indices.fill_null(len(true) - 1).to_numpy()]
+        start, node = self.nodes()
+        some = np.diff(start) > 0
+        first = np.full(len(self), -1, np.int32)
+        first[some] = node[start[:-1][some]]
+        rows = []
+        for level in range(1, int(self.tree.depth[true[true >= 0]].max(initial=0)) + 1):
+            topic = self.tree.at_level(true, level)
+            known = topic >= 0
+            right = known & (self.tree.at_level(first, level) == topic)
+            rows.append(
+                Accuracy(
+                    level=level,
+                    of_categorized=float(right.sum() / max(int((known & some).sum()), 1)),
+                    of_all=float(right.sum() / max(int(known.sum()), 1)),
                 )
             )
         return rows
@@ -85,6 +137,18 @@ class Coverage:
     queries: float
     """Of distinct queries."""
     events: float
+    users: float | None = None
+    """Of users, those with such a query."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How often the first category of a distinct query is below its true topic at a level."""
+
+    level: int
+    of_categorized: float
+    """Of those that have a category."""
+    of_all: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """The nodes of a tree whose meaning is nearest to that of a text."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,32 @@ class Cells:
         )
         found = np.where(place >= 0, self.order[place], -1)
         return found, score * scale[:, None]
+
+
+class Nearest(Protocol):
+    """Finds the vectors that are nearest to others."""
+
+    def nearest(self, vectors: Singles, most: int) -> tuple[Longs, Singles]:
+        """The places of the nearest vectors to each, -1 where there are fewer, and their cosines."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredCells:
+    """The vectors of several trees that are one.
+
+    Attributes:
+        layers: The vectors of each, and what is added to its nodes; the roots are one.
+    """
+
+    layers: Sequence[tuple[Nearest, int]]
+
+    def nearest(self, vectors: Singles, most: int) -> tuple[Longs, Singles]:
+        """The places of the nearest vectors to each, -1 where there are fewer, and their cosines."""
+        parts = [(cells.nearest(vectors, most), shift) for cells, shift in self.layers]
+        place = np.hstack([np.where(found > 0, found + shift, found) for (found, _), shift in parts])
+        cosine = np.hstack([np.where(found >= 0, near, -2) for (found, near), _ in parts]).astype(np.float32)
+        best = np.argsort(-cosine, axis=1, kind="stable")[:, :most]
+        return np.take_along_axis(place, best, 1), np.take_along_axis(cosine, best, 1)
 
 
 def unit(vectors: NDArray[Any]) -> NDArray[Any]:

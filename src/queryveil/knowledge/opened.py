@@ -7,13 +7,14 @@ It is a folder of plain arrays that are mapped into memory, so opening it is qui
 | about.json | format version, counts, options, what was left out of the dump |
 | tree-*.npy, nodes.arrow | the tree; the name, description and number of sites of every category |
 | terms-*.npy | from stems of words to categories, ranked as a directory search would |
-| phrases-*.npy | from labels and their stems to categories |
+| phrases-*.npy | from labels, other names, parts of labels and words of paths to categories, see `labels.py` |
 | hosts-*.npy | from hosts to categories |
 | meanings-*.npy | the vector of every category, from its sites and its name |
-| sites/ | a full-text index over the titles and descriptions of the sites |
+| sites/ | a full-text index over the titles and descriptions of the sites, if it has any |
 """
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from queryveil.errors import QueryveilError
 from queryveil.knowledge.base import Taxonomy
 from queryveil.knowledge.hosts import PARENTS
 from queryveil.knowledge.index import Index
+from queryveil.knowledge.labels import label_stems, word_bag
 from queryveil.knowledge.nearest import Cells
 from queryveil.knowledge.tree import Tree
 from queryveil.text import language
 
-VERSION = 1
+VERSION = 2
 ABOUT = "about.json"
 ARRAYS = ("low", "high", "start", "node")
 CELLS = ("middles", "middle_scale", "cell", "order", "vectors", "scale")
@@ -59,13 +61,17 @@ def open_directory(path: str | Path) -> Taxonomy:
         cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in CELLS})
     except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
         raise QueryveilError(f"The web directory {folder} is damaged; build it again from the dump.") from None
+    terms = terms.with_forms(language().stem)
+    stems, bag = partial(label_stems, language=language()), partial(word_bag, language=language())
     return Taxonomy(
         name=folder.name,
         tree=tree,
-        terms=terms.with_forms(language().stem),
-        phrases=phrases.with_forms(language().stem_phrases),
+        terms=terms,
+        phrases=phrases.with_forms(stems, bag),
         meanings=lambda: cells,
-        hosts=hosts.with_forms(*PARENTS),
+        hosts=hosts.with_forms(*PARENTS) if len(hosts) else None,
+        labels=phrases.with_forms(stems),
+        words=terms,
         folder=folder,
     )
 

@@ -6,6 +6,7 @@ adjectives, participles, numbers and nouns that ends in a noun; function words, 
 tagged once each, and the rest is one pass over integers.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,8 @@ import pyarrow.compute as pc
 from queryveil.arrays import offsets
 from queryveil.kernels import chunks
 from queryveil.kernels.types import Bytes, Longs
-from queryveil.knowledge.wordnet import table, wordnet
+from queryveil.knowledge.index import Finder
+from queryveil.knowledge.wordnet import nouns, table
 from queryveil.text import Language
 from queryveil.text.arrays import byte_spans, from_offsets
 
@@ -23,7 +25,7 @@ from queryveil.text.arrays import byte_spans, from_offsets
 def _wordnet_kinds() -> tuple[pa.Array, Bytes]:
     columns = table()
     word, tag = columns["word"], columns["tag"].to_numpy(zero_copy_only=False)
-    nominal = wordnet().terms.find(word) >= 0
+    nominal = nouns().find(word) >= 0
     kind = np.full(len(word), chunks.BREAK, np.uint8)
     kind[tag == "a"] = chunks.QUALIFIER
     kind[tag == "A"] = chunks.EITHER
@@ -59,12 +61,13 @@ def _kinds(words: pa.Array, language: Language) -> Bytes:
     return found
 
 
-def noun_phrases(queries: pa.Array, language: Language) -> tuple[Longs, pa.Array]:
+def noun_phrases(queries: pa.Array, language: Language, labels: Finder | None = None) -> tuple[Longs, pa.Array]:
     """The noun phrases of queries in normal form.
 
     Args:
         queries: The queries.
         language: Their language.
+        labels: Labels that may be phrases although they have function words, such as `cats and dogs`.
 
     Returns:
         How many each query has, and all of them in order.
@@ -80,4 +83,44 @@ def noun_phrases(queries: pa.Array, language: Language) -> tuple[Longs, pa.Array
     word = distinct.indices.to_numpy()
     start = offsets(split.per_query)
     begin, end, count = chunks.noun_phrases(_kinds(distinct.dictionary, language), word, start)
-    return count, from_offsets(*chunks.join_words(*byte_spans(distinct.dictionary), word, begin, end))
+
+    def texts(begin: Longs, end: Longs) -> pa.Array:
+        return from_offsets(*chunks.join_words(*byte_spans(distinct.dictionary), word, begin, end))
+
+    if labels is not None:
+        begin, end, count = _join_labels(begin, end, count, texts, labels)
+    return count, texts(begin, end)
+
+
+def _join_labels(
+    begin: Longs, end: Longs, count: Longs, texts: Callable[[Longs, Longs], pa.Array], labels: Finder
+) -> tuple[Longs, Longs, Longs]:
+    """Two phrases and the function words between them become one if a label ends it; words before that may be left.
+
+    Args:
+        begin: Where each phrase begins.
+        end: Where it ends.
+        count: How many phrases each query has.
+        texts: The texts from some places to others.
+        labels: The labels.
+    """
+    query = np.repeat(np.arange(len(count)), count)
+    left = np.flatnonzero(query[1:] == query[:-1])  # with the next phrase
+    join = np.zeros(len(begin), np.bool_)
+    skipped = 0
+    while len(left):
+        start, _ = labels.look_up(texts(begin[left] + skipped, end[left + 1]), 1)
+        is_label = np.diff(start) > 0
+        join[left[is_label]] = True
+        skipped += 1
+        left = left[~is_label]
+        left = left[begin[left] + skipped < end[left]]
+    # Of three phrases in a row of which each two could be joined, the first two are.
+    joined = np.flatnonzero(join)
+    fresh = np.flatnonzero(np.diff(joined, prepend=-2) > 1)
+    run = np.repeat(fresh, np.diff(np.append(fresh, len(joined))))
+    joined = joined[(np.arange(len(joined)) - run) % 2 == 0]
+    end = end.copy()
+    end[joined] = end[joined + 1]
+    kept = np.delete(np.arange(len(begin)), joined + 1)
+    return begin[kept], end[kept], count - np.bincount(query[joined], minlength=len(count))

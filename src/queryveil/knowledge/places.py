@@ -39,7 +39,7 @@ def places(taxonomy: Taxonomy, text: str, categories: int = 5) -> list[Place]:
         ways.append(("site", taxonomy.hosts, hosts_of(plain)))
     found: dict[int, str] = {}
     for way, index, texts in ways:
-        for node in index.nodes_of(index.find(texts), categories)[1].tolist():
+        for node in index.look_up(texts, categories)[1].tolist():
             found.setdefault(node, way)
     tree = taxonomy.tree
 

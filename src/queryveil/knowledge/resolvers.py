@@ -89,9 +89,9 @@ class Sites:
 
     def resolve(self, log: QueryLog, progress: Callable[[int], None] | None = None) -> pa.Array:
         """The addresses of all queries, in the order of their ids; null where no site has any of its words."""
-        if self.taxonomy.folder is None:
+        if self.taxonomy.sites is None:
             raise QueryveilError(f"'{self.taxonomy.name}' has no sites to search; name a web directory.")
-        search = SiteSearch(self.taxonomy.folder / "sites")
+        search = SiteSearch(self.taxonomy.sites)
         texts = local(log, "Searching in the sites of a web directory").query_text
         parts = [texts.slice(at, 5000) for at in range(0, len(texts), 5000)]
         found: list[pa.Array] = []

@@ -4,6 +4,7 @@ Nodes are numbered in first-child order: the root is 0, a node's first child fol
 n + 1 to end[n] - 1. The depth of the root is 0, so that level 1 of a directory is its top categories.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -143,6 +144,20 @@ class Tree:
                 above, at = here, cut + 1
         return cls.from_parents(np.array(parent), pa.array(names))[0]
 
+    @classmethod
+    def under_one_root(cls, trees: Sequence["Tree"], *, root: str = "Top") -> "Tree":
+        """Several trees as one, whose root takes the place of theirs, so that all nodes stay on their levels.
+
+        Node n > 0 of a tree becomes n plus the number of nodes of the trees before it, roots not counted.
+        """
+        parents, shift = [np.array([-1], np.int32)], 0
+        for tree in trees:
+            above = tree.parent[1:]
+            parents.append(np.where(above > 0, above + shift, 0).astype(np.int32))
+            shift += len(tree) - 1
+        names = pa.concat_arrays([pa.array([root]), *(tree.names[1:] for tree in trees)])
+        return cls._sorted(np.concatenate(parents), names)
+
     def __len__(self) -> int:
         return len(self.parent)
 
@@ -167,6 +182,15 @@ class Tree:
     def path(self, node: int, *, between: str = "/") -> str:
         """The names from level 1 down to a node; that of the root for itself."""
         return between.join(self.names[i].as_py() for i in self.line(node)[1:] or [0])
+
+    def find(self, path: str) -> int:
+        """The node of a path such as `Top/Arts/Music_Bands`, with or without the root; -1 if there is none."""
+        node = 0
+        for name in path.replace("_", " ").removeprefix("Top/").split("/"):
+            node = next((child for child in self.children(node) if self.names[child].as_py() == name), -1)
+            if node < 0:
+                return -1
+        return node
 
     def ancestors(self, nodes: ArrayLike) -> tuple[Longs, Nodes]:
         """Each node and what is above it, up to the root: those of nodes[i] are found[start[i]:start[i + 1]]."""

@@ -52,18 +52,28 @@ def wordnet() -> Taxonomy:
     """
     columns = table()
     lemma, node = columns["lemma"], columns["node"].to_numpy()
-    plurals: list[Form] = [
-        _irregular,
-        *(partial(_regular, ending=ending, singular=singular) for ending, singular in _PLURALS),
-    ]
     by_use = np.argsort(-columns["count"].to_numpy(), kind="stable")
     return Taxonomy(
         name="wordnet",
         tree=Tree.from_depths(columns["depth"].to_numpy(), columns["name"]),
-        terms=Index.of(lemma, node, *plurals),
+        terms=nouns(),
         meanings=_meanings,
-        phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], language("en"), *plurals),
+        phrases=Index.of_labels(lemma.take(pa.array(by_use)), node[by_use], language("en"), *_singulars()),
     )
+
+
+@cache
+def nouns() -> Index:
+    """From nouns to their nodes."""
+    columns = table()
+    return Index.of(columns["lemma"], columns["node"].to_numpy(), *_singulars())
+
+
+def _singulars() -> list[Form]:
+    return [
+        _irregular,
+        *(partial(_regular, ending=ending, singular=singular) for ending, singular in _PLURALS),
+    ]
 
 
 @cache

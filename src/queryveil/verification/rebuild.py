@@ -87,7 +87,7 @@ def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
     given = dict(manifest.parameters)
     given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
     if isinstance(given.get("taxonomy"), str) and given["taxonomy"] != "wordnet":
-        given["taxonomy"] = str(recall_taxonomy(given["taxonomy"]).folder)
+        given["taxonomy"] = recall_taxonomy(given["taxonomy"]).source
     try:
         method = METHODS[manifest.method](**given)
     except (KeyError, QueryveilError, TypeError):

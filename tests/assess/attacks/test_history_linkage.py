@@ -99,7 +99,7 @@ def test_a_shared_record_leads_to_its_group_and_to_each_member_once_in_k(k):
 
 def test_one_record_for_several_people_counts_as_one_each(tmp_path):
     log = own_words(users=60)
-    shared = [qv.Mdav(k=3, distance="strings", compact=compact).anonymize(log) for compact in (False, True)]
+    shared = [qv.Mdav(k=3, distance="strings", compact=compact).anonymize(log, seed=1) for compact in (False, True)]
     one, other = (history_linkage(release, log) for release in shared)
     assert one.estimate.value == pytest.approx(other.estimate.value)
     assert one.details["linked_groups"] == pytest.approx(other.details["linked_groups"])

@@ -21,6 +21,8 @@ def test_batet2013(world):
     assert users == sorted(users, reverse=True)
     assert users[0] > 0 < found[0] <= found[-1] <= 1
     assert by_sites.rows[0]["RL"] > 0
+    covered = {(row["level"], row["of"]): row["share"] for row in removal[-1].rows}
+    assert covered[0, "users"] * world[0].n_users == lost.rows[0]["users"]
     by_noise = {figure.name: figure for figure in removal}["figure-2-korolova"]
     assert [row["d"] for row in by_noise.rows] == [1, 2, 5, 10, 15, 20]
     assert "not private themselves" in by_noise.title

@@ -131,6 +131,30 @@ def test_a_record_has_the_categories_nearest_to_the_centre(bags):
     )
 
 
+@given(st.lists(BAG, min_size=2, max_size=8), st.integers(0, 99))
+def test_without_semantics_a_record_has_the_most_repeated(bags, seed):
+    group = np.zeros(len(bags), np.int32)
+    draw = np.random.default_rng(seed).permutation(len(TAXONOMY)).astype(np.uint64)
+    _, item = representatives(interests(bags, tree=None), group, draw)
+    total = sum(bags, Counter())
+    found = Counter(TAXONOMY.path(int(i)) for i in item)
+    reach = [sorted(bag.elements(), key=lambda c, bag=bag: (-total[c], -bag[c], draw[AT[c]])) for bag in bags]
+    mean = (2 * total.total() + len(bags)) // (2 * len(bags))
+    assert any(
+        found == sum((Counter(line[:n]) for line, n in zip(reach, quota, strict=True)), Counter())
+        for quota in quotas_of([len(line) for line in reach], mean)
+    )
+
+
+def test_the_control_keeps_what_the_group_repeats_and_not_what_comes_first():
+    queries = ["aardvark", "zebra", "zebra", "zebra"]
+    log = qv.read_log(pa.table({"user": ["a"] * 4 + ["b"] * 4, "query": queries * 2}))
+    release = qv.Mdav(k=2, distance="strings").anonymize(log, seed=1)
+    counts = Counter(row["query"] for row in pa.Table.from_batches(release.batches()).to_pylist())
+    assert counts == {"zebra": 8}
+    assert qv.verify(release, log).holds
+
+
 def quotas_of(sizes, mean):
     """All quotas that add up to the mean: at least 1, if that leaves enough, and at most a user's share, rounded up."""
     n = len(sizes)

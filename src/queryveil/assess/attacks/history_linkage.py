@@ -18,7 +18,7 @@ from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableErro
 from queryveil.assess.attacks.view import NO_QUERY, View, events_of, view
 from queryveil.claims import BagUsers, ConceptUsers
 from queryveil.errors import QueryveilError, option
-from queryveil.knowledge import Taxonomy, categorize_texts, open_taxonomy, recall_taxonomy
+from queryveil.knowledge import Taxonomy, categorize_texts, known_as, open_taxonomy, recall_taxonomy
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.log.ingest import read_log
@@ -190,7 +190,10 @@ def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
     """The taxonomy whose nodes are released."""
     name = str(release.manifest.parameters.get("taxonomy"))
     try:
-        base = recall_taxonomy(name) if taxonomy is None or name == "wordnet" else open_taxonomy(taxonomy)
+        if taxonomy is not None:
+            open_taxonomy(taxonomy)
+            known_as(name, taxonomy)
+        base = recall_taxonomy(name)
     except QueryveilError as error:
         raise InapplicableError(str(error)) from None
     trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]

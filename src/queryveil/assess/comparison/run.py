@@ -111,7 +111,7 @@ def compare(
 
 def _digest(base: Taxonomy) -> str:
     """A digest of a taxonomy: of its tree and, if it was built, of what is known of its files."""
-    about = b"" if base.folder is None else (base.folder / ABOUT).read_bytes()
+    about = b"".join((folder / ABOUT).read_bytes() for folder in base.folders)
     return hashlib.sha256(base.digest.encode() + about).hexdigest()
 
 

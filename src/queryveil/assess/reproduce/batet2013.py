@@ -59,12 +59,25 @@ def _figures(run: Run) -> list[Figure]:
         lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100} | users)
         released = {"users": release.manifest.counts.users}
         linkage.append({"k": k, "method": name, "RL": record_linkage(release) / 100} | released)
+    log.ensure_tables("query_users")
+    issued = log.engine.fetch("SELECT user_id, query_id FROM query_users")
+    covered = [
+        {"level": row.level, "share": share, "of": of}
+        for row in phrases.coverage(log.events_per_query, issued)
+        for of, share in (
+            ("noun phrases", row.occurrences),
+            ("distinct queries", row.queries),
+            ("events", row.events),
+            ("users", row.users),
+        )
+    ]
     title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
     return [
         Figure("figure-2", title, lost, "k", "L", "method"),
         Figure("figure-3", "Released users found by record linkage (RL)", linkage, "k", "RL", "method"),
         *_removal_by_sites(run, clusters),
         *_removal_by_noise(run, clusters),
+        Figure("coverage", "Share with a category, by the level that it reaches", covered, "level", "share", "of"),
     ]
 
 

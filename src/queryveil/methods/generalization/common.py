@@ -66,7 +66,7 @@ class Generalization(Method):
 
     fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")
-    taxonomy: str = Field("wordnet", description="the tree: wordnet, or a web directory")
+    taxonomy: str = Field("wordnet", description="the tree: wordnet, a web directory, or several with commas")
 
     def parameters(self) -> dict[str, Any]:
         """The parameters as the manifest holds them, without the folder of the taxonomy."""

@@ -250,11 +250,17 @@ def queries_of(links: Links) -> tuple[Longs, Ints]:
     return first, (pairs & 0xFFFFFFFF).astype(np.int32)
 
 
-def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
+def representatives(interests: Interests, group: Ints, draw: NDArray[np.uint64] | None = None) -> tuple[Ints, Ints]:
     """The items of the record of every group: their group, and the item.
 
     The centre of a group is the item nearest to all others. Each user gives a share of items, those nearest to the
-    centre first, with their repetitions; of equals, the earlier.
+    centre first, with their repetitions; of equals, the earlier. Without a tree, each user gives the items that the
+    group repeats most, then those that the user does; of equals, the one with the smallest number.
+
+    Args:
+        interests: What users searched for.
+        group: The group of each user.
+        draw: A random number for each item, if there is no tree; by default equals are in their order.
     """
     user = interests.owners
     pairs, place = np.unique(group[user].astype(np.int64) << 32 | interests.item, return_inverse=True)
@@ -263,14 +269,13 @@ def representatives(interests: Interests, group: Ints) -> tuple[Ints, Ints]:
     item = (pairs & 0xFFFFFFFF).astype(np.int32)
     tree = interests.tree
     if tree is None:
-        best = np.lexsort((item, -weight, pairs >> 32))
-        centre = item[best[start[:-1]]]
-        near = (interests.item == centre[group[user]]).astype(np.int64)
+        settled = interests.item if draw is None else draw[interests.item]
+        order = np.lexsort((settled, -interests.weight, -weight[place], user))
     else:
         share = semantic.shares(tree.height)
         centre = semantic.centres(start, item, weight, tree.parent, tree.depth, share)
         near = semantic.nearness(interests.item, centre[group[user]], tree.parent, tree.depth, share)
-    order = np.lexsort((interests.item, -near, user))
+        order = np.lexsort((interests.item, -near, user))
     member = np.argsort(group, kind="stable").astype(np.int32)
     quota = quotas.quotas(interests.total, np.searchsorted(group[member], np.arange(int(group.max()) + 2)), member)
     taken = semantic.take_nearest(interests.start, order, interests.weight, quota)

@@ -85,7 +85,10 @@ class Mdav(Method):
         description="compare users by what their queries mean, by the queries as they are, or by time, clicks, spelling"
         " and length (Navarro-Arribas et al. 2012)",
     )
-    taxonomy: str = Field("wordnet", description="where queries are looked up: wordnet, or a web directory")
+    taxonomy: str = Field(
+        "wordnet",
+        description="where queries are looked up: wordnet, a web directory, or several with commas",
+    )
     linker: Literal["phrases", "terms", "embedding"] = Field(
         "phrases", description="what is looked up for a query; phrases in the paper"
     )
@@ -150,13 +153,15 @@ class Mdav(Method):
             )
             group = np.full(log.n_users, -1, np.int32)
             group[users] = mine
-            of, item = representatives(some, mine)
-            query = item
-            if links is not None:
+            key = draw_keys(log, self, seed, parts)[1]
+            if links is None:
+                of, query = representatives(some, mine, keyed(key, digests(*byte_spans(log.query_text))[0]))
+            else:
+                of, item = representatives(some, mine)
                 digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
-                query = replaced(of, item, queries_of(links), name, draw_keys(log, self, seed, parts)[1])
+                query = replaced(of, item, queries_of(links), name, key)
         size = np.bincount(group[users])
         notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
@@ -214,5 +219,5 @@ class Mdav(Method):
         if self.distance == "semantic":
             found = f"{issued}; which query stands for a category is random"
             return [Reason("the query stands for a category of some record", None, found)]
-        how = "those nearest to the centre of the group" if self.distance == "strings" else "by how often it was issued"
+        how = "those repeated most" if self.distance == "strings" else "by how often it was issued"
         return [Reason("the query is in the record of a group whose user issued it", None, f"{issued}; {how}")]

@@ -66,10 +66,13 @@ def make_records(
     Its rows: for each user, member = their group, no query; for each query of a record, n = how often.
     """
     with log.workspace() as steps:
+        draw, more = "CAST(0 AS BIGINT)", " WHERE i.node > 0"
+        if taxonomy is None:
+            draw, more = "q.draw", f" JOIN {record_tables.draw_queries(steps, key)} q ON q.id = i.node"
         standing = steps.map_groups(
             "SELECT b.block AS block, CAST(i.user_id AS BIGINT) AS user_id, CAST(i.node AS BIGINT) AS item, i.n AS n,"
-            f" u.digest AS digest FROM {counted.interests} i JOIN {blocks} b ON b.user_id = i.user_id JOIN users u"
-            " ON u.user_id = i.user_id" + (" WHERE i.node > 0" if taxonomy else ""),
+            f" u.digest AS digest, {draw} AS draw FROM {counted.interests} i JOIN {blocks} b ON b.user_id = i.user_id"
+            f" JOIN users u ON u.user_id = i.user_id{more}",
             "block",
             _Block(taxonomy, k, key),
             _MADE,
@@ -127,12 +130,13 @@ class _Block:
         users, first = np.unique(column["user_id"][rows], return_index=True)
         tree = opened(self.taxonomy).tree if self.taxonomy is not None else None
         # Ids of queries can be any numbers; here they are positions in a list.
-        names, place = np.unique(column["item"][rows], return_inverse=True)
+        names, known, place = np.unique(column["item"][rows], return_index=True, return_inverse=True)
+        drawn = None if tree is not None else column["draw"][rows][known].view(np.uint64)
         if tree is not None:
             names, place = np.arange(len(tree)), column["item"][rows]
         interests = Interests(np.append(first, len(rows)), place.astype(np.int32), column["n"][rows], len(names), tree)
         group = group_users(lambda some: distances(interests.take(some)), np.arange(len(users)), 1, self.k, 1)
-        of, taken = representatives(interests, group)
+        of, taken = representatives(interests, group, drawn)
         holder = users[np.unique(group, return_index=True)[1]]
         digest = column["digest"][rows][first][np.unique(group, return_index=True)[1]].astype(np.uint64)
         draw = random_keys(of, taken, digest, self.key).view(np.int64)

@@ -35,7 +35,9 @@ class Odp(Microaggregation):
     by_repetition: ClassVar[bool] = True
 
     categories: int = Field(1, ge=1, le=10, description="most categories of a term, the best ones; 1 or 5 in the paper")
-    taxonomy: str = Field("wordnet", description="where terms are looked up: wordnet, or a web directory")
+    taxonomy: str = Field(
+        "wordnet", description="where terms are looked up: wordnet, a web directory, or several with commas"
+    )
     linker: Literal["terms", "phrases", "domains", "embedding"] = Field(
         "terms", description="what is looked up for a query; terms in the paper"
     )

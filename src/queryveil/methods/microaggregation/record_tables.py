@@ -16,7 +16,7 @@ from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Table, Workspace
 from queryveil.kernels import groups, quotas
 from queryveil.kernels.digest import digests
-from queryveil.knowledge import categorize_texts, open_taxonomy
+from queryveil.knowledge import asks_clicks, categorize_texts, open_taxonomy
 from queryveil.knowledge.hosts import hosts_of, topical
 from queryveil.log import QueryLog
 from queryveil.log.draws import keyed
@@ -83,7 +83,15 @@ def _link_queries(log: QueryLog, work: Workspace, taxonomy: str, linker: str, ca
         texts = "SELECT query_id, query AS text FROM queries"
         if linker == "domains":
             texts = f"SELECT query_id, host AS text FROM {_find_sites(log, steps)}"
-        return work.map(texts, _Link(taxonomy, linker, log.language, categories), _LINKS, "links")
+        if not asks_clicks(log, open_taxonomy(taxonomy), linker):
+            return work.map(texts, _Link(taxonomy, linker, log.language, categories), _LINKS, "links")
+        links = steps.map(texts, _Link(taxonomy, linker, log.language, categories), _LINKS, "links of texts")
+        bare = (
+            f"SELECT s.query_id AS query_id, s.host AS text FROM {_find_sites(log, steps)} s LEFT JOIN (SELECT query_id"
+            f" FROM {links} GROUP BY query_id) AS l ON l.query_id = s.query_id WHERE l.query_id IS NULL"
+        )
+        more = steps.map(bare, _Link(taxonomy, "domains", log.language, categories), _LINKS, "links of clicks")
+        return work.table(f"SELECT query_id, node FROM {links} UNION ALL SELECT query_id, node FROM {more}", "links")
 
 
 @dataclass(frozen=True)
@@ -233,7 +241,7 @@ def make_records(
     """
     with log.workspace() as steps:
         of_user = steps.map("SELECT user_id AS id, digest FROM users", _Draw(keys[0]), _DRAWS, "user draws")
-        of_query = steps.map("SELECT query_id AS id, query AS text FROM queries", _Draw(keys[1]), _DRAWS, "query draws")
+        of_query = draw_queries(steps, keys[1])
         rows = (
             "SELECT b.block AS block, CAST(p.user_id AS BIGINT) AS user_id, CAST(0 AS BIGINT) AS kind,"
             " CAST(p.node AS BIGINT) AS item, p.n AS n, CAST(0 AS BIGINT) AS mine, CAST(0 AS BIGINT) AS its"
@@ -244,6 +252,11 @@ def make_records(
             f" JOIN {of_query} q ON q.id = s.query_id"
         )
         return work.map_groups(rows, "block", _Records(k, linkage, by_repetition), _MADE, "contributions")
+
+
+def draw_queries(work: Workspace, key: bytes) -> Table:
+    """The table of id and draw: a random number for each query, which follows from its text."""
+    return work.map("SELECT query_id AS id, query AS text FROM queries", _Draw(key), _DRAWS, "query draws")
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ class Language:
         phrase_ends: Words that end a noun phrase and are no stop words.
         before_verbs: Words that end a noun phrase and are followed by a verb.
         determiners: Words that end a noun phrase and are followed by a noun.
+        conjunctions: Words that join things that are alike, the most usual first.
         cues: Words that say what stands beside them.
     """
 
@@ -75,6 +76,7 @@ class Language:
     phrase_ends: frozenset[str] = frozenset()
     before_verbs: frozenset[str] = frozenset()
     determiners: frozenset[str] = frozenset()
+    conjunctions: tuple[str, ...] = ()
     cues: Cues = Cues()
 
     def words(self, queries: pa.Array) -> Words:

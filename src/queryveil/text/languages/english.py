@@ -54,6 +54,7 @@ LANGUAGE = Language(
     phrase_ends=frozenset(_PHRASE_ENDS.split()),
     before_verbs=frozenset(_BEFORE_VERBS.split()),
     determiners=frozenset(_DETERMINERS.split()),
+    conjunctions=("and", "&", "or"),
     cues=Cues(
         people=frozenset(_PEOPLE.split()),
         before_places=frozenset(_BEFORE_PLACES.split()),
