@@ -4,7 +4,9 @@ Methods see a tree with integer nodes (`Tree`) and the nodes of each query (`Lin
 comes with queryveil, or a web directory that the user brings.
 """
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -34,6 +36,7 @@ __all__ = [
     "categorize_texts",
     "hosts_needed",
     "known_as",
+    "known_taxonomies",
     "open_taxonomy",
     "recall_taxonomy",
     "taxonomy_name",
@@ -101,35 +104,40 @@ def known_as(name: str, place: str | Path) -> None:
 
 def _remember(name: str, place: Path) -> None:
     if name != "wordnet":
-        _opened[name] = (place, *(other for other in _opened.get(name, ()) if other != place))
+        with _remembering:
+            _opened[name] = (place, *(other for other in _opened.get(name, ()) if other != place))
 
 
+_remembering = threading.Lock()
 _opened: dict[str, tuple[Path, ...]] = {}
-"""Where taxonomies are, by name, the last one first. Several may have one name, so a claim has a digest too."""
+"""Where taxonomies are, by name, the last one first. Several may have one name: nothing relies on the first alone."""
+
+
+def known_taxonomies(name: str) -> list[Taxonomy]:
+    """What a name in a manifest may stand for: all taxonomies that were opened, or the one in the current folder."""
+    names = [name] if name in _opened else _several(name)
+    of_each = [[str(place) for place in _opened.get(one, (one,))] for one in names]
+    found = []
+    for places in product(*of_each):
+        with suppress(QueryveilError):
+            found.append(open_taxonomy(",".join(places)))
+    if not found:
+        raise QueryveilError(
+            f"The release was made with the taxonomy '{name}', which is not here; name its folder with"
+            f" {option('taxonomy')}."
+        )
+    return found
 
 
 def recall_taxonomy(name: str, tree: str | None = None) -> Taxonomy:
-    """Open a taxonomy by its name in a manifest: one that was opened before, or that is in the current folder.
+    """Open a taxonomy by its name in a manifest.
 
     Args:
         name: Its name.
         tree: The digest of its tree, if that is known; of several with this name, that one is opened.
     """
-    names = [name] if name in _opened else _several(name)
-    of_each = [[str(place) for place in _opened.get(one, (one,))] for one in names]
-    choices = [",".join(places) for places in product(*of_each)]
-    try:
-        if tree is not None and len(choices) > 1:
-            for choice in choices:
-                found = open_taxonomy(choice)
-                if found.digest == tree:
-                    return found
-        return open_taxonomy(choices[0])
-    except QueryveilError:
-        raise QueryveilError(
-            f"The release was made with the taxonomy '{name}', which is not here; name its folder with"
-            f" {option('taxonomy')}."
-        ) from None
+    found = known_taxonomies(name)
+    return next((one for one in found if one.digest == tree), found[0])
 
 
 @old_names(knowledge="taxonomy")

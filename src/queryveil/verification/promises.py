@@ -71,11 +71,11 @@ def _mdav(manifest: Manifest, log: QueryLog) -> list[Claim]:
 
 
 def _bags(manifest: Manifest, log: QueryLog) -> list[Claim]:
-    return [BagUsers(**_tree(manifest.parameters), duplicates=manifest.parameters.get("duplicates", False))]
+    return [BagUsers(**_tree(manifest), duplicates=manifest.parameters.get("duplicates", False))]
 
 
 def _wngen(manifest: Manifest, log: QueryLog) -> list[Claim]:
-    return [ConceptUsers(**_tree(manifest.parameters)), *_linked(manifest.parameters, items=True)]
+    return [ConceptUsers(**_tree(manifest)), *_linked(manifest.parameters, items=True)]
 
 
 def _zealous(manifest: Manifest, log: QueryLog) -> list[Claim]:
@@ -163,8 +163,11 @@ def _clicks(k: int, log: QueryLog) -> list[Claim]:
     return [RowUsers(users=k, columns=some, clicked=True) for some in columns]
 
 
-def _tree(given: Given) -> Given:
-    base = recall_taxonomy(given["taxonomy"])
+def _tree(manifest: Manifest) -> Given:
+    """The tree that items are in: of several taxonomies of that name, the one that is claimed, if it is known here."""
+    given = manifest.parameters
+    claimed = next((claim.tree for claim in manifest.claims if isinstance(claim, BagUsers | ConceptUsers)), None)
+    base = recall_taxonomy(given["taxonomy"], claimed)
     return {"users": given["k"], "taxonomy": given["taxonomy"], "tree": base.digest}
 
 

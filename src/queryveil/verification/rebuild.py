@@ -16,7 +16,7 @@ from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.errors import QueryveilError, option
 from queryveil.formats import writers
-from queryveil.knowledge import recall_taxonomy
+from queryveil.knowledge import known_taxonomies
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods import METHODS, Method
@@ -69,33 +69,39 @@ def verify(
     found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # making a new release again would give the same
         return found
-    method = _method(loaded.manifest, {Path(path).name: Path(path) for path in lists})
-    wrong = None if method is not None else f"this version of {loaded.manifest.method} takes others"
+    methods = _methods(loaded.manifest, {Path(path).name: Path(path) for path in lists})
+    wrong = None if methods else f"this version of {loaded.manifest.method} takes others"
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
-    if method is None or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
+    if not methods or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
         return found
-    why = _cannot(loaded, method, {Path(path).name for path in lists})
+    why = _cannot(loaded, methods[0], {Path(path).name for path in lists})
     if why is None:
-        return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))
+        return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))
     if rebuild:
         raise QueryveilError(f"The release cannot be made again, because {why}; leave {option('rebuild', True)} out.")
     return replace(found, unchecked=(*found.unchecked, f"The release was not made again, because {why}."))
 
 
-def _method(manifest: Manifest, lists: dict[str, Path]) -> Method | None:
-    """The method of a release, if it accepts exactly the parameters in the manifest."""
+def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
+    """The method of a release, if it accepts exactly the parameters in the manifest.
+
+    A manifest has only the name of a taxonomy, so there is one method for each that is known by this name.
+    """
     given = dict(manifest.parameters)
     given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
-    if isinstance(given.get("taxonomy"), str) and given["taxonomy"] != "wordnet":
-        given["taxonomy"] = recall_taxonomy(given["taxonomy"]).source
+    named = given.get("taxonomy")
+    of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
     try:
-        method = METHODS[manifest.method](**given)
+        methods = [METHODS[manifest.method](**given | taxonomy) for taxonomy in of_each]
     except (KeyError, QueryveilError, TypeError):
-        return None
+        return []
+    return [method for method in methods if _makes(method, manifest)]
+
+
+def _makes(method: Method, manifest: Manifest) -> bool:
     same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
     # The verifier knows what privacy noise and thresholds give, but only the method which of them it would choose.
-    chosen = not isinstance(method, PrivateMethod) or method.claim == manifest.claims[-1]
-    return method if same and chosen else None
+    return same and (not isinstance(method, PrivateMethod) or method.claim == manifest.claims[-1])
 
 
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
@@ -113,14 +119,19 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
     return None
 
 
-def _made_again(release: Release, log: QueryLog, method: Method) -> Verdict:
+def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdict:
+    """Whether one of the methods makes the release."""
     manifest = release.manifest
     scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.stats.scrub is None else log
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
+    wrong: str | None = None
     try:
-        again = method.anonymize(scrubbed, seed=release.seed)
-        wrong = _different(manifest, again, exact) or (None if _same_table(release, again, exact) else "its table")
+        for method in methods:
+            again = method.anonymize(scrubbed, seed=release.seed)
+            wrong = _different(manifest, again, exact) or (None if _same_table(release, again, exact) else "its table")
+            if wrong is None:
+                break
     finally:
         if scrubbed is not log:
             scrubbed.close()

@@ -193,10 +193,10 @@ def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
         if taxonomy is not None:
             open_taxonomy(taxonomy)
             known_as(name, taxonomy)
-        base = recall_taxonomy(name)
+        trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
+        base = recall_taxonomy(name, *trees[:1])
     except QueryveilError as error:
         raise InapplicableError(str(error)) from None
-    trees = [claim.tree for claim in release.manifest.claims if isinstance(claim, BagUsers | ConceptUsers)]
     if any(tree != base.digest for tree in trees):
         raise InapplicableError(
             f"the taxonomy is not the '{name}' that the release was made with; name that with {option('taxonomy')}"
