@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 def epilog(words: list[str]) -> str | None:
-    """The end of the help: all attacks."""
+    """The end of the help: all attacks, by their question."""
     if "attack" not in words:
         return None
     from queryveil.assess.attacks import ATTACKS
+    from queryveil.assess.attacks.run import QUESTIONS
 
-    return f"Attacks:\n{printing.listed({one.id: one.label for one in ATTACKS.values()})}"
+    groups: dict[str, dict[str, str]] = {f"Attacks ({question})": {} for question in QUESTIONS}
+    for one in ATTACKS.values():
+        groups[f"Attacks ({one.question})"][one.id] = one.summary
+    return printing.listed(groups)
 
 
 def attack(
