@@ -1,4 +1,4 @@
-"""A log of a few users with the directory of its sites, made once for all tests that ask for it; parameters of methods."""
+"""A log of a few users with the directory of its sites, made once for all tests; and parameters of every method."""
 
 from pathlib import Path
 from typing import NamedTuple
