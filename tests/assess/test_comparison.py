@@ -295,8 +295,8 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
     chosen = recommend(replace(found, configurations=(found.configurations[0], worse, found.configurations[2])))[0]
     assert chosen.configuration is None
     assert chosen.reason == (
-        "No release that keeps anything of it meets the policy. The nearest is configuration 2: unknown query texts"
-        " attributed to the right person: 20.0 %; at most 9.0 % allowed."
+        "No release that keeps anything of it meets the policy. The nearest is configuration 2: queries that an"
+        " attacker links to the right person: 20.0 %; at most 9.0 % allowed."
     )
     assert not replace(found, configurations=(worse,)).meeting
 
