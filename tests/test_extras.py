@@ -11,7 +11,8 @@ import pytest
 import queryveil as qv
 from queryveil.errors import OPTIONAL, QueryveilError, missing, require
 
-PROJECT = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8"))["project"]
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 SCRUB = "anonymize log.tsv --method equality -k 5 --scrub mask -o made"
 WITHOUT = """
@@ -53,6 +54,13 @@ def home(tmp_path_factory):
 @pytest.mark.parametrize("extra", sorted({one.extra for one in OPTIONAL.values()}))
 def test_an_extra_installs_what_the_sentence_about_it_names(extra):
     assert names(EXTRAS[extra]) == {one.package for one in OPTIONAL.values() if one.extra == extra}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+def test_the_tables_for_readers_name_every_extra(page):
+    table = re.search(r"^\| extra \|.*\n\|---\|---\|\n((?:\|.*\n)+)", (ROOT / page).read_text("utf-8"), re.MULTILINE)[1]
+    named = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    assert sorted(named) == sorted(EXTRAS.keys() - {"dev", "docs", "bench"})
 
 
 def test_what_is_in_an_extra_is_not_asked_for_by_everybody():

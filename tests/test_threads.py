@@ -9,23 +9,9 @@ import queryveil as qv
 from queryveil.formats import writers
 from queryveil.methods import METHODS
 from queryveil.methods.private import noise
+from tests.worlds import PARAMETERS
 
 THREADS = 4
-PARAMETERS = {
-    "equality": {"k": 2, "link": "user"},
-    "rules": {"min_row_users": 2, "min_metadata_users": 2, "time": "day", "link": "session"},
-    "affinity": {"k": 2, "link": "session"},
-    "odp": {"k": 3},
-    "search": {"k": 3},
-    "mdav": {"k": 3, "compact": True},
-    "clump": {"k": 3},
-    "partition": {"k": 3},
-    "wngen": {"k": 3, "link": "user"},
-    "zealous": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "clicks": True},
-    "dp-set": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "counts": True},
-    "poblete": {"k": 2, "sites": 1},
-    "hash": {"link": "user"},
-}
 KEY = bytes(range(32))
 
 

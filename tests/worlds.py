@@ -1,4 +1,4 @@
-"""A log of a few users with the directory of its sites, made once for all tests that ask for it."""
+"""A log of a few users with the directory of its sites, made once for all tests; and parameters of every method."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -6,6 +6,23 @@ from typing import NamedTuple
 import pytest
 
 import queryveil as qv
+
+PARAMETERS = {
+    "equality": {"k": 2, "link": "user"},
+    "rules": {"min_row_users": 2, "min_metadata_users": 2, "time": "day", "link": "session"},
+    "affinity": {"k": 2, "link": "session"},
+    "odp": {"k": 3},
+    "search": {"k": 3},
+    "mdav": {"k": 3, "compact": True},
+    "clump": {"k": 3},
+    "partition": {"k": 3},
+    "wngen": {"k": 3, "link": "user"},
+    "zealous": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "clicks": True},
+    "dp-set": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "counts": True},
+    "poblete": {"k": 2, "sites": 1},
+    "hash": {"link": "user"},
+}
+"""Parameters of every method with which it releases something of a log of thirty users."""
 
 
 class World(NamedTuple):

@@ -15,7 +15,6 @@ from queryveil.assess.comparison import Comparison, Configuration, Row, compare,
 from queryveil.assess.measures import MEASURES
 from queryveil.assess.policy import Evidence, Number, Policy
 from queryveil.knowledge.directory import build_directory
-from queryveil.log.sharing import Shared, shared, sharing
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import shipped
 from queryveil.release.bands import Band
@@ -296,8 +295,8 @@ def test_when_nothing_meets_the_policy_it_says_so_with_the_nearest_miss_and_why(
     chosen = recommend(replace(found, configurations=(found.configurations[0], worse, found.configurations[2])))[0]
     assert chosen.configuration is None
     assert chosen.reason == (
-        "No release that keeps anything of it meets the policy. The nearest is configuration 2: unknown query texts"
-        " attributed to the right person: 20.0 %; at most 9.0 % allowed."
+        "No release that keeps anything of it meets the policy. The nearest is configuration 2: queries that an"
+        " attacker links to the right person: 20.0 %; at most 9.0 % allowed."
     )
     assert not replace(found, configurations=(worse,)).meeting
 
@@ -394,23 +393,6 @@ def test_risk_is_what_the_policy_limits():
     )
     found = replace(made_up([]), configurations=configurations)
     assert [found.risk(configuration.name) for configuration in configurations] == [0.25, 0.3, 0.6, None]
-
-
-def test_what_is_shared_is_made_once_and_only_while_it_is_shared():
-    made = []
-
-    class Thing:
-        def __init__(self):
-            self.kept = Shared()
-
-    log, other = Thing(), Thing()
-    for _ in range(2):
-        shared(log, "a", lambda: made.append("alone"))
-    with sharing(log), sharing(log):
-        assert shared(log, "a", lambda: made.append("once") or 1) == shared(log, "a", lambda: 2)
-        shared(other, "a", lambda: made.append("other"))
-    shared(log, "a", lambda: made.append("after"))
-    assert made == ["alone", "alone", "once", "other", "after"]
 
 
 def test_releases_without_linked_events_are_on_no_frontier():

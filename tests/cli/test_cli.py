@@ -475,6 +475,19 @@ def test_every_verb_has_help(run):
         assert len(out) > 300
 
 
+def test_the_help_of_evaluate_shows_measures_by_group(run):
+    _, out, _ = run("evaluate", "--help")
+    kept, frequent = out.index("How much is kept:"), out.index("How frequent things are:")
+    assert kept < out.index("users_kept             share of users that is released") < frequent
+    assert frequent < out.index("query_frequencies ") < out.index("Profiles of users:")
+
+
+def test_the_help_of_attack_shows_what_each_does_by_question(run):
+    _, out, _ = run("attack", "--help")
+    assert out.index("Attacks (singling out):") < out.index("unique_queries         find released queries that only")
+    assert out.index("Attacks (linkability):") < out.index("record_linkage ") < out.index("Attacks (inference):")
+
+
 def queryveil(*words, **options) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "queryveil.cli", *map(str, words)],

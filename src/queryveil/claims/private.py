@@ -147,7 +147,7 @@ def _rows_wrong(evidence: Evidence, by: dict[str, NoisyStep]) -> str | None:
 def spent(steps: tuple[NoisyStep, ...], epsilon: float) -> tuple[float, float]:
     """What the steps cost together.
 
-    Laplace noise costs the sum of d / b. What is left of epsilon is for all Gaussian noise: its rho adds up (Bun and
+    Laplace noise costs the sum of d / b. The rest of epsilon is for all Gaussian noise: its rho adds up (Bun and
     Steinke 2016), and is turned into a delta. The delta of thresholds adds up as well.
 
     Args:

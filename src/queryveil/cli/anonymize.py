@@ -54,9 +54,9 @@ def epilog(words: list[str]) -> str | None:
     if method is not None:
         off = [off_option(parameter.name) for parameter in parameters_of(method) if parameter.optional]
         return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
-    listed = {name: method.summary for name, method in METHODS.items()}
+    listed = {"Methods": {name: method.summary for name, method in METHODS.items()}}
     return (
-        f"Methods:\n{printing.listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
+        f"{printing.listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
         "For the parameters of a method: queryveil anonymize --method NAME --help"
     )
 

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
 
 def epilog(words: list[str]) -> str | None:
-    """The end of the help: all attacks."""
+    """The end of the help: all attacks, by their question."""
     if "attack" not in words:
         return None
     from queryveil.assess.attacks import ATTACKS
+    from queryveil.assess.attacks.run import QUESTIONS
 
-    return f"Attacks:\n{printing.listed({one.id: one.label for one in ATTACKS.values()})}"
+    groups: dict[str, dict[str, str]] = {f"Attacks ({question})": {} for question in QUESTIONS}
+    for one in ATTACKS.values():
+        groups[f"Attacks ({one.question})"][one.id] = one.summary
+    return printing.listed(groups)
 
 
 def attack(
@@ -111,7 +115,7 @@ def _tables(found: "Findings") -> list[Any]:
     for question in QUESTIONS:
         rows = [
             (
-                _name(finding),
+                finding.title,
                 estimated(finding.estimate, finding.unit),
                 shown(finding.baseline, finding.unit),
                 "" if finding.control is None else shown(finding.control.value, finding.unit),
@@ -124,8 +128,8 @@ def _tables(found: "Findings") -> list[Any]:
         parts.append(
             printing.table(question.capitalize(), head, rows) if rows else f"{question.capitalize()}: not tried\n"
         )
-    parts += [f"{_name(finding)}: {beside}" for finding in found.findings if (beside := _beside(finding))]
-    parts += [f"{_name(finding)}, masked: {one}" for finding in found.findings for one in finding.examples]
+    parts += [f"{finding.title}: {beside}" for finding in found.findings if (beside := _beside(finding))]
+    parts += [f"{finding.title}, masked: {one}" for finding in found.findings for one in finding.examples]
     parts += [f"Not tried: {skipped.label} ({skipped.why})" for skipped in found.skipped]
     return parts
 
@@ -133,7 +137,3 @@ def _tables(found: "Findings") -> list[Any]:
 def _beside(finding: "Finding") -> str:
     loss = "" if finding.loss is None else f"anonymity loss {max(finding.loss, 0):.2f}"
     return "; ".join(part for part in (finding.beside, loss) if part)
-
-
-def _name(finding: "Finding") -> str:
-    return ", ".join(part for part in (finding.label, finding.setting) if part)

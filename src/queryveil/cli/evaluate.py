@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 
 def epilog(words: list[str]) -> str | None:
-    """The end of the help: all measures."""
+    """The end of the help: all measures, by group."""
     if "evaluate" not in words:
         return None
-    from queryveil.assess.measures import MEASURES
+    from queryveil.assess.measures import GROUPS, MEASURES
 
-    return f"Measures:\n{printing.listed({one.id: one.label for one in MEASURES.values()})}"
+    groups: dict[str, dict[str, str]] = {title: {} for title in GROUPS.values()}
+    for one in MEASURES.values():
+        groups[GROUPS[one.group]][one.id] = one.summary
+    return printing.listed(groups)
 
 
 def evaluate(

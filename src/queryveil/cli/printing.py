@@ -51,9 +51,15 @@ def printable(text: str) -> str:
     return shown(text)
 
 
-def listed(summaries: dict[str, str]) -> str:
-    """Names with what they stand for, one a line, for a terminal of 80 columns."""
-    width = max(map(len, summaries)) + 2
-    return "\n".join(
-        fill(f"{name:{width}}{summary}", 76, subsequent_indent=" " * width) for name, summary in summaries.items()
+def listed(groups: dict[str, dict[str, str]]) -> str:
+    """Names with what they stand for, one a line under the title of their group, for a terminal of 80 columns."""
+    width = max(len(name) for summaries in groups.values() for name in summaries) + 2
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"{title}:",
+                *(fill(f"{name:{width}}{text}", 76, subsequent_indent=" " * width) for name, text in summaries.items()),
+            ]
+        )
+        for title, summaries in groups.items()
     )

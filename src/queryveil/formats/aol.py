@@ -6,7 +6,7 @@ of them or none have a header.
 
 import re
 
-from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.delimited import Layout, delimited_lines, mostly
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 from queryveil.formats.table import header, looks_like
@@ -23,8 +23,7 @@ def sniff(head: bytes) -> bool:
         return True
     if looks_like(head, "\t"):
         return False  # a header of its own: plain TSV
-    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
-    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
+    return mostly(_ROW, head)
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

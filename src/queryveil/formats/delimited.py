@@ -1,5 +1,6 @@
 """Rows of delimited text, for all formats that are rows of fields."""
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,12 @@ class Layout:
     header: tuple[str, ...] = ()
     """A row whose first fields are these (without case) is a header, anywhere in the file."""
     finish: Callable[[dict[str, pa.Array]], dict[str, pa.Array]] = lambda columns: columns
+
+
+def mostly(row: re.Pattern[bytes], head: bytes) -> bool:
+    """Whether most of the first lines of a file have the form of a row."""
+    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
+    return sum(bool(row.fullmatch(line)) for line in lines) > 0.6 * len(lines)
 
 
 def delimited_lines(layout: Layout, encoding: str) -> Lines:

@@ -2,7 +2,7 @@
 
 import re
 
-from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.delimited import Layout, delimited_lines, mostly
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 
@@ -13,8 +13,7 @@ _ROW = re.compile(rb"[^\t]+\t\d{12}\t[^\t]*\r?")
 
 def sniff(head: bytes) -> bool:
     """Whether most of the first lines have twelve digits between two tabs."""
-    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
-    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
+    return mostly(_ROW, head)
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

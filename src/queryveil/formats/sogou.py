@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.formats.delimited import Layout, delimited_lines
+from queryveil.formats.delimited import Layout, delimited_lines, mostly
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
 
@@ -23,8 +23,7 @@ _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 def sniff(head: bytes) -> bool:
     """Whether most of the first lines are a time, a user, a query, two numbers and an address."""
-    lines = [line for line in head.split(b"\n")[:20] if line.strip()]
-    return sum(bool(_ROW.fullmatch(line)) for line in lines) > 0.6 * len(lines)
+    return mostly(_ROW, head)
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

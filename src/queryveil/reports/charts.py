@@ -222,7 +222,7 @@ def attacks(found: Findings) -> Figure:
     shares = [finding for finding in found.findings if finding.unit == "share"]
     if shares:
         most = max(shares, key=lambda finding: finding.estimate.value)
-        caption += f" The largest share is that of {title(most)}: {estimated(most.estimate, most.unit)}."
+        caption += f" The largest share is that of {most.title}: {estimated(most.estimate, most.unit)}."
     accounts = next((finding for finding in found.findings if finding.unit == "accounts"), None)
     if accounts is not None:
         caption += (
@@ -243,7 +243,7 @@ def attacks(found: Findings) -> Figure:
         tuple(
             (
                 finding.question,
-                title(finding),
+                finding.title,
                 estimated(finding.estimate, finding.unit),
                 shown(finding.baseline, finding.unit),
                 "–" if finding.control is None else estimated(finding.control, finding.unit),
@@ -258,11 +258,6 @@ def attacks(found: Findings) -> Figure:
     )
 
 
-def title(finding: Finding) -> str:
-    """An attack with what its attacker knows."""
-    return ", ".join(part for part in (finding.label, finding.setting) if part)
-
-
 def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
     """For each attack its interval, that of its control, and its baseline."""
     import altair as alt
@@ -272,7 +267,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         control = finding.control
         values.append(
             {
-                "label": title(finding) + (" (index)" if finding.unit == "index" else ""),
+                "label": finding.title + (" (index)" if finding.unit == "index" else ""),
                 "shown": estimated(finding.estimate, finding.unit),
                 "number": finding.number,
                 "value": finding.estimate.value,

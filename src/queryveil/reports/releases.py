@@ -128,7 +128,7 @@ def release_page(
     Args:
         found: What was found.
         manifest: The manifest of the release.
-        bands: What is kept of the log by how many users issued a query.
+        bands: Retention of the log, by how many users issued a query.
         shown: Masked examples.
         seed: The random seed of measures and attacks.
         taxonomy: Whether users' interests were looked up in a web directory.

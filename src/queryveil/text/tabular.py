@@ -81,11 +81,11 @@ def html_rows(
     sides = [_SIDES[name in numbers] for name in names]
     head = _row("th", zip(names, sides, strict=True))
     body = "".join(_row("td", zip(row, sides, strict=True)) for row in rows[:ROWS])
-    told = "1 row" if total == 1 else f"{total:,} rows"
+    size = "1 row" if total == 1 else f"{total:,} rows"
     if total > ROWS:
-        told = f"The first {ROWS} of {told}"
+        size = f"The first {ROWS} of {size}"
     grid = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
-    return f"<div>{_heading(title)}{grid}<p>{told}.</p></div>"
+    return f"<div>{_heading(title)}{grid}<p>{size}.</p></div>"
 
 
 def html_facts(title: str, rows: Iterable[tuple[str, object]]) -> str:

@@ -22,7 +22,7 @@ _LAST = np.iinfo(np.int64).max
 
 def columns_right(release: Release, log: QueryLog) -> Verdict:
     """Compare the kind and the columns with those that the method must have."""
-    claim = "The table is of the kind and has the columns of its method and parameters, and no other."
+    claim = "The table has the kind and exactly the columns that its method and parameters require."
     kind = expected_kind(release.manifest)
     if release.manifest.kind != kind:
         return Verdict(claim, False, f"it says that it holds {release.manifest.kind}, and should hold {kind}")
@@ -146,7 +146,7 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
         if "query" in columns
         else None
     )
-    claim = "The manifest counts right."
+    claim = "All counts in the manifest are correct."
     for name, number in zip(asked, found, strict=True):
         stated = getattr(release.manifest.counts, name)
         if stated != number:

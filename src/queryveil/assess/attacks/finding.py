@@ -95,6 +95,11 @@ class Finding(Tried):
     """The Anonymity Loss Coefficient, at most 1; None where the attack makes no predictions about people."""
 
     @property
+    def title(self) -> str:
+        """What the attack is called, with what its attacker knows."""
+        return ", ".join(part for part in (self.label, self.setting) if part)
+
+    @property
     def succeeds(self) -> bool:
         """Whether it is above the baseline and the control by more than chance.
 

@@ -41,12 +41,14 @@ class Attack:
     Attributes:
         id: What it is called in code, JSON and on the command line.
         label: What it is called in tables and reports.
+        summary: What the attacker does, in the help.
         question: Which of the three questions it asks.
         settings: Each tries the attack in one way, and raises `InapplicableError` where it does not apply.
     """
 
     id: str
     label: str
+    summary: str
     question: Question
     settings: tuple[Callable[[Attempt], Iterable[Finding]], ...]
 
@@ -75,23 +77,99 @@ def _rerun(one: Callable[..., Finding]) -> Callable[[Attempt], Iterable[Finding]
     return lambda on: [one(on.release, on.log, seed=on.seed, taxonomy=on.taxonomy)]
 
 
-_RISK = "prosecutor, journalist and marketer risk"
-
 ATTACKS: dict[str, Attack] = {
     attack.id: attack
     for attack in (
-        Attack("background_knowledge", "background knowledge of n queries", "singling out", (_known,)),
-        Attack("unique_queries", "unique queries", "singling out", (lambda on: [unique_queries(on.release, on.log)],)),
-        Attack("unique_pairs", "unique pairs", "singling out", (_seeded(unique_pairs),)),
-        Attack("reidentification_risk", _RISK, "singling out", (_seeded(reidentification_risk),)),
-        Attack("history_linkage", "history linkage", "linkability", (_rerun(history_linkage), _rerun(older_history))),
-        Attack("record_linkage", "record linkage", "linkability", (_seeded(record_linkage),)),
-        Attack("user_linkage", "user linkage between queries", "linkability", (_seeded(user_linkage),)),
-        Attack("attribution", "attribution", "inference", (_seeded(attribution), _seeded(attribution_to_one))),
-        Attack("disambiguation", "disambiguation", "inference", (_seeded(disambiguation),)),
-        Attack("personal_data", "residual personal data", "inference", (_seeded(personal_data),)),
-        Attack("differencing", "differencing", "inference", (_differencing,)),
-        Attack("token_hashing", "token hashing", "inference", (_tokens, _seeded(token_matching))),
-        Attack("sybil", "Sybil attack (planted accounts)", "inference", (_rerun(sybil),)),
+        Attack(
+            "background_knowledge",
+            "background knowledge of n queries",
+            "find a person's record by a few queries that they issued",
+            "singling out",
+            (_known,),
+        ),
+        Attack(
+            "unique_queries",
+            "unique queries",
+            "find released queries that only one user issued",
+            "singling out",
+            (lambda on: [unique_queries(on.release, on.log)],),
+        ),
+        Attack(
+            "unique_pairs",
+            "unique pairs",
+            "find pairs of queries in one record that only one user issued both of",
+            "singling out",
+            (_seeded(unique_pairs),),
+        ),
+        Attack(
+            "reidentification_risk",
+            "prosecutor, journalist and marketer risk",
+            "find a person by their whole record, if few people share it",
+            "singling out",
+            (_seeded(reidentification_risk),),
+        ),
+        Attack(
+            "history_linkage",
+            "history linkage",
+            "find the rest of a person's queries by half of their history",
+            "linkability",
+            (_rerun(history_linkage), _rerun(older_history)),
+        ),
+        Attack(
+            "record_linkage",
+            "record linkage",
+            "link each record to the user of the log with the most queries in common",
+            "linkability",
+            (_seeded(record_linkage),),
+        ),
+        Attack(
+            "user_linkage",
+            "user linkage between queries",
+            "train a classifier to say whether one user issued two queries",
+            "linkability",
+            (_seeded(user_linkage),),
+        ),
+        Attack(
+            "attribution",
+            "attribution",
+            "attribute the queries of a shared record to its people",
+            "inference",
+            (_seeded(attribution), _seeded(attribution_to_one)),
+        ),
+        Attack(
+            "disambiguation",
+            "disambiguation",
+            "split a shared record into the queries of each person",
+            "inference",
+            (_seeded(disambiguation),),
+        ),
+        Attack(
+            "personal_data",
+            "residual personal data",
+            "look for personal data in released queries",
+            "inference",
+            (_seeded(personal_data),),
+        ),
+        Attack(
+            "differencing",
+            "differencing",
+            "find queries that are in one of two releases and not in the other",
+            "inference",
+            (_differencing,),
+        ),
+        Attack(
+            "token_hashing",
+            "token hashing",
+            "read hashed words with the help of another log",
+            "inference",
+            (_tokens, _seeded(token_matching)),
+        ),
+        Attack(
+            "sybil",
+            "Sybil attack (planted accounts)",
+            "plant accounts until a secret query is released",
+            "inference",
+            (_rerun(sybil),),
+        ),
     )
 }

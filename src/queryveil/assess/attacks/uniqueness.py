@@ -38,8 +38,8 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
             by_chance = float((seen.bags.sizes[own[own >= 0]] / len(seen.bags.item)).sum())
         control = share(min(float(misplaced.sum()) + by_chance, len(unique)), len(users))
         why = (
-            "those of them that stand in the records of several people or of another than who issued them, and as many"
-            " of the others as would stand right if queries were permuted among records"
+            "such queries that are in several records or in the wrong one, which lead to nobody, and those that would"
+            " be in the right record by chance"
         )
     return Finding(
         attack="unique_queries",

@@ -203,7 +203,7 @@ class Comparison(Tabular):
         return sum((share or 0.0) * band.queries for share, band in zip(kept, few, strict=True)) / total
 
     def risk(self, configuration: str) -> float | None:
-        """The share of unknown query texts that an attacker with half of a person's history attributes to them.
+        """The share of queries that an attacker with half of each history links to the right person.
 
         It is the number that the policy limits (`max_linkage`), in the worst setting. Of hashed words, the share that
         is read again if that is more. None if it was not measured, which is never a risk of 0.

@@ -128,7 +128,13 @@ def transaction_density(transactions: Transactions) -> float:
     return len(transactions.node) / (len(transactions) * int(transactions.tree.leaves[0]))
 
 
-@measure("item_distortion", label="distortion per item (GGD)", group="profiles", better="lower")
+@measure(
+    "item_distortion",
+    label="distortion per item (GGD)",
+    summary="how much more general released items are than the terms that they stand for (GGD)",
+    group="profiles",
+    better="lower",
+)
 def item_distortion(on: Assessment) -> Iterator[Value]:
     """How much more general released items are than the terms that they stand for."""
     bags = on.release.manifest.kind == "items" and any(
@@ -140,7 +146,13 @@ def item_distortion(on: Assessment) -> Iterator[Value]:
         yield Value(None, "it is for bags of items, one per user")
 
 
-@measure("certainty_penalty", label="normalized certainty penalty (NCP)", group="profiles", better="lower")
+@measure(
+    "certainty_penalty",
+    label="normalized certainty penalty (NCP)",
+    summary="how much of the precision of terms is lost (normalized certainty penalty, NCP)",
+    group="profiles",
+    better="lower",
+)
 def certainty_penalty(on: Assessment) -> Iterator[Value]:
     """How much of the precision of terms is lost; 1 - NCP is the term precision."""
     yield Value(ncp(on.release, on.log, on.terms))

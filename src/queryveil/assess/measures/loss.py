@@ -336,7 +336,13 @@ def _clustered_users(on: Assessment) -> _Clustered:
     return on.once("clusters", make)
 
 
-@measure("information_loss", label="information loss (L)", group="profiles", better="lower")
+@measure(
+    "information_loss",
+    label="information loss (L)",
+    summary="share of users who fall into another cluster by their released record (L)",
+    group="profiles",
+    better="lower",
+)
 def information_loss_of_clusters(on: Assessment) -> Iterator[Value]:
     """How many users fall into another cluster by their released record."""
     found = _clustered_users(on)
@@ -344,7 +350,12 @@ def information_loss_of_clusters(on: Assessment) -> Iterator[Value]:
     yield Value(lost(found.far, found.average), noted(unclear, note_of(on)), separates=not unclear)
 
 
-@measure("cluster_retention", label="cluster retention above random groups (1 - L)", group="profiles")
+@measure(
+    "cluster_retention",
+    label="cluster retention above random groups (1 - L)",
+    summary="share of users who stay in their cluster, above what random groups keep (1 - L)",
+    group="profiles",
+)
 def cluster_retention_above_random(on: Assessment) -> Iterator[Value]:
     """How many users stay in their cluster, beyond what random groups of users keep."""
     found = _clustered_users(on)

@@ -103,6 +103,7 @@ class Measure:
     Attributes:
         id: What it is called in code and JSON.
         label: What it is called in tables and reports.
+        summary: What it measures, in the help.
         group: Which group it belongs to.
         unit: A `share`, which is shown in per cent, or a `number`.
         better: Whether a `higher` or a `lower` value is better; the best is 1 or 0.
@@ -111,6 +112,7 @@ class Measure:
 
     id: str
     label: str
+    summary: str
     group: Group
     unit: Literal["share", "number"]
     better: Literal["higher", "lower"]
@@ -124,19 +126,21 @@ def measure(
     id: str,
     *,
     label: str,
+    summary: str = "",
     group: Group,
     unit: Literal["share", "number"] = "share",
     better: Literal["higher", "lower"] = "higher",
 ) -> Callable[[Callable[[Assessment], Iterable[Value]]], Callable[[Assessment], Iterable[Value]]]:
     """Register a function that measures a release, so that `evaluate`, comparisons and reports have it.
 
-    Where it does not apply, it yields a value of None with the reason, or raises a `QueryveilError`.
+    It needs a summary only if its label does not say what it measures. Where it does not apply, it yields a value of
+    None with the reason, or raises a `QueryveilError`.
     """
 
     def register(of: Callable[[Assessment], Iterable[Value]]) -> Callable[[Assessment], Iterable[Value]]:
         if id in MEASURES:
             raise ValueError(f"two measures are called {id}")
-        MEASURES[id] = Measure(id, label, group, unit, better, of)
+        MEASURES[id] = Measure(id, label, summary or label, group, unit, better, of)
         return of
 
     return register

@@ -117,10 +117,17 @@ _LABELS = {
     "terms": "distinct terms",
 }
 for _name, _label in _LABELS.items():
-    measure(f"{_name}_kept", label=_label, group="retention")(partial(_share, _name))
+    measure(f"{_name}_kept", label=_label, summary=f"share of {_label} that is released", group="retention")(
+        partial(_share, _name)
+    )
 
 
-@measure("queries_kept_by_users", label="distinct queries of", group="retention")
+@measure(
+    "queries_kept_by_users",
+    label="distinct queries of",
+    summary="share of distinct queries that is released, by how many users issued them",
+    group="retention",
+)
 def queries_kept_by_users(on: Assessment) -> Iterator[Value]:
     """The share of distinct queries that is released, by how many users issued them."""
     for band in _kept(on).bands if on.has_queries else ():

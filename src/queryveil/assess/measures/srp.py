@@ -189,7 +189,12 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-@measure("srp", label="profile retention (SRP)", group="profiles")
+@measure(
+    "srp",
+    label="profile retention (SRP)",
+    summary="how much of each user's profile of topics is kept (SRP)",
+    group="profiles",
+)
 def srp_by_level(on: Assessment) -> Iterator[Value]:
     """How much of each user's profile is kept, on the first levels of the taxonomy (Erola et al. 2011, section 5)."""
     levels = range(1, min(2, on.taxonomy.tree.height) + 1)
@@ -203,7 +208,12 @@ def srp_by_level(on: Assessment) -> Iterator[Value]:
         yield Value(kept.mean if kept.users else None, why, f"level {level}")
 
 
-@measure("profile_retention", label="profile retention above random groups (SRP)", group="profiles")
+@measure(
+    "profile_retention",
+    label="profile retention above random groups (SRP)",
+    summary="how much of each user's profile of topics is kept, above what random groups keep (SRP)",
+    group="profiles",
+)
 def profile_retention_above_random(on: Assessment) -> Iterator[Value]:
     """How much of each user's profile is kept, beyond what random groups of users keep."""
     kept = profile_retention_of(on.records, on.terms, on.seed)

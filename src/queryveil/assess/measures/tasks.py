@@ -321,6 +321,17 @@ def _scores(name: str, on: Assessment) -> Iterator[Value]:
             yield Value(task.released, why, task.score, task.original, separates=not task.unranked)
 
 
-for _name in ("suggestion", "completion", "click prediction"):
-    measure(_name.replace(" ", "_"), label=_name, group="task")(partial(_scores, _name))
-measure("trend_counts", label="trend counts", group="task", better="lower")(partial(_scores, "trend counts"))
+_SUMMARIES = {
+    "suggestion": "how well the next query of a session is suggested",
+    "completion": "how well a query is completed from its first half",
+    "click prediction": "how well the address clicked for a query is predicted",
+    "trend counts": "relative error of the weekly counts of frequent queries",
+}
+for _name, _summary in _SUMMARIES.items():
+    measure(
+        _name.replace(" ", "_"),
+        label=_name,
+        summary=_summary,
+        group="task",
+        better="lower" if _name == "trend counts" else "higher",
+    )(partial(_scores, _name))

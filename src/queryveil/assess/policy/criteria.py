@@ -8,8 +8,8 @@ from queryveil.assess.policy.rules import Policy
 from queryveil.errors import option
 
 LINKAGE, ATTRIBUTION, TOKENS = "history_linkage", "attribution", "token_hashing"
-PLANTING, PERSONAL = "sybil", "personal_data"
-ATTACKS = (LINKAGE, ATTRIBUTION, TOKENS, PLANTING, PERSONAL)
+SYBIL, PERSONAL = "sybil", "personal_data"
+ATTACKS = (LINKAGE, ATTRIBUTION, TOKENS, SYBIL, PERSONAL)
 """The attacks that a policy asks for."""
 
 
@@ -30,7 +30,7 @@ def judge(policy: Policy, known: Evidence) -> Judgement:
             known,
             LINKAGE,
             "linkage",
-            "unknown query texts attributed to the right person",
+            "queries that an attacker links to the right person",
             policy.max_linkage,
         ),
         _attribution(policy, known),
@@ -77,7 +77,7 @@ def _estimated(known: Evidence, attack: str, id: str, label: str, limit: float) 
         return Criterion(id, label, limit, False, None, None, "share", None, missing)
     worst = max(found, key=lambda one: (_beyond(one, limit), one.value or 0.0))
     met = (True, None, False)[_beyond(worst, limit)]
-    setting = f"Worst setting: {worst.setting}." if worst.setting else ""
+    setting = f"Worst case: {worst.setting}." if worst.setting else ""
     why = {
         True: "",
         None: "The estimate is within the limit but its interval is not: a log of more people would decide.",
@@ -93,7 +93,7 @@ _NEEDED = {LINKAGE: "random half", ATTRIBUTION: "half of all members", TOKENS: "
 """The setting without which an attack says too little."""
 
 _WHY = {
-    LINKAGE: "Too much is attributed to the right person: link fewer events, or ask for a larger k.",
+    LINKAGE: "Half of a person's history leads to too much of the rest: link fewer events, or ask for a larger k.",
     ATTRIBUTION: "An attacker who knows part of a member's history can split the record.",
     TOKENS: "How often a token occurs, and next to which others, says which word it is.",
 }
@@ -108,7 +108,7 @@ def _beyond(one: Number, limit: float) -> int:
 
 
 def _attribution(policy: Policy, known: Evidence) -> Criterion:
-    label = "unknown queries of a shared record attributed to the right member"
+    label = "queries of a shared record that an attacker links to the right member"
     if not known.shared:
         return _outside("attribution", label, policy.max_attribution, "share", "No record is shared by several people.")
     return _estimated(known, ATTRIBUTION, "attribution", label, policy.max_attribution)
@@ -141,7 +141,7 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
     label = "planted accounts that bring a chosen query into the release"
     if known.kind in NO_QUERIES:
         return _outside("planted_accounts", label, limit, "accounts", NO_QUERIES[known.kind], least=True)
-    found, why = _exact(known, PLANTING)
+    found, why = _exact(known, SYBIL)
     met = None if found is None else found >= limit
     if met is False:
         why = (
