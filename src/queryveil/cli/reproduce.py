@@ -120,7 +120,7 @@ def reproduce(
             seed=seed,
             progress=step,
         )
-    said = beside(PAPERS[paper].published, figures)
+    compared = beside(PAPERS[paper].published, figures)
     if page is not None:
         options_given = {
             "--taxonomy TAXONOMY": taxonomy != "wordnet",
@@ -141,10 +141,10 @@ def reproduce(
         _save(figures, about, folder)
     if as_json:
         shown = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-        published = [one.__dict__ for one in said]
+        published = [one.__dict__ for one in compared]
         typer.echo(printing.json_text({**about, "figures": shown, "published": published}))
         return
-    printing.tables(*map(_table, figures), *_said(said))
+    printing.tables(*map(_table, figures), *_compared(compared))
     if page is not None:
         printing.tables(f"The report is {printing.printable(str(page))}; it is for those who may see the log.")
     if folder is not None:
@@ -178,11 +178,11 @@ def _table(figure: "Figure") -> tuple[str, Any]:
     return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
 
 
-def _said(said: "list[Beside]") -> list[tuple[str, Any]]:
+def _compared(compared: "list[Beside]") -> list[tuple[str, Any]]:
     """What the text of the paper says of these figures, beside what was found."""
-    if not said:
+    if not compared:
         return []
-    rows = [(one.figure.replace("-", " "), one.what, one.value, one.ours, one.where) for one in said]
+    rows = [(one.figure.replace("-", " "), one.what, one.value, one.ours, one.where) for one in compared]
     head = ("", "what", "the paper", "here", "where it says so")
     return [printing.table("What the text of the paper says, beside what was found here", head, rows, texts=5)]
 

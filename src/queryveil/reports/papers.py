@@ -39,12 +39,12 @@ def paper_page(
     check_packages()
     shown = [figure for figure in figures if not figure.private and figure.rows]
     published = PAPERS[paper].published
-    said = beside(published, shown)
+    compared = beside(published, shown)
     sections = [
         (
             figure.name,
             f"{figure.name.replace('-', ' ').capitalize()}: {figure.title}",
-            [(one.what, one.value, one.ours, one.where) for one in said if one.figure == figure.name],
+            [(one.what, one.value, one.ours, one.where) for one in compared if one.figure == figure.name],
         )
         for figure in shown
     ]
@@ -108,10 +108,10 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
     import altair as alt
 
     here = [row for row in figure.rows if figure.panel is None or row[figure.panel] == panel]
-    said = [point for point in points if figure.panel is None or point.get(figure.panel) == panel]
+    chosen = [point for point in points if figure.panel is None or point.get(figure.panel) == panel]
     if not figure.counted:
         places = {row[figure.x] for row in figure.rows}
-        said = [point for point in said if point[figure.x] in places]
+        chosen = [point for point in chosen if point[figure.x] in places]
     values = [
         {
             "x": row[figure.x],
@@ -123,7 +123,7 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
     ]
     paper = [
         {"x": p[figure.x], "y": p[figure.y], "line": "the paper", "shown": _shown(p[figure.y], figure.share)}
-        for p in said
+        for p in chosen
     ]
     every = [row[figure.y] for row in (*figure.rows, *points) if row[figure.y] is not None]
     x = alt.X(
