@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import Folder, LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.formats.rows import BadRows
@@ -272,7 +272,7 @@ def local(log: QueryLog, what: str) -> LocalLog:
         QueryveilError: If it is on a cluster, where `what` cannot be done.
     """
     if not isinstance(log, LocalLog):
-        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without 'engine'.")
+        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without {option('engine')}.")
     return log
 
 

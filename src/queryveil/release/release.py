@@ -215,6 +215,6 @@ def _why_empty(manifest: Manifest) -> str:
     if private is None:
         return "no query of the log passes; relax the parameters"
     return (
-        f"with its noise no query reached {private.needed}; use a log of more users, a larger epsilon, or a smaller"
-        " max_queries_per_user"
+        f"with its noise no query reached {private.needed}; use a log of more users, a larger {option('epsilon')}, or a"
+        f" smaller {option('max_queries_per_user')}"
     )
