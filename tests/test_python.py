@@ -247,3 +247,40 @@ def test_names_of_version_0_1_work_with_a_warning(log, release):
         qv.evaluate(release, log, tests=5, knowledge="wordnet", tell=steps.append)
     assert sorted(str(one.message).split("'")[1] for one in caught) == ["knowledge", "tell"]
     assert steps
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        qv.profile,
+        qv.scrub,
+        qv.sweep,
+        qv.categorize,
+        qv.Equality(k=2).anonymize,
+        lambda log: qv.verify("release", log),
+        lambda log: qv.attack("release", log),
+        lambda log: qv.explain("release", log, "tea"),
+        lambda log: qv.evaluate("release", log),
+        lambda log: qv.compare(log, "folder"),
+        lambda log: qv.Release.load("release", log=log),
+    ],
+)
+def test_the_path_of_a_log_is_no_log(call):
+    with pytest.raises(qv.QueryveilError, match=r"needs a log: give what read_log returned\. Got a str instead\."):
+        call("log.tsv")
+
+
+def test_a_certificate_may_be_given_by_its_file(log, release, folder, tmp_path):
+    release.save_certificate(tmp_path / "a.certificate")
+    assert qv.verify(folder, log, certificate=tmp_path / "a.certificate", rebuild=False).holds
+    with pytest.raises(qv.QueryveilError, match="cannot be read: it is no file"):
+        qv.verify(folder, log, certificate="nowhere.certificate")
+
+
+def test_one_value_is_a_list_of_one(log, release, tmp_path):
+    found = qv.attack(release, log, only="sybil", n_known=2)
+    assert found == qv.attack(release, log, only=["sybil"], n_known=[2])
+    assert {one.attack for one in (*found.findings, *found.skipped)} == {"sybil"}
+    with pytest.raises(qv.QueryveilError, match="There is no method 'equalty'; did you mean 'equality'"):
+        qv.compare(log, tmp_path / "comparison", methods="equalty", ks=2, epsilons=1.0)
+    assert qv.sweep(log, ks=2, thetas=0.9) == qv.sweep(log, ks=[2], thetas=[0.9])

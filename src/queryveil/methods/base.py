@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError, did_you_mean, option, parameter, renamed
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
 
@@ -100,6 +100,7 @@ class Method(BaseModel):
             seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
                 it secret: with the seed and most of the log, anybody can check a guess about the rest of it.
         """
+        check_is_log(log, "anonymize")
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)

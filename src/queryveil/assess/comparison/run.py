@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from queryveil import __version__
+from queryveil.assess.arguments import several
 from queryveil.assess.comparison.configurations import EPSILONS, KS, Job, as_json, grid
 from queryveil.assess.comparison.results import Comparison, Configuration
 from queryveil.assess.policy import Policy, load_policy
@@ -46,9 +47,9 @@ def compare(
     log: QueryLog,
     folder: str | Path,
     *,
-    methods: Sequence[str] | None = None,
-    ks: Sequence[int] = KS,
-    epsilons: Sequence[float] = EPSILONS,
+    methods: str | Sequence[str] | None = None,
+    ks: int | Sequence[int] = KS,
+    epsilons: float | Sequence[float] = EPSILONS,
     taxonomy: str = "wordnet",
     web_directory: str | None = None,
     tests: int = 2_000,
@@ -85,9 +86,13 @@ def compare(
         "taxonomy": _digest(open_taxonomy(taxonomy)),
         "web_directory": None if web_directory is None else _digest(open_taxonomy(web_directory)),
     }
-    some = [k for k in ks if k <= here.n_users]
     configurations = grid(
-        methods, ks=some, epsilons=epsilons, taxonomy=taxonomy, web_directory=web_directory, times=here.has_times
+        None if methods is None else several(methods),
+        ks=[k for k in several(ks) if k <= here.n_users],
+        epsilons=several(epsilons),
+        taxonomy=taxonomy,
+        web_directory=web_directory,
+        times=here.has_times,
     )
     if not configurations:
         raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")
