@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def user_map(release: "Release") -> Iterator[pa.RecordBatch]:
     """The `original` name of each user and the `released` id, batch after batch."""
-    if release.log is not None and release.pseudonyms is None:
+    if release.folder is None and release.pseudonyms is None:
         raise QueryveilError(
             "This release has no user ids or session ids, so there is no user map; leave it out, or link events."
         )
