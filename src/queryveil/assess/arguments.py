@@ -1,6 +1,7 @@
 """What functions of this part do with their arguments first."""
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import TypeVar
 
 from queryveil.errors import QueryveilError, parameter
@@ -15,19 +16,20 @@ def several(given: T | Iterable[T]) -> list[T]:
     return list(given)
 
 
-def at_least_1(owner: str, name: str, value: int, *, flag: str | None = None) -> None:
-    """Refuse a number of things to do that is below 1.
+def at_least(least: int, owner: str, name: str, *values: object, flag: str | None = None) -> None:
+    """Refuse values of an argument that are too small, or no whole numbers.
 
     Args:
+        least: The smallest that is allowed.
         owner: The function that takes the argument.
         name: The argument's name.
-        value: Its value.
+        *values: Its value, or all of them.
         flag: The option, where it has another name.
 
     Raises:
-        QueryveilError: If it is.
+        QueryveilError: If one is.
     """
-    if value < 1:
-        raise QueryveilError(
-            f"{parameter(owner, name, flag=flag)} must be a whole number of at least 1. Got {value} instead."
-        )
+    wrong = next((value for value in values if not isinstance(value, Integral) or value < least), None)
+    if wrong is not None:
+        named = parameter(owner, name, flag=flag)
+        raise QueryveilError(f"{named} must be a whole number of at least {least}. Got {wrong!r} instead.")

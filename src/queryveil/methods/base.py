@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
-from queryveil.errors import QueryveilError, did_you_mean, option, parameter, renamed
+from queryveil.errors import QueryveilError, did_you_mean, not_both, option, parameter, renamed
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
@@ -78,6 +78,8 @@ class Method(BaseModel):
 
     def __init__(self, **parameters: Any) -> None:
         for old in RENAMED.keys() & parameters.keys() - type(self).model_fields.keys():
+            if RENAMED[old] in parameters:
+                raise not_both(old, RENAMED[old])
             renamed(_named(type(self), old), option(RENAMED[old]))
             parameters[RENAMED[old]] = parameters.pop(old)
         try:

@@ -117,7 +117,7 @@ _SCHEMA = pa.schema(
 )
 
 
-@old_names(m="n_known", knowledge="taxonomy")
+@old_names(m="n_known", knowledge="taxonomy", read=None)
 def attack(
     release: str | Path | Release,
     log: QueryLog,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from queryveil import __version__
-from queryveil.assess.arguments import several
+from queryveil.assess.arguments import at_least, several
 from queryveil.assess.comparison.configurations import EPSILONS, KS, Job, as_json, grid
 from queryveil.assess.comparison.results import Comparison, Configuration
 from queryveil.assess.policy import Policy, load_policy
@@ -42,7 +42,7 @@ class Board:
     states: list[State]
 
 
-@old_names(knowledge="taxonomy", directory="web_directory", watch="progress")
+@old_names(knowledge="taxonomy", directory="web_directory", watch="progress", read=None, again=None)
 def compare(
     log: QueryLog,
     folder: str | Path,
@@ -82,6 +82,8 @@ def compare(
             each of them is.
     """
     here = local(log, "compare")
+    at_least(1, "compare", "tests", tests)
+    at_least(1, "compare", "threads", threads, flag="jobs")
     bases = {
         "taxonomy": _digest(open_taxonomy(taxonomy)),
         "web_directory": None if web_directory is None else _digest(open_taxonomy(web_directory)),
