@@ -287,6 +287,8 @@ def test_a_certificate_may_be_given_by_its_file(log, release, folder, tmp_path):
         (lambda log: qv.evaluate("release", log, tests=0), "'tests' parameter of evaluate must be a whole number"),
         (lambda log: qv.compare(log, "folder", tests=0), "'tests' parameter of compare must be a whole number"),
         (lambda log: qv.compare(log, "folder", threads=0), "'threads' parameter of compare must be a whole number"),
+        (lambda log: qv.compare(log, "folder", ks=[1, 5]), "'ks' parameter of compare must be a whole number of at le"),
+        (lambda log: qv.sweep(log, ks=[1]), "'ks' parameter of sweep must be a whole number of at least 2. Got 1"),
     ],
 )
 def test_bounds_of_the_command_line_are_those_of_python(log, call, sentence):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from queryveil.assess.arguments import several
+from queryveil.assess.arguments import at_least, several
 from queryveil.assess.charts import sweep_chart
 from queryveil.assess.drawings import check_chart, save_chart
 from queryveil.errors import QueryveilError
@@ -129,6 +129,7 @@ def sweep(
         raise QueryveilError("A sweep needs at least one k and one theta.")
     if {"k", "theta"} & set(parameters):
         raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', instead of 'k' and 'theta'.")
+    at_least(2, "sweep", "ks", *ks, flag="k")
     for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
         Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))

@@ -87,8 +87,9 @@ class Hash(LinkedMethod):
                 "The key is random and was not kept, so tokens of other releases do not match."
                 if self.key_file is None
                 else "The key came from a file: releases with the same key have the same tokens and can be joined.",
-                f"{events:,} events were left out, because their queries have no word.",
             ]
+            if events:
+                notes.append(f"{events:,} events were left out, because their queries have no word.")
             claims = [HashedWords(sessions=claimed_sessions(self.linking))]
             return of_texts(log, texts, linking=self.linking, **self.describe(claims, seed, notes))
 

@@ -84,7 +84,8 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
             convert_options=pacsv.ConvertOptions(column_types={"original": pa.string(), "released": pa.int64()}),
         )
     except OSError as error:
-        raise QueryveilError(f"The user map {path} cannot be read: {error.strerror or 'it is not a file'}.") from None
+        why = "it is not a file" if error.errno is None else os.strerror(error.errno)  # not the words of Arrow
+        raise QueryveilError(f"The user map {path} cannot be read: {why}.") from None
     except pa.ArrowException:  # its message would quote the map
         raise misfit from None
     if given.column_names != ["original", "released"]:

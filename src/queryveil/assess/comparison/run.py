@@ -88,6 +88,7 @@ def compare(
         "taxonomy": _digest(open_taxonomy(taxonomy)),
         "web_directory": None if web_directory is None else _digest(open_taxonomy(web_directory)),
     }
+    at_least(2, "compare", "ks", *several(ks), flag="k")
     configurations = grid(
         None if methods is None else several(methods),
         ks=[k for k in several(ks) if k <= here.n_users],
