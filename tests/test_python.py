@@ -247,3 +247,82 @@ def test_names_of_version_0_1_work_with_a_warning(log, release):
         qv.evaluate(release, log, tests=5, knowledge="wordnet", tell=steps.append)
     assert sorted(str(one.message).split("'")[1] for one in caught) == ["knowledge", "tell"]
     assert steps
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        qv.profile,
+        qv.scrub,
+        qv.sweep,
+        qv.categorize,
+        qv.Equality(k=2).anonymize,
+        lambda log: qv.verify("release", log),
+        lambda log: qv.attack("release", log),
+        lambda log: qv.explain("release", log, "tea"),
+        lambda log: qv.evaluate("release", log),
+        lambda log: qv.compare(log, "folder"),
+        lambda log: qv.Release.load("release", log=log),
+    ],
+)
+def test_the_path_of_a_log_is_no_log(call):
+    with pytest.raises(qv.QueryveilError, match=r"needs a log: give what read_log returned\. Got a str instead\."):
+        call("log.tsv")
+
+
+def test_a_certificate_may_be_given_by_its_file(log, release, folder, tmp_path):
+    release.save_certificate(tmp_path / "a.certificate")
+    assert qv.verify(folder, log, certificate=tmp_path / "a.certificate", rebuild=False).holds
+    with pytest.raises(qv.QueryveilError, match="cannot be read: it is no file"):
+        qv.verify(folder, log, certificate="nowhere.certificate")
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda log: qv.read_log(pa.table({"user": ["a"], "query": ["b"]}), max_bad_rows=3),
+            "'max_bad_rows' parameter of read_log must be a share",
+        ),
+        (lambda log: qv.evaluate("release", log, tests=0), "'tests' parameter of evaluate must be a whole number"),
+        (lambda log: qv.compare(log, "folder", tests=0), "'tests' parameter of compare must be a whole number"),
+        (lambda log: qv.compare(log, "folder", threads=0), "'threads' parameter of compare must be a whole number"),
+        (lambda log: qv.compare(log, "folder", ks=[1, 5]), "'ks' parameter of compare must be a whole number of at le"),
+        (lambda log: qv.sweep(log, ks=[1]), "'ks' parameter of sweep must be a whole number of at least 2. Got 1"),
+    ],
+)
+def test_bounds_of_the_command_line_are_those_of_python(log, call, sentence):
+    with pytest.raises(qv.QueryveilError, match=sentence):
+        call(log)
+
+
+def test_one_value_is_a_list_of_one(log, release, tmp_path):
+    found = qv.attack(release, log, only="sybil", n_known=2)
+    assert found == qv.attack(release, log, only=["sybil"], n_known=[2])
+    assert {one.attack for one in (*found.findings, *found.skipped)} == {"sybil"}
+    with pytest.raises(qv.QueryveilError, match="There is no method 'equalty'; did you mean 'equality'"):
+        qv.compare(log, tmp_path / "comparison", methods="equalty", ks=2, epsilons=1.0)
+    assert qv.sweep(log, ks=2, thetas=0.9) == qv.sweep(log, ks=[2], thetas=[0.9])
+
+
+@pytest.mark.parametrize(
+    ("call", "old", "new"),
+    [
+        (lambda log: qv.categorize(log, "wordnet", knowledge="x"), "knowledge", "taxonomy"),
+        (lambda log: qv.attack("release", log, m=[1], n_known=[2]), "m", "n_known"),
+        (lambda _: qv.Zealous(d=5, max_queries_per_user=6), "d", "max_queries_per_user"),
+    ],
+)
+def test_an_old_name_beside_its_new_one_is_refused(log, call, old, new):
+    with pytest.raises(qv.QueryveilError, match=f"'{old}' is the old name of '{new}', so both cannot be given"):
+        call(log)
+
+
+def test_arguments_that_are_not_needed_any_more_are_ignored_with_a_warning(log, release, tmp_path):
+    with pytest.warns(QueryveilWarning, match="The argument 'read' of attack has no effect any more"):
+        qv.attack(release, log, only="sybil", read=qv.read_log)
+    with (
+        pytest.warns(QueryveilWarning, match="The argument 'again' of compare has no effect any more"),
+        pytest.raises(qv.QueryveilError, match="There is no method 'none'"),
+    ):
+        qv.compare(log, tmp_path / "comparison", methods="none", again=False)

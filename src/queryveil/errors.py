@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
+from inspect import signature
 from typing import NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -85,21 +86,35 @@ def did_you_mean(given: str, known: Iterable[str], listed: str | None = None) ->
 
 def renamed(old: str, new: str) -> None:
     """Warn that something was renamed after version 0.1; the old name works in this version only."""
-    warnings.warn(f"{old} is now called {new}; the old name ends with version 0.2.", QueryveilWarning, stacklevel=3)
+    sentence = f"{old} is now called {new}; the old name will be removed in version 0.3."
+    warnings.warn(sentence, QueryveilWarning, stacklevel=3)
 
 
-def old_names(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def not_both(old: str, new: str) -> QueryveilError:
+    """The error for an old name beside its new one."""
+    return QueryveilError(f"'{old}' is the old name of '{new}', so both cannot be given; leave '{old}' out.")
+
+
+def old_names(**names: str | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Let a function accept arguments by their names of version 0.1, with a warning.
 
-    For example `@old_names(knowledge="taxonomy")`.
+    For example `@old_names(knowledge="taxonomy", read=None)`; None ignores an argument that is not needed any more.
     """
 
     def taking(function: Callable[P, T]) -> Callable[P, T]:
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> T:
-            for old in names.keys() & given.keys():
-                renamed(f"The argument '{old}' of {function.__name__}", f"'{names[old]}'")
-                given[names[old]] = given.pop(old)
+            for old in [name for name in names if name in given]:
+                new, value = names[old], given.pop(old)
+                named = f"The argument '{old}' of {function.__name__}"
+                if new is None:
+                    sentence = f"{named} has no effect any more and will be removed in version 0.3; leave it out."
+                    warnings.warn(sentence, QueryveilWarning, stacklevel=2)
+                    continue
+                if new in given or new in [*signature(function).parameters][: len(args)]:
+                    raise not_both(old, new)
+                renamed(named, f"'{new}'")
+                given[new] = value
             return function(*args, **given)
 
         return call

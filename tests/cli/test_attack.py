@@ -72,8 +72,8 @@ def test_as_json(run, released, tmp_path):
     [
         (["--n-known", "0"], "--n-known takes whole numbers of at least 1 with commas between them. Got '0' instead."),
         (["--n-known", "1;2"], "--n-known takes whole numbers"),
-        (["--known", "all"], "must be one of random, rarest, half. Got 'all' instead."),
-        (["--user-map", "none.csv"], "The user map none.csv cannot be read"),
+        (["--known", "all"], "The option --known must be one of random, rarest, half. Got 'all' instead."),
+        (["--user-map", "none.csv"], "The user map none.csv cannot be read: No such file or directory."),
         (["--other", "nowhere"], "There is no release in nowhere"),
         (["--taxonomy", "nowhere"], "There is no taxonomy 'nowhere'"),
     ],

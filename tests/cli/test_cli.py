@@ -146,6 +146,11 @@ def test_a_recipe_and_options_that_override_it(run, log, tmp_path):
     assert "can be guessed" in err
 
 
+def test_a_seed_below_0_is_refused_without_a_warning_before(run, log, tmp_path):
+    code, _, err = run("anonymize", log, "--method", "equality", "--seed", -1, "-o", tmp_path / "a")
+    assert (code, err) == (2, "queryveil: The seed must be a whole number of at least 0. Got -1 instead.\n")
+
+
 def test_without_a_seed_two_releases_do_not_line_up(run, log, tmp_path):
     prints = [
         json.loads(run("anonymize", log, "--method", "equality", "-k", 2, "-o", tmp_path / name, "--json")[1])

@@ -5,6 +5,7 @@ import typer
 
 from queryveil import cli
 from queryveil.cli import OLD, _modern
+from queryveil.cli.method_options import off_option
 from queryveil.errors import QueryveilWarning
 from queryveil.methods import METHODS, parameters_of
 
@@ -17,6 +18,8 @@ from queryveil.methods import METHODS, parameters_of
         ("directory build dump -o odp.qvd", "web-directory build dump -o odp.qvd", 1),
         ("anonymize log --method zealous -d 5", "anonymize log --method zealous --max-queries-per-user 5", 1),
         ("anonymize log --method zealous -d5", "anonymize log --method zealous --max-queries-per-user=5", 1),
+        ("anonymize log --method zealous --no-d", "anonymize log --method zealous --no-max-queries-per-user", 1),
+        ("anonymize log --method search --no-knowledge", "anonymize log --method search --no-taxonomy", 1),
         ("anonymize log --method odp --knowledge=odp.qvd", "anonymize log --method odp --taxonomy=odp.qvd", 1),
         ("attack release -m 1,2", "attack release --n-known 1,2", 1),
         ("attack release -m1,2", "attack release --n-known=1,2", 1),
@@ -48,7 +51,8 @@ def test_nothing_else_is_translated(words, recwarn):
 def test_the_new_names_exist():
     commands = typer.main.get_command(cli.build([])).commands
     assert set(OLD[""].values()) <= commands.keys()
-    of_methods = {f"--{one.name.replace('_', '-')}" for method in METHODS.values() for one in parameters_of(method)}
+    names = {one.name for method in METHODS.values() for one in parameters_of(method)}
+    of_methods = {f"--{name.replace('_', '-')}" for name in names} | {off_option(name) for name in names}
     for verb in OLD.keys() - {""}:
         known = {name for one in commands[verb].params for name in one.opts}
         known |= of_methods if verb == "anonymize" else set()
@@ -60,7 +64,7 @@ def test_the_notice_is_one_line_and_the_verb_runs(run):
     code, out, err = run("knowledge", "show", "wordnet", "teapot")
     assert code == 0
     assert "teapot" in out
-    assert err == "Warning: 'knowledge' is now called 'taxonomy'; the old name ends with version 0.2.\n"
+    assert err == "Warning: 'knowledge' is now called 'taxonomy'; the old name will be removed in version 0.3.\n"
 
 
 def test_the_help_says_what_each_method_does(run):

@@ -294,6 +294,12 @@ def test_a_wide_header_over_short_rows_is_refused_before_it_takes_memory(write):
     assert "far fewer fields than its 92 columns" in refused(write("log.csv", text))
 
 
+def test_a_column_that_was_given_another_name_is_not_listed_as_found(write):
+    found = refused(write("log.csv", "user,query\na,b\n"), columns={"usr": "user"}, format="csv")
+    assert "looks like the user" in found
+    assert "of its 2 columns, these were found by name: query." in found
+
+
 def test_a_column_with_a_similar_usual_name_is_suggested(write):
     path = write("log.csv", "user,query\na,b\n")
     found = refused(path, columns={"query": "qurey"}, format="csv")

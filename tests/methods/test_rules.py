@@ -233,7 +233,7 @@ def test_metadata_columns_that_the_log_lacks_are_named(tmp_path, columns, claime
     log = qv.read_log(pa.table(table))
     release = qv.Rules(max_terms=1, min_metadata_users=2).anonymize(log)
     assert queries_of(release) == {"tea"}
-    assert release.notes == (() if note is None else (f"The rule min_metadata_users {note}",))
+    assert release.notes == (() if note is None else (f"The rule 'min_metadata_users' {note}",))
     promised = [claim.columns for claim in release.manifest.claims if isinstance(claim, CombinationUsers)]
     assert promised == ([] if claimed is None else [claimed])
     release.save(tmp_path / "r")

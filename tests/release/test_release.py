@@ -323,6 +323,32 @@ def test_what_is_no_release_is_told(tmp_path):
         loaded.save(tmp_path / "s")
 
 
+def test_a_release_is_loaded_together_with_its_log(tmp_path):
+    log = make_log(28)
+    release = qv.Equality(k=2, link="user").anonymize(log, seed=1)
+    release.save(tmp_path / "r")
+    release.save_user_map(tmp_path / "users.csv")
+    loaded = qv.Release.load(tmp_path / "r", log=log)
+    assert loaded.log is log
+    with pytest.raises(qv.QueryveilError, match="just made knows its user map"):
+        loaded.save_user_map(tmp_path / "again.csv")
+    for one in (loaded, qv.Release.load(tmp_path / "r", log=log, user_map=tmp_path / "users.csv")):
+        with pytest.raises(qv.QueryveilError, match="copy the folder"):
+            one.save(tmp_path / "s")
+    with pytest.raises(qv.QueryveilError, match="made from another log"):
+        qv.Release.load(tmp_path / "r", log=make_log(29))
+
+
+def test_the_log_that_a_release_was_loaded_with_is_compared_with_its_certificate(tmp_path):
+    log, other = (qv.read_log(pa.table({"user": ["a", "b", "c"], "query": [q] * 3})) for q in ("cat", "dog"))
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    release.save(tmp_path / "r")
+    loaded = qv.Release.load(tmp_path / "r", log=other)  # as large as its own
+    assert not qv.verify(loaded, other, certificate=release.certificate).verdicts[-1].holds
+    with pytest.raises(qv.QueryveilError, match="made from another log"):
+        qv.explain(loaded, log, "cat")
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_loaded_release_knows_who_is_who_again_by_its_user_map(tmp_path, format):
     log = make_log(28)  # an event a row: the aol format does not tell of several clicks whether they are of one

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from queryveil.assess.arguments import at_least
 from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
 from queryveil.assess.measures.registry import Group, Measure, Value
@@ -127,6 +128,7 @@ def evaluate(
         progress: Called with what is being done.
     """
     here = local(log, "evaluate")
+    at_least(1, "evaluate", "tests", tests)
     made = loaded_release(release)
     check_log(made, here)
     if sensitive is not None:

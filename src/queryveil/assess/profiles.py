@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from queryveil.arrays import Bools
 from queryveil.engines import identifier
-from queryveil.log import QueryLog
+from queryveil.log import QueryLog, check_is_log
 from queryveil.release.bands import Band, bands
 from queryveil.text.tabular import Tabular, html_facts, html_table
 
@@ -87,6 +87,7 @@ _SCHEMA = pa.schema([("group", pa.string()), ("name", pa.string()), ("measure", 
 
 def profile(log: QueryLog) -> Profile:
     """Rows, events, users, queries, their lengths and frequencies, and what each k would keep of them."""
+    check_is_log(log, "profile")
     stats, engine = log.stats, log.engine
     first, last = engine.row("SELECT min(time) AS first_time, max(time) AS last_time FROM events")
     frequencies = log.frequencies()

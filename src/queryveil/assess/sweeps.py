@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from queryveil.assess.arguments import at_least, several
 from queryveil.assess.charts import sweep_chart
 from queryveil.assess.drawings import check_chart, save_chart
 from queryveil.errors import QueryveilError
@@ -106,8 +107,8 @@ _SCHEMA = pa.schema(
 def sweep(
     log: QueryLog,
     *,
-    ks: Sequence[int] | None = None,
-    thetas: Sequence[float] = (0.9, 0.8),
+    ks: int | Sequence[int] | None = None,
+    thetas: float | Sequence[float] = (0.9, 0.8),
     **parameters: Any,
 ) -> Sweep:
     """Count what equality and affinity release for every k and theta, in one run.
@@ -122,12 +123,13 @@ def sweep(
         **parameters: Further parameters of `Affinity`.
     """
     log = local(log, "sweep")
-    if ks is None:
-        ks = [k for k in KS if k <= log.n_users]
+    ks = [k for k in KS if k <= log.n_users] if ks is None else several(ks)
+    thetas = several(thetas)
     if not ks or not thetas:
         raise QueryveilError("A sweep needs at least one k and one theta.")
     if {"k", "theta"} & set(parameters):
         raise QueryveilError("A sweep takes lists, 'ks' and 'thetas', instead of 'k' and 'theta'.")
+    at_least(2, "sweep", "ks", *ks, flag="k")
     for one_k, one_theta in product(ks, thetas):  # each setting is checked as the method checks it
         Affinity(k=one_k, theta=one_theta, **parameters)
     ks, thetas = sorted(set(ks)), sorted(set(thetas))

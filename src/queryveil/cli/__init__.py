@@ -44,7 +44,12 @@ from queryveil.errors import QueryveilError, QueryveilWarning, command_line, ren
 _KNOWLEDGE = {"--knowledge": "--taxonomy"}
 OLD: dict[str, dict[str, str]] = {
     "": {"link": "categorize", "knowledge": "taxonomy", "directory": "web-directory"},
-    "anonymize": {**_KNOWLEDGE, "-d": "--max-queries-per-user", "--d": "--max-queries-per-user"},
+    "anonymize": {
+        **_KNOWLEDGE,
+        "--no-knowledge": "--no-taxonomy",
+        **dict.fromkeys(("-d", "--d"), "--max-queries-per-user"),
+        "--no-d": "--no-max-queries-per-user",
+    },
     "attack": {**_KNOWLEDGE, "-m": "--n-known"},
     "compare": {**_KNOWLEDGE, "--directory": "--web-directory", "--processes": "--jobs"},
     **dict.fromkeys(("categorize", "evaluate", "explain", "report", "reproduce", "sign", "verify"), _KNOWLEDGE),

@@ -170,7 +170,7 @@ def anonymize(
         cluster.opened.callback(read.close)
     for warning in configuration.warnings(read):
         typer.echo(printing.printable(warning), err=True)
-    if seed is not None and seed.bit_length() < _UNGUESSED:
+    if seed is not None and 0 <= seed < 2**_UNGUESSED:
         typer.echo(
             f"The seed {seed} can be guessed. Anyone who does can check guesses about rows that are not released;"
             " leave --seed out for a release that others will see.",

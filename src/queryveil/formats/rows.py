@@ -94,7 +94,8 @@ def known_columns(names: Sequence[str]) -> dict[str, str]:
 
 def _listed(names: Sequence[str], options: ReadOptions) -> str:
     """The columns for an error message, without their names: these may be users or queries, if there is no header."""
-    found = [name for name in known_columns(names) if name not in options.columns]
+    free = [name for name in names if name not in options.columns.values()]
+    found = [name for name in known_columns(free) if name not in options.columns]
     if found:
         return f"of its {len(names)} columns, these were found by name: {', '.join(found)}"
     return f"it has {len(names)} columns, none with a usual name"

@@ -1,7 +1,18 @@
 """The log: who searched for what, when, and what they clicked, as integer tables; and how it is read."""
 
 from queryveil.log.local import NOTHING_LEFT, LocalLog, local, split_queries
-from queryveil.log.log import QueryLog
+from queryveil.log.log import QueryLog, check_is_log
 from queryveil.log.stats import Hits, LogStats, Scrub, Size
 
-__all__ = ["NOTHING_LEFT", "Hits", "LocalLog", "LogStats", "QueryLog", "Scrub", "Size", "local", "split_queries"]
+__all__ = [
+    "NOTHING_LEFT",
+    "Hits",
+    "LocalLog",
+    "LogStats",
+    "QueryLog",
+    "Scrub",
+    "Size",
+    "check_is_log",
+    "local",
+    "split_queries",
+]

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, identifier
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import Folder, LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
-from queryveil.log.log import DERIVED, QueryLog
+from queryveil.log.log import DERIVED, QueryLog, check_is_log
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text import language, normal_form
 from queryveil.text.arrays import byte_spans
@@ -269,10 +269,11 @@ def local(log: QueryLog, what: str) -> LocalLog:
     """The log, if it is in the memory of this machine.
 
     Raises:
-        QueryveilError: If it is on a cluster, where `what` cannot be done.
+        QueryveilError: If it is on a cluster, where `what` cannot be done, or no log.
     """
+    check_is_log(log, what)
     if not isinstance(log, LocalLog):
-        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without 'engine'.")
+        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without {option('engine')}.")
     return log
 
 

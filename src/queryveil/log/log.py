@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from queryveil.engines import Batches, Engine, Table, Workspace
+from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
@@ -302,3 +303,17 @@ class QueryLog(ABC):
     def close(self) -> None:
         """Drop the log's tables."""
         self.engine.close()
+
+
+def check_is_log(log: object, what: str) -> None:
+    """Refuse anything but a log, most of all its path.
+
+    Args:
+        log: What was given.
+        what: What needs a log; the beginning of the sentence.
+
+    Raises:
+        QueryveilError: If it is something else.
+    """
+    if not isinstance(log, QueryLog):
+        raise QueryveilError(f"{what} needs a log: give what read_log returned. Got a {type(log).__name__} instead.")

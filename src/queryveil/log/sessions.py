@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple
 
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import QueryLog
 
 Link = Literal["none", "session", "user"]
@@ -26,7 +26,8 @@ def check_linking(log: QueryLog, linking: Linking) -> None:
     """Refuse sessions of a log without times."""
     if linking.by == "session" and not log.has_times:
         raise QueryveilError(
-            "Sessions are found by the times of events, and this log has none; choose link = none, or link = user."
+            "Sessions are found by the times of events, and this log has none; choose"
+            f" {option('link', 'none')} or {option('link', 'user')}."
         )
 
 

@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 
 from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
-from queryveil.errors import QueryveilError, did_you_mean, parameter, renamed
-from queryveil.log import LocalLog, QueryLog
+from queryveil.errors import QueryveilError, did_you_mean, not_both, option, parameter, renamed
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
 
@@ -78,7 +78,9 @@ class Method(BaseModel):
 
     def __init__(self, **parameters: Any) -> None:
         for old in RENAMED.keys() & parameters.keys() - type(self).model_fields.keys():
-            renamed(f"The '{old}' parameter of {type(self).__name__}", f"'{RENAMED[old]}'")
+            if RENAMED[old] in parameters:
+                raise not_both(old, RENAMED[old])
+            renamed(_named(type(self), old), option(RENAMED[old]))
             parameters[RENAMED[old]] = parameters.pop(old)
         try:
             super().__init__(**parameters)
@@ -100,6 +102,7 @@ class Method(BaseModel):
             seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
                 it secret: with the seed and most of the log, anybody can check a guess about the rest of it.
         """
+        check_is_log(log, "anonymize")
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from queryveil.claims import HashedWords
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
@@ -87,8 +87,9 @@ class Hash(LinkedMethod):
                 "The key is random and was not kept, so tokens of other releases do not match."
                 if self.key_file is None
                 else "The key came from a file: releases with the same key have the same tokens and can be joined.",
-                f"{events:,} events were left out, because their queries have no word.",
             ]
+            if events:
+                notes.append(f"{events:,} events were left out, because their queries have no word.")
             claims = [HashedWords(sessions=claimed_sessions(self.linking))]
             return of_texts(log, texts, linking=self.linking, **self.describe(claims, seed, notes))
 
@@ -99,7 +100,9 @@ class Hash(LinkedMethod):
             QueryveilError: If there is no key file, because a random key is a new one every time.
         """
         if self.key_file is None:
-            raise QueryveilError("Only a key from a file gives the same tokens again; name it as 'key_file'.")
+            raise QueryveilError(
+                f"Only a key from a file gives the same tokens again; name it with {option('key_file')}."
+            )
         words = log.engine.fetch("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
         return pa.table({"word": words, "token": token_texts(hashed(self._key(), words))})
 

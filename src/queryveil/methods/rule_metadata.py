@@ -43,7 +43,7 @@ def missing_columns(asked: Sequence[str], found: Sequence[str]) -> list[str]:
         return []
     what = f"used only {', '.join(found)}" if found else "was not used"
     columns = f"no column {missing[0]}" if len(missing) == 1 else f"none of the columns {', '.join(missing)}"
-    return [f"The rule min_metadata_users {what}: the log has {columns}."]
+    return [f"The rule {option('min_metadata_users')} {what}: the log has {columns}."]
 
 
 def merged_values(log: QueryLog, work: Workspace, rows: Table, columns: Sequence[str], least: int) -> Table:

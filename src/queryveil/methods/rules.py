@@ -70,7 +70,7 @@ class Rules(LinkedMethod):
     )
     metadata: tuple[str, ...] = Field(
         ("country", "device", "language"),
-        description="the metadata columns of min_metadata_users, most important first: the last is merged first",
+        description="metadata columns that count together, most important first: the last is merged first",
     )
 
     @field_validator("allow_list", "block_list")

@@ -25,8 +25,8 @@ def made_from(release: "Release", log: QueryLog) -> bool:
     much there was in its log, and a differentially private one not even that.
     """
     manifest = release.manifest
-    if release.log is not None:
-        return release.log.fingerprint == log.fingerprint
+    if release.log is not None and (release.folder is None or release.log.fingerprint != log.fingerprint):
+        return release.log.fingerprint == log.fingerprint  # who loaded a release may name any log as its own
     if release.seed is not None and manifest.input_fingerprint is not None:
         return hmac.compare_digest(manifest.input_fingerprint, log.keyed_fingerprint(release.seed))
     stated: Counts | Size | None = manifest.input_counts

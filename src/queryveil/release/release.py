@@ -3,7 +3,7 @@
 import errno
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,8 +15,8 @@ from queryveil.engines import Batches, Table, Workspace
 from queryveil.errors import QueryveilError, QueryveilWarning, option
 from queryveil.files.folders import Folder, Target
 from queryveil.formats import writers
-from queryveil.log import QueryLog
-from queryveil.release.checks import checked
+from queryveil.log import QueryLog, check_is_log
+from queryveil.release.checks import check_log, checked
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Manifest
 from queryveil.release.store import check_target, open_folder, open_table, publish
@@ -33,7 +33,7 @@ class Release(Tabular):
         manifest: What the release is and promises.
         schema: The columns of the released table.
         batches: Reads the released table, batch after batch.
-        log: The original log, if the release was just made from it.
+        log: The original log, if the release was just made from it or loaded together with it.
         folder: Its folder, if it was loaded.
         pseudonyms: The table of user_id and the released ids of each user (one, or one for each session); secret. None
             if events are not linked.
@@ -100,19 +100,22 @@ class Release(Tabular):
 
         Args:
             path: The folder; one that a cluster reaches is given as `log.folder(address)`.
-            log: The log that it was made from, if there is a user map.
+            log: The log that it was made from. Without the seed, only its size is compared with the manifest.
             user_map: The file that `save_user_map` wrote, so that measures and attacks know who is who.
 
         Raises:
-            QueryveilError: If there is none, or it is not as its manifest says, or the user map does not fit.
+            QueryveilError: If there is none, it is not as its manifest says, or the log or user map does not fit.
         """
+        if log is not None:
+            check_is_log(log, "Release.load")
         place, manifest, schema, batches = open_folder(path)
         release = cls(manifest, schema, batches, folder=place)
-        if user_map is None:
-            return release
         if log is None:
-            raise QueryveilError("A user map is read together with the log of the release; give 'log' as well.")
-        return with_user_map(release, log, user_map)
+            if user_map is not None:
+                raise QueryveilError("A user map is read together with the log of the release; give 'log' as well.")
+            return release
+        check_log(release, log)
+        return replace(release, log=log) if user_map is None else with_user_map(release, log, user_map)
 
     @cached_property
     def linkage(self) -> Linkage | None:
@@ -145,7 +148,7 @@ class Release(Tabular):
         Raises:
             QueryveilError: If the release must not or cannot be written. Nothing is left behind then.
         """
-        if self.log is None:
+        if self.log is None or self.folder is not None:
             raise QueryveilError("This release was loaded from a folder; copy the folder instead of saving it again.")
         target = path if isinstance(path, Target) else check_target(self.log.folder(path), format, overwrite)
         place = target.folder
@@ -215,6 +218,6 @@ def _why_empty(manifest: Manifest) -> str:
     if private is None:
         return "no query of the log passes; relax the parameters"
     return (
-        f"with its noise no query reached {private.needed}; use a log of more users, a larger epsilon, or a smaller"
-        " max_queries_per_user"
+        f"with its noise no query reached {private.needed}; use a log of more users, a larger {option('epsilon')}, or a"
+        f" smaller {option('max_queries_per_user')}"
     )

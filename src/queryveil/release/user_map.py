@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def user_map(release: "Release") -> Iterator[pa.RecordBatch]:
     """The `original` name of each user and the `released` id, batch after batch."""
-    if release.log is not None and release.pseudonyms is None:
+    if release.folder is None and release.pseudonyms is None:
         raise QueryveilError(
             "This release has no user ids or session ids, so there is no user map; leave it out, or link events."
         )
@@ -84,7 +84,8 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
             convert_options=pacsv.ConvertOptions(column_types={"original": pa.string(), "released": pa.int64()}),
         )
     except OSError as error:
-        raise QueryveilError(f"The user map {path} cannot be read: {error.strerror or 'it is not a file'}.") from None
+        why = "it is not a file" if error.errno is None else os.strerror(error.errno)  # not the words of Arrow
+        raise QueryveilError(f"The user map {path} cannot be read: {why}.") from None
     except pa.ArrowException:  # its message would quote the map
         raise misfit from None
     if given.column_names != ["original", "released"]:

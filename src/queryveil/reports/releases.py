@@ -39,7 +39,7 @@ class Report:
     judgement: Judgement
 
 
-@old_names(knowledge="taxonomy", tell="progress")
+@old_names(knowledge="taxonomy", tell="progress", read=None)
 def report(
     release: str | Path | Release,
     log: QueryLog,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError, parameter
-from queryveil.log import Hits, QueryLog, Scrub, Size
+from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
 from queryveil.text import language
@@ -57,6 +57,7 @@ def scrub(
         >>> scrub(log, "mask").stats.scrub.hits
         {'email': Hits(queries=1, events=1, urls=0, clicks=0)}
     """
+    check_is_log(log, "scrub")
     check_scrub(how, kinds, rare_term_users)
     if log.stats.scrub is not None:
         raise QueryveilError("The log was scrubbed already; scrub the original log once, for everything.")

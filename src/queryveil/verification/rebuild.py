@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.claims import Verdict
-from queryveil.claims.certificates import Certificate
+from queryveil.claims.certificates import Certificate, load_certificate
 from queryveil.errors import QueryveilError, option
 from queryveil.formats import writers
 from queryveil.knowledge import known_taxonomies
-from queryveil.log import LocalLog, QueryLog
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
 from queryveil.methods import METHODS, Method
 from queryveil.methods.private.common import PrivateMethod
@@ -41,7 +41,7 @@ def verify(
     release: str | Path | Release,
     log: QueryLog,
     *,
-    certificate: Certificate | None = None,
+    certificate: str | Path | Certificate | None = None,
     lists: Sequence[str | Path] = (),
     rebuild: bool | None = None,
 ) -> Verification:
@@ -50,8 +50,8 @@ def verify(
     Args:
         release: The folder of the release, or a release that was loaded or made in this session.
         log: The original log.
-        certificate: The certificate of the release, by `load_certificate`; by default that of a release which was made
-            in this session. It makes checks quicker and is not trusted; its seed reveals the fingerprint.
+        certificate: The certificate of the release, or its file; by default that of a release which was made in this
+            session. It makes checks quicker and is not trusted; its seed reveals the fingerprint.
         lists: The allow-list and block-list of `rules`, which a release names but does not contain.
         rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
             byte; without it, pseudonyms and the order of equal events may differ. By default this is done, if it is
@@ -63,9 +63,11 @@ def verify(
     Raises:
         QueryveilError: If there is no release, or `rebuild` is True and it cannot be made again.
     """
+    check_is_log(log, "verify")
     loaded = release if isinstance(release, Release) else Release.load(log.folder(release))
     if certificate is not None:
-        loaded = replace(loaded, certificate=certificate)
+        seen = certificate if isinstance(certificate, Certificate) else load_certificate(certificate)
+        loaded = replace(loaded, certificate=seen)
     found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # making a new release again would give the same
         return found

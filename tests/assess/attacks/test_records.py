@@ -159,7 +159,7 @@ def test_a_sample_of_people():
 
 def test_what_an_attacker_cannot_know():
     log = own_words(users=5)
-    with pytest.raises(QueryveilError, match=r"'n_known' argument must be a whole number of at least 1"):
+    with pytest.raises(QueryveilError, match=r"'n_known' parameter of attack must be a whole number of at least 1"):
         background_knowledge(identity(log), log, n_known=0)
     with pytest.raises(QueryveilError, match=r"must be one of random, rarest, half\. Got 'all' instead"):
         background_knowledge(identity(log), log, known="all")

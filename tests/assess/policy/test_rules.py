@@ -24,9 +24,15 @@ def test_a_file_needs_only_what_differs(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("max_linkge = 0.1", "has an unknown key 'max_linkge'; did you mean 'max_linkage'?"),
-        ("colour = 'red'", "has an unknown key 'colour'; there are max_linkage, "),
-        ("max_linkage = 'low'", "The 'max_linkage' of the policy {} must be a number from 0 to 1. Got 'low' instead."),
+        (
+            "max_linkge = 0.1",
+            "{} is wrong: 'max_linkge' is no limit of a policy; did you mean 'max_linkage'?",
+        ),
+        ("colour = 'red'", "'colour' is no limit of a policy; there are max_linkage, "),
+        (
+            "max_linkage = 'low'",
+            "{} is wrong: 'max_linkage' must be a number from 0 to 1. Got 'low' instead.",
+        ),
         ("max_linkage = 1.5", "must be a number from 0 to 1. Got 1.5 instead."),
         ("max_linkage = nan", "must be a number from 0 to 1. Got nan instead."),
         ("max_linkage = true", "must be a number from 0 to 1. Got True instead."),
@@ -44,6 +50,18 @@ def test_a_bad_policy_is_one_sentence(tmp_path, text, sentence):
         load_policy(path)
     assert sentence.format(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"max_linkag": 0.1}, r"^'max_linkag' is no limit of a policy; did you mean 'max_linkage'\?"),
+        ({"max_linkage": 7}, r"^'max_linkage' must be a number from 0 to 1\. Got 7 instead\.$"),
+    ],
+)
+def test_a_policy_in_python_is_checked_with_the_same_sentences(limits, sentence):
+    with pytest.raises(qv.QueryveilError, match=sentence):
+        Policy(**limits)
 
 
 def test_a_policy_that_is_not_there(tmp_path):

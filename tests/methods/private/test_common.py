@@ -478,7 +478,8 @@ def test_an_empty_release_says_which_threshold_was_not_reached(method, sentence,
     with pytest.raises(QueryveilError) as error:
         method.anonymize(few).save(tmp_path / "r")
     assert "The release would be empty: with its noise no query " + sentence in str(error.value)
-    assert "use a log of more users, a larger epsilon, or a smaller max_queries_per_user, or write" in str(error.value)
+    advice = "use a log of more users, a larger 'epsilon', or a smaller 'max_queries_per_user', or write"
+    assert advice in str(error.value)
 
 
 def test_the_steps_are_computed_once():

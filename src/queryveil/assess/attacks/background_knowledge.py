@@ -8,7 +8,7 @@ import numpy as np
 from queryveil.arrays import Bools, offsets, sampled
 from queryveil.assess.attacks.finding import Finding, InapplicableError, anonymity_loss, mean, share
 from queryveil.assess.attacks.view import view
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.log import QueryLog
 from queryveil.release import Release
 
@@ -25,9 +25,7 @@ def check_known(known: str) -> Known:
     """
     ways = get_args(Known)
     if known not in ways:
-        raise QueryveilError(
-            f"The 'known' parameter of an attack must be one of {', '.join(ways)}. Got '{known}' instead."
-        )
+        raise QueryveilError(f"{parameter('attack', 'known')} must be one of {', '.join(ways)}. Got '{known}' instead.")
     return cast(Known, known)
 
 
@@ -49,7 +47,9 @@ def background_knowledge(
         people: Most people that it is tried on; of more, a random sample.
     """
     if n_known < 1:
-        raise QueryveilError(f"The 'n_known' argument must be a whole number of at least 1. Got {n_known} instead.")
+        raise QueryveilError(
+            f"{parameter('attack', 'n_known')} must be a whole number of at least 1. Got {n_known} instead."
+        )
     check_known(known)
     seen = view(release, log)
     owner = seen.owners()

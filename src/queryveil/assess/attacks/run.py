@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from queryveil.assess.arguments import several
 from queryveil.assess.attacks.background_knowledge import Known, check_known
 from queryveil.assess.attacks.finding import (
     Finding,
@@ -19,7 +20,7 @@ from queryveil.assess.attacks.finding import (
 )
 from queryveil.assess.attacks.registry import ATTACKS, Attempt
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
-from queryveil.log import QueryLog
+from queryveil.log import QueryLog, check_is_log
 from queryveil.release import Release, loaded_release
 from queryveil.text.tabular import Tabular, html_list, html_rows
 
@@ -116,19 +117,19 @@ _SCHEMA = pa.schema(
 )
 
 
-@old_names(m="n_known", knowledge="taxonomy")
+@old_names(m="n_known", knowledge="taxonomy", read=None)
 def attack(
     release: str | Path | Release,
     log: QueryLog,
     *,
-    n_known: Sequence[int] = (1, 2, 3, 4, 5),
+    n_known: int | Sequence[int] = (1, 2, 3, 4, 5),
     known: Known = "random",
     seed: int = 0,
     other: str | Path | Release | None = None,
     reference: QueryLog | None = None,
     taxonomy: str | None = None,
     progress: Progress | None = None,
-    only: Collection[str] | None = None,
+    only: str | Collection[str] | None = None,
 ) -> Findings:
     """Try every attack on a release.
 
@@ -149,14 +150,16 @@ def attack(
     Raises:
         QueryveilError: If there is no such attack, or the release was made from another log.
     """
-    wrong = next((name for name in only or () if name not in ATTACKS), None)
+    check_is_log(log, "attack")
+    chosen = list(ATTACKS) if only is None else several(only)
+    wrong = next((name for name in chosen if name not in ATTACKS), None)
     if wrong is not None:
         raise QueryveilError(f"There is no attack '{wrong}'; {did_you_mean(wrong, ATTACKS)}.")
     made = loaded_release(release)
     attempt = Attempt(
         made,
         log,
-        tuple(sorted(set(n_known))),
+        tuple(sorted(set(several(n_known)))),
         check_known(known),
         seed,
         None if other is None else loaded_release(other),
@@ -166,7 +169,7 @@ def attack(
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     for one in ATTACKS.values():
-        if only is not None and one.id not in only:
+        if one.id not in chosen:
             continue
         if progress is not None:
             progress(one.label)

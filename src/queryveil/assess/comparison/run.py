@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 
 from queryveil import __version__
+from queryveil.assess.arguments import at_least, several
 from queryveil.assess.comparison.configurations import EPSILONS, KS, Job, as_json, grid
 from queryveil.assess.comparison.results import Comparison, Configuration
 from queryveil.assess.policy import Policy, load_policy
@@ -41,14 +42,14 @@ class Board:
     states: list[State]
 
 
-@old_names(knowledge="taxonomy", directory="web_directory", watch="progress")
+@old_names(knowledge="taxonomy", directory="web_directory", watch="progress", read=None, again=None)
 def compare(
     log: QueryLog,
     folder: str | Path,
     *,
-    methods: Sequence[str] | None = None,
-    ks: Sequence[int] = KS,
-    epsilons: Sequence[float] = EPSILONS,
+    methods: str | Sequence[str] | None = None,
+    ks: int | Sequence[int] = KS,
+    epsilons: float | Sequence[float] = EPSILONS,
     taxonomy: str = "wordnet",
     web_directory: str | None = None,
     tests: int = 2_000,
@@ -81,13 +82,20 @@ def compare(
             each of them is.
     """
     here = local(log, "compare")
+    at_least(1, "compare", "tests", tests)
+    at_least(1, "compare", "threads", threads, flag="jobs")
     bases = {
         "taxonomy": _digest(open_taxonomy(taxonomy)),
         "web_directory": None if web_directory is None else _digest(open_taxonomy(web_directory)),
     }
-    some = [k for k in ks if k <= here.n_users]
+    at_least(2, "compare", "ks", *several(ks), flag="k")
     configurations = grid(
-        methods, ks=some, epsilons=epsilons, taxonomy=taxonomy, web_directory=web_directory, times=here.has_times
+        None if methods is None else several(methods),
+        ks=[k for k in several(ks) if k <= here.n_users],
+        epsilons=several(epsilons),
+        taxonomy=taxonomy,
+        web_directory=web_directory,
+        times=here.has_times,
     )
     if not configurations:
         raise QueryveilError("Nothing is to be compared; give an epsilon, or a k of at most the users of the log.")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from queryveil.arrays import Bools
 from queryveil.assess.measures.counts import released_counts
 from queryveil.assess.measures.registry import Assessment, Value, measure
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.release import Release
 from queryveil.text import normal_form
@@ -60,7 +60,7 @@ def f_beta(release: Release, log: QueryLog, labels: pa.Table, beta: float = 1.0)
             one.
     """
     if not beta > 0:
-        raise QueryveilError(f"The 'beta' parameter of f_beta must be more than 0. Got {beta} instead.")
+        raise QueryveilError(f"{parameter('f_beta', 'beta')} must be more than 0. Got {beta} instead.")
     if "query" not in release.schema.names:
         raise QueryveilError("F-beta is for releases of queries.")
     here = local(log, "F-beta")

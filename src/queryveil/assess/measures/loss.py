@@ -19,7 +19,7 @@ from queryveil.assess.measures.random_groups import AboveRandom, activity, permu
 from queryveil.assess.measures.records import UserRecords, user_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.engines.memory import reserve
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.kernels.semantic import ONE
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
@@ -93,7 +93,7 @@ def user_clusters(
     here = local(log, "L")
     for name, value in (("most", most), ("sample", sample), ("clusters", clusters), ("size", size)):
         if value is not None and value < 2:
-            raise QueryveilError(f"The '{name}' parameter of user_clusters must be at least 2. Got {value} instead.")
+            raise QueryveilError(f"{parameter('user_clusters', name)} must be at least 2. Got {value} instead.")
     if clusters is not None and size is not None:
         raise QueryveilError("user_clusters takes 'clusters' or 'size', not both.")
 
@@ -102,7 +102,7 @@ def user_clusters(
         _, users, far = shared(here, key, lambda: _apart(here, links, sample, seed))
         count = clusters if size is None else max(2, len(users) // size)
         if count is not None and count > len(users):
-            named = "The 'clusters' parameter of user_clusters"
+            named = parameter("user_clusters", "clusters")
             raise QueryveilError(f"{named} must be at most the {len(users)} users. Got {count} instead.")
         tree = merges(far, linkage)
         count = count or best_count(far, tree, most)

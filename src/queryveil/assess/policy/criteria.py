@@ -146,7 +146,7 @@ def _planted(policy: Policy, known: Evidence) -> Criterion:
     if met is False:
         why = (
             "This few accounts of one attacker bring a query of their choice into the release: ask for more people"
-            " behind each query itself (min_query_users), or allow fewer accounts in your own policy."
+            f" behind each query itself ({option('min_query_users')}), or allow fewer accounts in your own policy."
         )
     return Criterion("planted_accounts", label, limit, True, found, None, "accounts", met, why)
 

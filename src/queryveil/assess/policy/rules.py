@@ -35,6 +35,12 @@ class Policy(BaseModel):
     max_epsilon: float = Field(10.0, gt=0, allow_inf_nan=False, description="a number above 0")
     max_delta: Share = Field(1e-4, description=_SHARE)
 
+    def __init__(self, **limits: Any) -> None:
+        try:
+            super().__init__(**limits)
+        except ValidationError as error:
+            raise QueryveilError(_fault(limits, error)) from None
+
 
 def load_policy(path: str | Path | None = None) -> Policy:
     """Read a policy.
@@ -46,7 +52,7 @@ def load_policy(path: str | Path | None = None) -> Policy:
         QueryveilError: If the file cannot be read, or has an unknown key or a wrong value.
     """
     if path is None or str(path) == DEFAULT:
-        return Policy.model_validate(tomllib.loads(shipped()))
+        return Policy(**tomllib.loads(shipped()))
     try:
         given = tomllib.loads(Path(path).read_text("utf-8"))
     except UnicodeDecodeError:
@@ -60,9 +66,9 @@ def load_policy(path: str | Path | None = None) -> Policy:
             f"The policy {path} is not TOML: {error}; write lines such as max_linkage = 0.09."
         ) from None
     try:
-        return Policy.model_validate(given)
-    except ValidationError as error:
-        raise QueryveilError(_fault(path, given, error)) from None
+        return Policy(**given)
+    except QueryveilError as error:
+        raise QueryveilError(f"The policy {path} is wrong: {error}") from None
 
 
 def shipped() -> str:
@@ -70,11 +76,11 @@ def shipped() -> str:
     return (files("queryveil.assess.policy") / f"{DEFAULT}.toml").read_text("utf-8")
 
 
-def _fault(path: str | Path, given: dict[str, Any], error: ValidationError) -> str:
+def _fault(given: dict[str, Any], error: ValidationError) -> str:
     """What is wrong with a policy, in one sentence."""
     known = Policy.model_fields
     strange = next((name for name in given if name not in known), None)
     if strange is not None:
-        return f"The policy {path} has an unknown key '{strange}'; {did_you_mean(strange, known)}."
+        return f"'{strange}' is no limit of a policy; {did_you_mean(strange, known)}."
     name = str(error.errors()[0]["loc"][0])
-    return f"The '{name}' of the policy {path} must be {known[name].description}. Got {given[name]!r} instead."
+    return f"'{name}' must be {known[name].description}. Got {given[name]!r} instead."

@@ -13,7 +13,7 @@ from queryveil.release import Release, loaded_release
 from queryveil.verification.verifier import Verification, run_checks
 
 
-@old_names(knowledge="taxonomy")
+@old_names(knowledge="taxonomy", read=None)
 def judge_release(
     policy: Policy,
     release: str | Path | Release,

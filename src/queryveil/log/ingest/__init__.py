@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from queryveil.engines import DuckDB
 from queryveil.engines.memory import limit_to
-from queryveil.errors import QueryveilError, option
+from queryveil.errors import QueryveilError, option, parameter
 from queryveil.formats.detection import tasks
 from queryveil.formats.parquet import arrow_tasks
 from queryveil.formats.rows import BadRows, ReadOptions, Task
@@ -101,6 +101,9 @@ def read_log(
         >>> read_log(pa.table({"user": ["a", "b", "b"], "query": ["Cats", "cats ", "dogs"]}))
         <QueryLog: 3 events, 2 users, 2 distinct queries>
     """
+    if not 0 <= max_bad_rows <= 1:
+        named = parameter("read_log", "max_bad_rows")
+        raise QueryveilError(f"{named} must be a share from 0 to 1. Got {max_bad_rows} instead.")
     limit_to(memory_limit)
     if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
         encoding = None  # a byte order mark is skipped anyway

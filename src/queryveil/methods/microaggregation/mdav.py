@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from queryveil.claims import Claim, IssuedQueries, RecordUsers
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, parameter
 from queryveil.kernels.digest import digests
 from queryveil.knowledge import Links, categorize, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
@@ -100,8 +100,8 @@ class Mdav(Method):
         unused = next((name for name in ("taxonomy", "linker") if name in self.model_fields_set), None)
         if self.distance != "semantic" and unused is not None:
             raise ValueError(
-                f"The '{unused}' parameter of Mdav is for the distance semantic; the distance {self.distance} looks"
-                " nothing up. Leave it out."
+                f"{parameter('Mdav', unused)} is for the distance semantic; the distance {self.distance} looks nothing"
+                " up. Leave it out."
             )
         return self
 
