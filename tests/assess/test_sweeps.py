@@ -52,13 +52,13 @@ def small():
     ("given", "sentence"),
     [
         ({"ks": []}, "A sweep needs at least one k and one theta"),
-        ({"ks": [1]}, "The 'k' parameter of Affinity must be an integer of at least 2"),
+        ({"ks": [1]}, r"The 'ks' parameter of sweep must be a whole number of at least 2\. Got 1 instead"),
         ({"ks": [2, 50]}, "The 'k' parameter of Affinity is 50, but the log has only 9 users"),
         ({"thetas": [0.8, 1.5]}, r"The 'theta' parameter of Affinity must be a number in \(0, 1\]"),
         ({"concept_min_users": 1}, "The 'concept_min_users' parameter of Affinity must be an integer of at least 2"),
         ({"vectors": "letters"}, "The 'vectors' parameter of Affinity must be one of words, concepts"),
         ({"colour": 5}, "Affinity has no parameter 'colour'"),
-        ({"ks": ["x"]}, "The 'k' parameter of Affinity must be an integer"),
+        ({"ks": ["x"]}, r"The 'ks' parameter of sweep must be a whole number of at least 2\. Got 'x' instead"),
         ({"k": 5}, "A sweep takes lists"),
     ],
 )
