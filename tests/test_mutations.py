@@ -37,7 +37,7 @@ MUTATIONS = {
     ),
     "the release made again": (
         "verification/rebuild.py",
-        "return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, method)))",
+        "return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))",
         "return found",
         "tests/verification/test_rebuild.py::test_what_the_other_checks_let_pass_is_seen_when_the_release_is_made_again",
     ),

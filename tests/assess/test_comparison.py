@@ -202,7 +202,7 @@ def test_what_cannot_be_made_is_told(log, tmp_path):
     [
         ({"methods": ["magic"]}, "There is no method 'magic'"),
         ({"ks": [], "methods": ["odp"]}, "Nothing is to be compared"),
-        ({"ks": [1]}, "must be an integer of at least 2"),
+        ({"ks": [1]}, "'ks' parameter of compare must be a whole number of at least 2"),
         ({"epsilons": [0]}, "epsilon"),
         ({"taxonomy": "nowhere"}, "There is no taxonomy 'nowhere'"),
     ],

@@ -111,5 +111,5 @@ def test_a_policy_with_an_unknown_key_is_one_sentence(run, made, tmp_path, verb)
     words += [] if verb == "attack" else ["-o", tmp_path / "report.html"]
     code, out, err = run(verb, *words, "--policy", made / "wrong.toml")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "has an unknown key 'max_linkge'; did you mean 'max_linkage'?" in err
+    assert "'max_linkge' is no limit of a policy; did you mean 'max_linkage'?" in err
     assert list(tmp_path.iterdir()) == []
