@@ -35,6 +35,8 @@ class AffineUsers(WitnessedClaim):
     min_term_users: Count
     min_query_users: Count = 1
     max_new_users: int | None = Field(None, ge=0, le=MOST)
+    drawn: bool = False
+    """Whether a later step released only some of the queries that protect each other."""
     short: ClassVar[str] = "Behind every released query and those similar to it stand at least {users} users."
 
     @property
@@ -45,8 +47,9 @@ class AffineUsers(WitnessedClaim):
             new = f", counting at most {self.max_new_users} accounts whose history is one or two queries"
         own = f"; at least {self.min_query_users} users issued each released query" if self.min_query_users > 1 else ""
         alike = "concepts and other words" if self.vectors == "words" else "concepts, other words left out,"
+        others = "the queries of the log that are protected like it and" if self.drawn else "the released queries"
         return (
-            f"Behind every released query and the released queries similar to it (cosine of {alike} at least"
+            f"Behind every released query and {others} similar to it (cosine of {alike} at least"
             f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}; each word of"
             f" a released query with a concept, a run of words that {self.concept_min_users} users or more typed, has"
             f" at least {self.min_term_users} users{own}."
@@ -61,17 +64,73 @@ class AffineUsers(WitnessedClaim):
         log = evidence.log
         if not isinstance(log, LocalLog):
             return check_by_tables(self, evidence)
-        found = evidence.work.fetch(f"SELECT query_id FROM {evidence.queries} ORDER BY query_id")  # noqa: S608  # a table of ours
-        released = found["query_id"].to_numpy().astype(np.int64)
+        ids = evidence.work.fetch(f"SELECT query_id FROM {evidence.queries} ORDER BY query_id")["query_id"]  # noqa: S608  # a table of ours
+        released = ids.to_numpy().astype(np.int64)
+        if self.drawn:
+            return self._look_for_protected(log, released, evidence.certificate)
+        behind, alone, how = self._count_behind(log, released, evidence.certificate)
+        few = np.flatnonzero(behind >= 0)
+        if len(few):
+            text, at = _first_text(log, released[few])
+            return Checked(f"the query '{text}' has {behind[few[at]]} users behind it", how)
+        found = []
+        for wrong, number, what in alone:
+            bad = np.flatnonzero(wrong)
+            if len(bad):
+                text, place = _first_text(log, released[bad])
+                found.append((text, int(number[bad[place]]), what))
+        return Checked(None if not found else "the query '{}' has {} {}".format(*min(found)), how)
+
+    def _look_for_protected(self, log: LocalLog, released: Longs, certificate: Certificate | None) -> Checked:
+        """Look for queries of the log that protect each other and hold all that are released.
+
+        There is a largest set of them: what is left of the log after queries with too few users behind them were
+        removed until there is none. A certificate may name a smaller one in its table `protected`.
+        """
+        named = None if certificate is None else certificate.table("protected", "query_id")
+        if named is not None:
+            some = np.unique(named["query_id"].to_numpy())
+            some = some[(some >= 0) & (some < log.n_queries)]
+            if np.isin(released, some).all():
+                behind, alone, how = self._count_behind(log, some, certificate, "protected")
+                if not ((behind >= 0) | np.logical_or.reduce([wrong for wrong, _, _ in alone])).any():
+                    return Checked(None, how)
+        protected, rounds, bad = np.arange(log.n_queries), 0, True
+        while bad:
+            behind, alone, _ = self._count_behind(log, protected, None)
+            wrong = (behind >= 0) | np.logical_or.reduce([wrong for wrong, _, _ in alone])
+            bad, protected, rounds = bool(wrong.any()), protected[~wrong], rounds + 1
+        how = (
+            f"queries with too few users behind them were removed from the log, in {rounds} rounds, until none was left"
+        )
+        lost = released[~np.isin(released, protected)]
+        wrong_query = None if len(lost) == 0 else f"the query '{_first_text(log, lost)[0]}' has too few users behind it"
+        return Checked(wrong_query, how)
+
+    def _count_behind(
+        self, log: LocalLog, released: Longs, certificate: Certificate | None, which: str = "released"
+    ) -> tuple[Longs, "list[tuple[NDArray[np.bool_], Longs, str]]", str]:
+        """Check some queries against each other.
+
+        Returns:
+            For each query that lacks users behind it and those similar to it, how many there are, -1 for the others;
+            for each rule about a query by itself, which break it, with what number of which users; and what was done.
+        """
         users = _Users.of(log, released, self.max_new_users)
         vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
-        wrong, how = self._badly_protected(log, released, vectors, users, evidence.certificate)
-        return Checked(wrong or self._wrong_alone(log, released, vectors, users), how)
+        behind, how = self._badly_protected(log, released, vectors, users, certificate, which)
+        return behind, self._wrong_alone(log, released, vectors, users), how
 
     def _badly_protected(
-        self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users", certificate: Certificate | None
-    ) -> tuple[str | None, str]:
-        """The first query that lacks users behind it and the released queries affine to it, and what was done."""
+        self,
+        log: LocalLog,
+        released: Longs,
+        vectors: "_Vectors",
+        users: "_Users",
+        certificate: Certificate | None,
+        which: str,
+    ) -> tuple[Longs, str]:
+        """How many users stand behind each query that lacks some, -1 for the others, and what was done."""
         from queryveil.kernels.witnesses import count_named, holders_of, search
 
         of_query, sets = _merged(vectors, users)
@@ -103,28 +162,26 @@ class AffineUsers(WitnessedClaim):
 
             behind[left] = _threaded(look, left, log.engine.threads)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
-        how = f"{queries.sum():,} released queries need others; the users behind all of them were counted"
+        how = f"{queries.sum():,} {which} queries need others; the users behind all of them were counted"
         if len(left) < len(needy):
             how += f", for {np.delete(queries, left).sum():,} with the witnesses that the certificate names"
         if len(left):
-            how += f", for {queries[left].sum():,} by a search of all released queries"
+            how += f", for {queries[left].sum():,} by a search of all {which} queries"
         few = np.flatnonzero(behind < self.users)
-        if len(few) == 0:
-            return None, how
-        count_of = np.full(len(each), -1, np.int64)
+        count_of = np.full(len(each) + 1, -1, np.int64)  # the last for queries without a concept
         count_of[needy[few]] = behind[few]
-        bad = np.flatnonzero((of_query >= 0) & (count_of[of_query] >= 0))
-        text, at = _first_text(log, released[bad])
-        return f"the query '{text}' has {count_of[of_query[bad[at]]]} users behind it", how
+        return count_of[of_query], how
 
-    def _wrong_alone(self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users") -> str | None:
-        """The first query that lacks users by itself, or has a rare word."""
+    def _wrong_alone(
+        self, log: LocalLog, released: Longs, vectors: "_Vectors", users: "_Users"
+    ) -> "list[tuple[NDArray[np.bool_], Longs, str]]":
+        """Which queries lack users by themselves, or have a rare word."""
         concept = vectors.sizes > 0
         rare = log.users_per_word < self.min_term_users
         holds_rare = np.zeros(len(released), np.bool_)
         if rare.any():
             holds_rare = concept & (log.tokens.sums(rare[log.tokens.word])[released] > 0)
-        checks = (
+        return [
             (~concept & (users.counted < self.users), users.counted, "users behind it"),
             (users.issued < self.min_query_users, users.issued, "users who issued it"),
             (
@@ -132,14 +189,7 @@ class AffineUsers(WitnessedClaim):
                 np.full(len(released), self.min_term_users - 1),
                 "users or fewer who used one of its words",
             ),
-        )
-        found = []
-        for wrong, number, what in checks:
-            bad = np.flatnonzero(wrong)
-            if len(bad):
-                text, place = _first_text(log, released[bad])
-                found.append((text, int(number[bad[place]]), what))
-        return None if not found else "the query '{}' has {} {}".format(*min(found))
+        ]
 
 
 @dataclass(frozen=True)

@@ -16,27 +16,58 @@ if TYPE_CHECKING:
 
 
 def check_by_tables(claim: "AffineUsers", evidence: Evidence) -> Checked:
-    """Weigh concepts and words anew, and count the users of similar released queries for every query."""
-    evidence.log.ensure_tables("word_users")
-    with evidence.log.workspace() as work:
-        people = _people(evidence, work)
-        vectors = _vectors(claim, evidence, work)
-        weights = work.table(f"SELECT query_id, sum(w) AS w FROM {vectors} GROUP BY query_id", "weights of queries")
-        found = _badly_protected(claim, evidence, people, vectors, weights) or evidence.first(
+    """Weigh concepts and words anew, and count the users of similar queries for every query."""
+    log = evidence.log
+    log.ensure_tables("word_users")
+    with log.workspace() as work:
+        if not claim.drawn:
+            bad = _bad(claim, log, work, evidence.queries)
+            found = evidence.first(
+                f"SELECT q.query, bad.n, bad.what FROM {bad} bad JOIN {evidence.queries} q ON q.query_id = bad.query_id"
+                " ORDER BY bad.alone, q.query, bad.n, bad.what LIMIT 1"
+            )
+            wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
+            how = "the users behind all released queries were counted by a search of all released queries"
+            return Checked(wrong, how)
+        protected, more = work.table("SELECT query_id FROM queries", "queries"), 1
+        while more:
+            bad, before = _bad(claim, log, work, protected), protected
+            (more,) = work.row(f"SELECT count(*) AS n FROM {bad}")
+            if more:
+                protected = work.table(
+                    f"SELECT p.query_id AS query_id FROM {before} p LEFT JOIN (SELECT query_id FROM {bad}"
+                    " GROUP BY query_id) AS bad ON bad.query_id = p.query_id WHERE bad.query_id IS NULL",
+                    "protected queries",
+                )
+                work.drop(before)
+            work.drop(bad)
+        found = evidence.first(
+            f"SELECT q.query AS query FROM {evidence.queries} q LEFT JOIN {protected} p ON p.query_id = q.query_id"
+            " WHERE p.query_id IS NULL ORDER BY q.query LIMIT 1"
+        )
+    wrong = None if found is None else f"the query '{found[0]}' has too few users behind it"
+    return Checked(wrong, "queries with too few users behind them were removed from the log until none was left")
+
+
+def _bad(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> Table:
+    """Those of some queries that lack users, or have a rare word: query_id, alone, n and what."""
+    with log.workspace() as steps:
+        people = _people(steps, queries)
+        vectors = _vectors(claim, log, steps, queries)
+        weights = steps.table(f"SELECT query_id, sum(w) AS w FROM {vectors} GROUP BY query_id", "weights of queries")
+        few = _badly_protected(claim, log, steps, people, vectors, weights)
+        return work.table(
             f"WITH rare AS (SELECT word_id FROM word_users WHERE users < {claim.min_term_users}),"
             f" alone AS (SELECT p.query_id AS query_id, {_count(claim)} AS n FROM {people} p LEFT JOIN {weights} t"
-            " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id),"
-            " bad AS ("
-            f" SELECT query_id, n, 'users behind it' AS what FROM alone WHERE n < {claim.users} UNION ALL"
-            f" SELECT query_id, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
+            " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id)"
+            f" SELECT query_id, 0 AS alone, n, 'users behind it' AS what FROM {few} UNION ALL"
+            f" SELECT query_id, 1, n, 'users behind it' FROM alone WHERE n < {claim.users} UNION ALL"
+            f" SELECT query_id, 1, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
             f" HAVING count(*) < {claim.min_query_users} UNION ALL"
-            f" SELECT t.query_id, {claim.min_term_users - 1}, 'users or fewer who used one of its words'"
-            f" FROM query_terms t JOIN rare ON rare.word_id = t.word_id JOIN {weights} w ON w.query_id = t.query_id)"
-            f" SELECT o.query, bad.n, bad.what FROM bad JOIN {evidence.queries} o ON o.query_id = bad.query_id"
-            " ORDER BY o.query, bad.n, bad.what LIMIT 1"
+            f" SELECT t.query_id, 1, {claim.min_term_users - 1}, 'users or fewer who used one of its words'"
+            f" FROM query_terms t JOIN rare ON rare.word_id = t.word_id JOIN {weights} w ON w.query_id = t.query_id",
+            "badly protected queries",
         )
-    wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
-    return Checked(wrong, "the users behind all released queries were counted by a search of all released queries")
 
 
 def _count(claim: "AffineUsers") -> str:
@@ -46,32 +77,32 @@ def _count(claim: "AffineUsers") -> str:
     return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {claim.max_new_users})"
 
 
-def _people(evidence: Evidence, work: Workspace) -> Table:
-    """Who issued each released query, and whether with a history of one or two queries."""
+def _people(work: Workspace, queries: Table) -> Table:
+    """Who issued each of some queries, and whether with a history of one or two queries."""
     return work.table(
         "WITH pairs AS (SELECT DISTINCT query_id, user_id FROM events),"
         " history AS (SELECT user_id, count(*) <= 2 AS new FROM pairs GROUP BY user_id)"
         " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM pairs p"
-        f" JOIN {evidence.queries} o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
-        "users of released queries",
+        f" JOIN {queries} o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
+        "users of queries",
     )
 
 
 def _badly_protected(
-    claim: "AffineUsers", evidence: Evidence, people: Table, vectors: Table, weights: Table
-) -> tuple[object, ...] | None:
-    """The first query that lacks users behind it and the released queries similar to it.
+    claim: "AffineUsers", log: QueryLog, work: Workspace, people: Table, vectors: Table, weights: Table
+) -> Table:
+    """The queries that lack users behind them and the queries similar to them, and how many there are.
 
     A query similar to another lacks at most 1 - theta^2 of its weight. So it holds one of any elements that weigh more
     together, and only queries that hold one of the rarest such elements, and weigh about as much, are compared.
     """
     square = f"CAST('{claim.theta * claim.theta!r}' AS DOUBLE)"
     same = "v.key = {0}.key AND v.concept = {0}.concept"
-    with evidence.log.workspace() as work:
-        elements = work.table(
+    with log.workspace() as steps:
+        elements = steps.table(
             f"SELECT key, concept, count(*) AS n FROM {vectors} GROUP BY key, concept", "sizes of elements"
         )
-        return evidence.first(
+        return work.table(
             f"WITH needy AS (SELECT t.query_id AS query_id, t.w AS w FROM {weights} t JOIN"
             f" (SELECT query_id, {_count(claim)} AS n FROM {people} GROUP BY query_id) AS own"
             f" ON own.query_id = t.query_id WHERE own.n < {claim.users}),"
@@ -92,22 +123,21 @@ def _badly_protected(
             f" behind AS (SELECT query_id, {_count(claim)} AS n FROM (SELECT DISTINCT n.one AS query_id,"
             f" p.user_id AS user_id, p.new AS new FROM near n JOIN {people} p ON p.query_id = n.other)"
             " GROUP BY query_id)"
-            f" SELECT o.query, behind.n, 'users behind it' AS what FROM behind JOIN {evidence.queries} o"
-            f" ON o.query_id = behind.query_id WHERE behind.n < {claim.users} ORDER BY o.query LIMIT 1"
+            f" SELECT query_id, n FROM behind WHERE n < {claim.users}",
+            "queries with few users behind them",
         )
 
 
-def _vectors(claim: "AffineUsers", evidence: Evidence, work: Workspace) -> Table:
-    """What each released query with a concept is compared by, in the simplest way.
+def _vectors(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> Table:
+    """What each of some queries with a concept is compared by, in the simplest way.
 
     An element is a `concept` with whether it is a `key` concept, a frequent run of words, or a word by itself.
     """
-    log = evidence.log
     with log.workspace() as steps:
         terms = steps.table(
             "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM query_terms t"
-            f" JOIN {evidence.queries} o ON o.query_id = t.query_id",
-            "words of released queries",
+            f" JOIN {queries} o ON o.query_id = t.query_id",
+            "words of queries",
         )
         stop = steps.fetch(
             "SELECT w.word_id AS word_id FROM words w"

@@ -3,6 +3,8 @@
 It is stated here, separate from the methods, so that the verifier can see that nothing was removed.
 """
 
+from collections.abc import Sequence
+
 RECORDS = (
     "k-anonymity of users is not differential privacy: it says nothing about what an attacker who knows part of the log"
     " can learn.",
@@ -100,3 +102,8 @@ LIMITS: dict[str, tuple[str, ...]] = {
     ),
 }
 """By the name of the method."""
+
+
+def limits_of(steps: Sequence[str]) -> tuple[str, ...]:
+    """What methods one after the other do not promise, each said once."""
+    return tuple(dict.fromkeys(limit for step in steps for limit in LIMITS.get(step, ())))

@@ -136,7 +136,9 @@ class Spark:
         """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
         if isinstance(batches, SparkRows):
             columns = ", ".join(f"made.{identifier(column)} AS {identifier(column)}" for column in schema.names)
-            self.materialize(f"SELECT {columns} FROM ({batches.query}) AS made", name)  # noqa: S608  # names are escaped
+            with working():  # the tables of another log are known to its session alone
+                frame = batches.engine.sql(f"SELECT {columns} FROM ({batches.query}) AS made")  # noqa: S608  # names are escaped
+            self.keep(frame, name)
         elif isinstance(batches, InFiles):
             with working():
                 if batches.parse is None:

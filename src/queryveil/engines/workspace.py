@@ -36,6 +36,7 @@ class Workspace:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.keeps: tuple[object, ...] = ()  # what its tables are made from, such as another workspace
         self._names: set[str] = set()
         self._finalizer = weakref.finalize(self, _drop, engine, self._names)
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
-from queryveil.engines import Batches, DuckDB, Table, identifier
+from queryveil.engines import Batches, DuckDB, Table, Workspace, identifier
 from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import Folder, LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
-from queryveil.log.log import DERIVED, QueryLog, check_is_log
+from queryveil.log.log import DERIVED, Part, QueryLog, check_is_log
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text import language, normal_form
 from queryveil.text.arrays import byte_spans
@@ -25,6 +25,9 @@ from queryveil.text.columns import Column, Digests
 
 _SLICE = 500_000
 
+NOTHING_SELECTED = (
+    "Nothing is left of the log after the first steps of the pipeline; lower their thresholds, or leave one out."
+)
 NOTHING_LEFT = "Nothing is left of the log, because every event was scrubbed; scrub fewer kinds, or fewer rare words."
 
 
@@ -240,6 +243,53 @@ class LocalLog(QueryLog):
             empty_rows=self.stats.empty_rows,
             scrub=scrub,
         )
+
+    def only(self, queries: Table, purpose: str) -> "LocalLog":
+        """The events of some queries; only the ids of events and users are new."""
+        wanted = np.zeros(self.n_queries, np.bool_)
+        wanted[self.engine.fetch(f"SELECT query_id FROM {queries}")["query_id"].to_numpy()] = True
+        stays = wanted[self.events["query_id"].to_numpy()]
+        if not stays.any():
+            raise QueryveilError(NOTHING_SELECTED)
+        users = np.unique(self.events["user_id"].to_numpy()[stays])
+        new_event, new_user = np.cumsum(stays) - 1, np.full(self.n_users, -1, np.int32)
+        new_user[users] = np.arange(len(users), dtype=np.int32)
+
+        def renumbered(table: pa.Table) -> pa.Table:
+            event, user = (table[name].to_numpy() for name in ("event_id", "user_id"))
+            some = table.filter(pa.array(stays[event]))
+            some = some.set_column(0, "event_id", pa.array(new_event[event[stays[event]]].astype(np.int32)))
+            return some.set_column(1, "user_id", pa.array(new_user[user[stays[event]]]))
+
+        events, clicks = renumbered(self.events), renumbered(self.clicks)
+        digest = self.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
+        first = new_user[self.first_seen]
+        part = LocalLog(
+            engine=self.engine.beside(),
+            events=events,
+            clicks=clicks,
+            query_text=self.query_text,
+            url_text=self.url_text,
+            user_text=self.user_text.take(pa.array(users)),
+            user_digest=digest[users],
+            first_seen=first[first >= 0],
+            extras=self.extras,
+            tokens=self.tokens,
+            content=self.stats.content,
+            rows=len(events) + len(clicks) - pc.count_distinct(clicks["event_id"]).as_py(),
+            bad_rows=self.stats.bad_rows,
+            empty_rows=self.stats.empty_rows,
+            scrub=self.stats.scrub,
+        )
+        part.part = Part(self, purpose, users.astype(np.int64))
+        return part
+
+    def in_whole(self, table: Table, work: Workspace) -> Table:
+        """A table of user_id and "user", with the ids of users in the whole."""
+        assert self.part is not None and self.part.users is not None  # noqa: S101, PT018
+        found = self.engine.fetch(f'SELECT user_id, "user" FROM {table}')
+        ids = self.part.users[found["user_id"].to_numpy()].astype(np.int32)
+        return work.read(found.set_column(0, "user_id", pa.array(ids)), "pseudonyms")
 
     def find(self, query: str) -> int | None:
         """The id of a query, without regard to case and spaces; None if nobody issued it."""

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import threading
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -17,11 +18,23 @@ import pyarrow as pa
 from queryveil.engines import Batches, Engine, Table, Workspace
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder
+from queryveil.kernels.types import Longs
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
 from queryveil.text import Language, language
 from queryveil.text.masks import MASKS
 from queryveil.text.tabular import html_facts
+
+
+@dataclass(frozen=True)
+class Part:
+    """What `QueryLog.only` made a log from."""
+
+    of: "QueryLog"
+    purpose: str
+    users: Longs | None
+    """The id of each user in the log that it is a part of; None if it is the same."""
+
 
 DERIVED = {
     "query_users": ((), "SELECT query_id, user_id, count(*) AS events FROM events GROUP BY query_id, user_id"),
@@ -78,6 +91,7 @@ class QueryLog(ABC):
         stats: How many of everything there are.
         id_type: The type of ids.
         kept: What several methods or measures need of it; see `queryveil.log.sharing`.
+        part: Of which log it is a part, if `only` made it.
     """
 
     id_type: pa.DataType
@@ -88,6 +102,7 @@ class QueryLog(ABC):
         self._made: set[str] = set()
         self._making = threading.RLock()
         self.kept = Shared()
+        self.part: Part | None = None
 
     def __repr__(self) -> str:
         stats = self.stats
@@ -154,8 +169,11 @@ class QueryLog(ABC):
 
         The seed of a release is secret, but somebody may choose one that is easily guessed. Draws that a reader of the
         release must not repeat, such as pseudonyms, are therefore keyed by the log as well, which the reader does not
-        have. A scrubbed log has other draws than the original, so releases of the two cannot be matched.
+        have. A scrubbed log, and a part of a log, have other draws than the original, so that their releases cannot be
+        matched.
         """
+        if self.part is not None:
+            purpose = (*purpose, self.part.purpose)
         if self.stats.scrub is not None:
             purpose = (*purpose, self.stats.scrub.model_dump_json())
         return hashlib.sha256(
@@ -211,6 +229,31 @@ class QueryLog(ABC):
             urls: SQL of url_id: clicks on these addresses are left out, and their events stay.
             scrub: How the log was scrubbed.
         """
+
+    @abstractmethod
+    def only(self, queries: Table, purpose: str) -> "QueryLog":
+        """The events of some queries, as a log of its own with the same ids of queries, words and addresses.
+
+        Users without such an event are dropped, and the fingerprint stays.
+
+        Args:
+            queries: The query_id of each.
+            purpose: What decided which queries these are; draws depend on it.
+        """
+
+    @abstractmethod
+    def in_whole(self, table: Table, work: Workspace) -> Table:
+        """A table of user_id and "user" of a part of a log, with the ids of users in the whole.
+
+        Args:
+            table: The table, on the engine of the part.
+            work: A workspace of the whole.
+        """
+
+    @property
+    def whole(self) -> "QueryLog":
+        """The log that this one is a part of, or itself."""
+        return self if self.part is None else self.part.of
 
     @cached_property
     def lengths(self) -> pa.Table:

@@ -12,7 +12,7 @@ from queryveil.engines.spark import Spark, SparkRows
 from queryveil.engines.spark_errors import working
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
-from queryveil.log import NOTHING_LEFT, QueryLog, Scrub
+from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, Part, QueryLog, Scrub
 from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
 
 
@@ -94,6 +94,38 @@ class SparkLog(QueryLog):
             raise QueryveilError(NOTHING_LEFT)
         (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
         return SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
+
+    def only(self, queries: Table, purpose: str) -> "SparkLog":
+        """The events of some queries, with the ids of the whole, in a database of their own."""
+        old, new = self.engine, self.engine.beside()
+        new.expect(self.stats.rows)
+        filtered = {
+            "events": "SELECT e.* FROM events e JOIN {kept} k ON k.query_id = e.query_id",
+            "clicks": "SELECT c.* FROM clicks c JOIN {kept} k ON k.query_id = c.query_id",
+            "queries": "SELECT q.* FROM queries q JOIN {kept} k ON k.query_id = q.query_id",
+            "query_terms": "SELECT t.* FROM query_terms t JOIN {kept} k ON k.query_id = t.query_id",
+            "users": "SELECT u.* FROM users u JOIN (SELECT e.user_id AS user_id FROM events e JOIN {kept} k"
+            " ON k.query_id = e.query_id GROUP BY e.user_id) AS left_ ON left_.user_id = u.user_id",
+        }
+        same = ("urls", "words", *(f"extra {name}" for name in self.stats.extras))
+        for name, query in filtered.items():
+            new.keep(old.sql(query.format(kept=queries)), name)
+        for name in same:
+            new.keep(old.sql(f"SELECT * FROM {identifier(name)}"), name)  # noqa: S608  # names are escaped
+        stats = stats_of(new, self.stats)
+        if stats.events == 0:
+            new.close()
+            raise QueryveilError(NOTHING_SELECTED)
+        (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
+        part = SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked))
+        part.part = Part(self, purpose, None)
+        return part
+
+    def in_whole(self, table: Table, work: Workspace) -> Table:
+        """A table of user_id and "user"; ids are the same in both, and only the session is another."""
+        columns = ("user_id", "user")
+        schema = pa.schema([(name, pa.int64()) for name in columns])
+        return work.load(schema, SparkRows(self.engine, f"SELECT * FROM {table}", columns, (), 1), "pseudonyms")  # noqa: S608  # a table of ours
 
     def _renumber(self, work: Workspace, rewritten: Table) -> Table:
         """Events with their changed queries, renumbered in the order of user, time and query."""

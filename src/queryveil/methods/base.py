@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
 from queryveil.errors import QueryveilError, did_you_mean, not_both, option, parameter, renamed
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
@@ -29,6 +30,8 @@ class Reason:
     passed: bool | None
     """None if it decides nothing and only helps to understand the other reasons."""
     found: str
+    step: str | None = None
+    """The step of a pipeline that has the rule."""
 
 
 def enough_users(log: LocalLog, query_id: int, least: int) -> Reason:
@@ -59,6 +62,12 @@ class Method(BaseModel):
     """What it does, in at most twelve words; shown beside its name."""
     plain: ClassVar[str]
     """What it publishes, for a reader who knows none of its papers; `{k}` stands for its k."""
+    makes: ClassVar[Literal["events", "records", "items", "tokens", "counts"]]
+    """What it makes of events; only a step that makes events can have another one after it."""
+    alone: ClassVar[bool] = True
+    """Whether it protects anybody by itself; if not, it is only a step of a pipeline."""
+    hides_clicks: ClassVar[bool] = False
+    """Whether what it promises is lost if clicks are published."""
     slow: ClassVar[bool] = False
     """Whether it takes longer than most, so that a comparison begins with it."""
     extras: ClassVar[tuple[str, ...]] = ()
@@ -105,7 +114,32 @@ class Method(BaseModel):
         check_is_log(log, "anonymize")
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
-        return self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
+        release = self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
+        return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
+
+    @property
+    def last(self) -> "Method":
+        """The step that makes the released table: of a pipeline its last one, else the method itself."""
+        return self
+
+    def _left_out(self, log: QueryLog, columns: Sequence[str]) -> list[str]:
+        """A note about the columns of the log that the release does not have, and how to keep them."""
+        if self.last.makes == "counts":
+            return []
+        extras = sum(name not in columns for name in log.stats.extras)
+        lost = [
+            *(["clicks"] if log.has_clicks and "url" not in columns and not self.hides_clicks else []),
+            *(["times"] if log.has_times and "time" not in columns else []),
+            # Not by name, which may be data in a file without a header.
+            *([f"{extras} extra column{'s' if extras > 1 else ''}"] if extras else []),
+        ]
+        if not lost:
+            return []
+        named = " and ".join([", ".join(lost[:-1]), lost[-1]] if len(lost) > 1 else lost)
+        if self.last.makes != "events":
+            return [f"Left out: {named}; no step keeps them beside {self.last.makes}."]
+        step = option("then", "columns", python="the step Columns")
+        return [f"Left out: {named}. {step} keeps those that enough users share."]
 
     @abstractmethod
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
@@ -146,8 +180,14 @@ class Method(BaseModel):
         return [("", {})]
 
     @abstractmethod
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
-        """Why a query of the log is released or not: every rule, with what was found."""
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
+        """Why a query of the log is released or not: every rule, with what was found.
+
+        Args:
+            log: The log.
+            query_id: The query.
+            within: Which queries earlier steps of a pipeline left; by default all.
+        """
 
     def warnings(self, log: QueryLog) -> list[str]:
         """What the publisher should know before a release is made from a log; not published."""

@@ -8,15 +8,15 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from queryveil.claims import QueryUsers
+from queryveil.claims import Claim, QueryUsers
+from queryveil.engines import Table, Workspace
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason, check_k, enough_users
-from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import release_queries
-from queryveil.release import Release
+from queryveil.methods.queries import QueryMethod, Selection, joined
 
 
-class Equality(LinkedMethod):
+class Equality(QueryMethod):
     """Release a query when at least k users issued it (Adar 2007).
 
     A click is released when at least k users made it, that is, clicked the same address for the same query, and its
@@ -32,14 +32,24 @@ class Equality(LinkedMethod):
 
     k: int = Field(5, ge=2, description="least distinct users of a released query, and of a released click")
 
-    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
-        """Release the queries of at least k users."""
+    @property
+    def click_users(self) -> int:
+        """Least users of a released click: k."""
+        return self.k
+
+    def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
+        """Choose the queries of at least k users."""
         check_k(self, log.n_users)
         log.ensure_tables("per_query")
-        with log.workspace() as work:
-            kept = work.table(f"SELECT query_id FROM per_query WHERE users >= {self.k}", "kept queries")
-            return release_queries(self, log, kept, QueryUsers(users=self.k), k=self.k, seed=seed)
+        enough = (
+            f"SELECT p.query_id AS query_id FROM per_query p{joined(within, 'p.query_id')} WHERE p.users >= {self.k}"
+        )
+        return Selection(work.table(enough, "kept queries"))
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def claims(self, log: QueryLog) -> list[Claim]:
+        """At least k users issued each query."""
+        return [QueryUsers(users=self.k)]
+
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Compare the query's distinct users with k."""
         return [enough_users(log, query_id, self.k)]

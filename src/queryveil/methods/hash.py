@@ -20,6 +20,7 @@ from pydantic import Field
 from queryveil.claims import HashedWords
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.linked import LinkedMethod
@@ -49,6 +50,7 @@ class Hash(LinkedMethod):
     Clicks, times, extra columns, punctuation, and queries without a word are dropped.
     """
 
+    makes = "tokens"
     name: ClassVar[str] = "hash"
     plain: ClassVar[str] = (
         "A token stands for each word. This is not anonymous: somebody with a similar log can find out which word a "
@@ -106,7 +108,7 @@ class Hash(LinkedMethod):
         words = log.engine.fetch("SELECT word FROM words ORDER BY word")["word"].combine_chunks().cast(pa.string())
         return pa.table({"word": words, "token": token_texts(hashed(self._key(), words))})
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """No query is published as it is, only tokens of its words."""
         words = int(log.tokens.sizes[query_id])
         return [

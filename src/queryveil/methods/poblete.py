@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from queryveil.arrays import Ragged, offsets
-from queryveil.claims import ClickedSites, DisjointClicks
+from queryveil.claims import Claim, ClickedSites, DisjointClicks
+from queryveil.engines import Table, Workspace
 from queryveil.engines.memory import reserve
 from queryveil.errors import QueryveilError, option
 from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
+from queryveil.kernels.types import Bools
 from queryveil.knowledge.hosts import domains_of, hosts_of
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.base import Reason
-from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import release_queries
-from queryveil.release import Release
+from queryveil.methods.queries import QueryMethod, Selection, flags_of
 from queryveil.text.arrays import byte_spans
 
 Longs = NDArray[np.int64]
@@ -53,7 +53,7 @@ class Removal:
     notes: tuple[str, ...]
 
 
-class Poblete(LinkedMethod):
+class Poblete(QueryMethod):
     """Release queries that lead to many documents of many sites, no two to the same one (Poblete et al. 2008).
 
     An edge joins two queries for which users clicked the same address. First, queries are removed that have fewer than
@@ -67,23 +67,26 @@ class Poblete(LinkedMethod):
     plain: ClassVar[str] = (
         "It holds queries that lead to many documents of many web sites. It protects web sites, and counts no people."
     )
+    hides_clicks: ClassVar[bool] = True
     slow: ClassVar[bool] = True
     summary: ClassVar[str] = "remove queries until no two lead to the same clicked page"
 
     k: int = Field(2, ge=1, description="least clicked addresses of a released query")
     sites: int = Field(2, ge=1, description="least sites (Kp) of the clicked addresses of a released query")
 
-    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
-        """Remove queries until no two of them share a clicked address."""
+    def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
+        """Remove queries until no two of those left share a clicked address."""
         here = local(log, "poblete")
-        found = self.removal(here)
-        with here.workspace() as work:
-            kept = work.read(pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}), "kept queries")
-            claims = ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()
-            return release_queries(self, here, kept, *claims, k=None, seed=seed, notes=found.notes)
+        found = self.removal(here, flags_of(here, within))
+        kept = work.read(pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}), "kept queries")
+        return Selection(kept, found.notes)
 
-    def removal(self, log: LocalLog) -> Removal:
-        """Which queries are kept, and what each step found.
+    def claims(self, log: QueryLog) -> list[Claim]:
+        """Where the queries lead."""
+        return [ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()]
+
+    def removal(self, log: LocalLog, within: Bools | None = None) -> Removal:
+        """Which queries are kept, of all or of those within a set, and what each step found.
 
         Raises:
             QueryveilError: If no click of the log has an address.
@@ -109,6 +112,7 @@ class Poblete(LinkedMethod):
         for name in names:
             named[query[spelled(*byte_spans(text), *byte_spans(name), query, url)]] = True
         passed = (documents >= self.k) & ~named & (sites >= self.sites)
+        passed = passed if within is None else passed & within
         before = classes_of(*_compact(query, url, documents > 0))
         notes = [f"The query graph of the log: {_density(before, degrees(before))}."]
         left = classes_of(*_compact(query, url, passed))
@@ -124,9 +128,9 @@ class Poblete(LinkedMethod):
         notes.append(f"Removed by degree: {(passed & ~kept).sum():,}. The graph of the release: density 0.")
         return Removal(documents, sites, named, passed, kept, tuple(notes))
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """What each of the four steps found."""
-        found = self.removal(log)
+        found = self.removal(log, within)
         documents, sites = int(found.documents[query_id]), int(found.sites[query_id])
         reasons = [
             Reason(f"users clicked at least {self.k} addresses", documents >= self.k, f"{documents}"),

@@ -1,49 +1,106 @@
 """What methods that keep or drop whole queries have in common: the release itself, and which clicks go with it."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
-from queryveil.engines import Table
-from queryveil.log import QueryLog
+from queryveil.engines import Table, Workspace
+from queryveil.kernels.types import Bools
+from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sessions import Linking
+from queryveil.methods.base import Method
 from queryveil.methods.linked import LinkedMethod
 from queryveil.release import Release
 from queryveil.release.making import of_events
 
 
-def release_queries(
-    method: LinkedMethod,
-    log: QueryLog,
-    kept: Table,
-    *claims: Claim,
-    k: int | None,
-    seed: int,
-    notes: Sequence[str] = (),
-    certified: Mapping[str, pa.Table] | None = None,
-) -> Release:
-    """Release all events of some queries, with the clicks that at least k users made.
+@dataclass(frozen=True)
+class Selection:
+    """The queries that a method chose.
 
-    Args:
-        method: The method.
-        log: The log.
-        kept: The query_id of each query.
-        claims: What the method promises about them.
-        k: Least users of a click; None for a release without clicks.
-        seed: Random seed.
+    Attributes:
+        queries: The query_id of each.
         notes: Sentences about what the method did.
         certified: The tables of the certificate.
     """
-    promised = (PartOfLog(), *claims, *click_claims(k, log), *link_claims(method.linking))
-    return of_events(
-        log,
-        "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
-        f" JOIN {kept} r ON r.query_id = e.query_id",
-        clicks_of(kept, k) if k is not None and log.has_clicks else None,
-        linking=method.linking,
-        **method.describe(promised, seed, notes, certified),
-    )
+
+    queries: Table
+    notes: Sequence[str] = ()
+    certified: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who makes a release, and what it promises beside what its last step does.
+
+    Attributes:
+        method: The method, or the pipeline that it is the last step of.
+        claims: What earlier steps promise about queries.
+    """
+
+    method: Method
+    claims: Sequence[Claim] = ()
+
+
+class QueryMethod(LinkedMethod):
+    """A method that chooses queries by rules about them, and releases their events."""
+
+    makes = "events"
+
+    @abstractmethod
+    def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
+        """Choose queries.
+
+        Args:
+            log: The log.
+            work: Where tables are made.
+            within: The query_id of those that earlier steps left; by default all. Users are counted in the whole log.
+        """
+
+    @abstractmethod
+    def claims(self, log: QueryLog) -> list[Claim]:
+        """What it promises about each query that it chose."""
+
+    @property
+    def click_users(self) -> int | None:
+        """Least users of a released click; None for a release without clicks."""
+        return None
+
+    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
+        """Release the events of the queries that it chooses."""
+        with log.workspace() as work:
+            return self.publish(log, work, self.select(log, work), Speaker(self), seed=seed)
+
+    def publish(self, log: QueryLog, work: Workspace, chosen: Selection, speaker: Speaker, *, seed: int) -> Release:
+        """Release all events of the chosen queries, with the clicks that enough users made."""
+        k, linking = self.click_users, self.linking
+        promised = (PartOfLog(), *speaker.claims, *self.claims(log), *click_claims(k, log), *link_claims(linking))
+        return of_events(
+            log,
+            "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
+            f" JOIN {chosen.queries} r ON r.query_id = e.query_id",
+            clicks_of(chosen.queries, k) if k is not None and log.has_clicks else None,
+            linking=linking,
+            **speaker.method.describe(promised, seed, chosen.notes, chosen.certified),
+        )
+
+
+def joined(within: Table | None, query_id: str) -> str:
+    """SQL that leaves only the queries of a table, if one is given."""
+    return "" if within is None else f" JOIN {within} within_ ON within_.query_id = {query_id}"
+
+
+def flags_of(log: LocalLog, queries: Table | None) -> Bools | None:
+    """Which queries of a log are in a table; None without a table."""
+    if queries is None:
+        return None
+    found = np.zeros(log.n_queries, np.bool_)
+    found[log.engine.fetch(f"SELECT query_id FROM {queries}")["query_id"].to_numpy()] = True
+    return found
 
 
 def click_claims(k: int | None, log: QueryLog) -> list[RowUsers]:

@@ -1,8 +1,8 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim
@@ -46,6 +46,27 @@ Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
 queries, tokens instead of words, or a differentially private set of queries, with counts or without."""
 
 
+PIPELINE = "pipeline"
+
+
+class Stage(NamedTuple):
+    """A method and its parameters, by itself or as a step of a pipeline."""
+
+    method: str
+    parameters: dict[str, Any]
+
+
+def _are_steps(parameters: dict[str, Any]) -> bool:
+    steps = parameters.get("steps")
+    return (
+        set(parameters) == {"steps"}
+        and isinstance(steps, list)
+        and len(steps) > 0
+        and all(isinstance(step, dict) and set(step) == {"method", "parameters"} for step in steps)
+        and all(isinstance(step["method"], str) and isinstance(step["parameters"], dict) for step in steps)
+    )
+
+
 class Manifest(BaseModel):
     """What a release is and promises."""
 
@@ -79,14 +100,28 @@ class Manifest(BaseModel):
         """Whether it is differentially private, so that nothing exact about its log is published."""
         return self.kind == "counts"
 
-    @field_validator("parameters")
-    @classmethod
-    def _names_no_path(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+    @property
+    def steps(self) -> "tuple[Stage, ...]":
+        """The methods that made it, one after the other, with their parameters: one, unless it is of a pipeline."""
+        if self.method != PIPELINE:
+            return (Stage(self.method, self.parameters),)
+        return tuple(Stage(step["method"], step["parameters"]) for step in self.parameters["steps"])
+
+    @property
+    def last(self) -> "Manifest":
+        """The same with its last step in the place of a pipeline."""
+        method, parameters = self.steps[-1]
+        return self.model_copy(update={"method": method, "parameters": parameters})
+
+    @model_validator(mode="after")
+    def _names_no_path(self) -> Self:
         """Refuse a path: a manifest may come from anybody, and the files it names may be opened."""
-        for value in (parameters.get(name) for name in _FILES):
+        if self.method == PIPELINE and not _are_steps(self.parameters):
+            raise ValueError("a pipeline has steps, each with a method and its parameters")
+        for value in (step.parameters.get(name) for step in self.steps for name in _FILES):
             if value is not None and not names_a_file(value):
                 raise ValueError("files are named without their folders")
-        return parameters
+        return self
 
 
 def written(manifest: Manifest) -> bytes:

@@ -102,17 +102,26 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
     claims: list[Claim] = [PartOfLog()]
     if given["min_query_users"] is not None:
         claims.append(QueryUsers(users=given["min_query_users"]))
-    if given["min_row_users"] is not None:
-        known = [name for name in ("device", "country") if name in log.stats.extras]
-        columns = (*(["url"] if log.has_clicks else []), *known)
-        claims.append(RowUsers(users=given["min_row_users"], columns=columns))
-        if log.has_clicks:
-            claims.append(RowUsers(users=given["min_row_users"], columns=("url", "rank"), clicked=True))
     if given["min_term_users"] is not None:
         claims.append(TermUsers(users=given["min_term_users"]))
     spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
     if spelling != QuerySpelling():
         claims.append(spelling)
+    return claims + _beside(given, given["min_row_users"], log)
+
+
+def _columns(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    return [PartOfLog(), *_beside(manifest.parameters, manifest.parameters["min_click_users"], log)]
+
+
+def _beside(given: Given, clicked: int | None, log: QueryLog) -> list[Claim]:
+    """What is promised about columns beside the query; `clicked` is the least users of a click."""
+    claims: list[Claim] = []
+    clicks = [] if clicked is None else _clicks(clicked, log)
+    if given["min_row_users"] is not None:
+        known = [name for name in ("device", "country") if name in log.stats.extras]
+        claims.append(RowUsers(users=given["min_row_users"], columns=(*(["url"] if clicks else []), *known)))
+    claims += clicks[1:] if given["min_row_users"] == clicked else clicks
     if given["time"] != "drop":
         claims.append(TimesRounded(unit=given["time"]))
     if given["min_metadata_users"] is not None:
@@ -120,6 +129,48 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if known:  # without such a column there is nothing to promise, and no such column may be in the table
             claims.append(CombinationUsers(users=given["min_metadata_users"], columns=tuple(known)))
     return claims + _linked(given, whole=given["min_row_users"] is None)
+
+
+_QUERIES = ("equality", "rules", "affinity", "poblete")
+"""Methods that choose queries, so that others can follow them in a pipeline."""
+_AFTER = (*_QUERIES, "columns", "odp", "search", "mdav")
+"""Methods that can follow them."""
+_ABOUT_QUERIES = (QueryUsers, TermUsers, QuerySpelling, AffineUsers, ClickedSites, DisjointClicks)
+
+
+def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    """What all steps promise, as far as the later ones leave it."""
+    steps = list(manifest.steps)
+    if steps[0].method == "scrub":
+        scrub, done = steps.pop(0).parameters, manifest.scrub
+        if done is None or scrub != done.model_dump(mode="json", include={"how", "kinds", "rare_term_users"}):
+            raise ValueError("scrub")
+    *first, last = steps
+    wrong = [step.method for step in first if step.method not in _QUERIES or not _only_queries(step.parameters)]
+    if wrong or (last.method not in _AFTER if first else last.method not in REQUIRED or last.method == "pipeline"):
+        raise ValueError("steps")
+    if not first and manifest.scrub is None:
+        raise ValueError("a pipeline of one step")
+    begin, *rest = _STEPS[last.method].claims(manifest.last, log)
+    promised: list[Claim] = []
+    for place, step in enumerate(first):
+        drawn = any(after.method != "columns" or after.parameters["min_row_users"] for after in steps[place + 1 :])
+        of_step = manifest.model_copy(update={"method": step.method, "parameters": step.parameters})
+        for claim in REQUIRED[step.method].claims(of_step, log):
+            if isinstance(claim, AffineUsers) and drawn:
+                promised.append(claim.model_copy(update={"drawn": True}))
+            elif isinstance(claim, _ABOUT_QUERIES):
+                promised.append(claim)
+    if first:  # the last step saw only part of the log
+        rest = [claim for claim in rest if not isinstance(claim, AllUsers)]
+        rest = [one.model_copy(update={"part": True}) if isinstance(one, RecordQueries) else one for one in rest]
+    return [begin, *dict.fromkeys(promised), *rest]
+
+
+def _only_queries(given: Given) -> bool:
+    """Whether a step publishes nothing by itself: no links, and no rules about what is beside a query."""
+    beside = (given.get("min_row_users"), given.get("min_metadata_users"), given.get("time", "drop"))
+    return given["link"] == "none" and beside == (None, None, "drop")
 
 
 def _rule_columns(given: Given, log: QueryLog) -> list[str]:
@@ -154,8 +205,11 @@ REQUIRED = {
     "dp-set": Required(_dp_set, "counts"),
     "poblete": Required(_poblete),
     "hash": Required(_hash, "tokens"),
+    "pipeline": Required(_pipeline),
 }
 """By method. What a method promises is stated twice on purpose: here, and where it makes a release."""
+
+_STEPS = REQUIRED | {"columns": Required(_columns, columns=_rule_columns)}
 
 
 def _clicks(k: int, log: QueryLog) -> list[Claim]:
@@ -225,7 +279,8 @@ def _fits(claim: DifferentialPrivacy, given: Given) -> bool:
 def expected_kind(manifest: Manifest) -> Kind:
     """What a release by some method with some parameters consists of, stated apart from the methods."""
     by_link: dict[str, Kind] = {"none": "events", "session": "sessions", "user": "records"}
-    return REQUIRED[manifest.method].kind or by_link[_link(manifest.parameters)]
+    method, given = manifest.steps[-1]
+    return _STEPS[method].kind or by_link[_link(given)]
 
 
 def _link(given: Given) -> str:
@@ -235,6 +290,7 @@ def _link(given: Given) -> str:
 
 def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
     """The columns of a release by some method with some parameters, stated apart from the methods."""
+    manifest = manifest.last
     given, kind = manifest.parameters, expected_kind(manifest)
     if kind == "counts":  # a method without this parameter always counts
         return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if given.get("counts", True) else [])]
@@ -242,7 +298,7 @@ def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
     if kind == "items":
         return [*columns, "item", "node"]
     columns += ["event", "query", *(["users"] if given.get("compact") else [])]
-    columns += REQUIRED[manifest.method].columns(given, log)
+    columns += _STEPS[manifest.method].columns(given, log)
     # Clicks are released only where a claim says how many users made them.
-    counted = (claim for claim in required_claims(manifest, log) if isinstance(claim, RowUsers))
+    counted = (claim for claim in _STEPS[manifest.method].claims(manifest, log) if isinstance(claim, RowUsers))
     return columns + (["rank", "url"] if any("url" in claim.columns for claim in counted) else [])

@@ -5,6 +5,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ from queryveil.formats import writers
 from queryveil.knowledge import known_taxonomies
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
-from queryveil.methods import METHODS, Method
+from queryveil.methods import STEPS, Method, Pipeline, Scrub
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import Release
 from queryveil.release.linkage import Linkage
-from queryveil.release.manifest import Manifest
+from queryveil.release.manifest import Manifest, Stage
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text.arrays import byte_spans
 from queryveil.verification import verifier
@@ -89,15 +90,21 @@ def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
 
     A manifest has only the name of a taxonomy, so there is one method for each that is known by this name.
     """
-    given = dict(manifest.parameters)
-    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
-    named = given.get("taxonomy")
-    of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
     try:
-        methods = [METHODS[manifest.method](**given | taxonomy) for taxonomy in of_each]
+        of_each = [_known_as(step, lists) for step in manifest.steps]
+        methods = [Pipeline(steps) for steps in product(*of_each)] if manifest.method == Pipeline.name else of_each[0]
     except (KeyError, QueryveilError, TypeError):
         return []
     return [method for method in methods if _makes(method, manifest)]
+
+
+def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
+    """The methods that a step of a manifest may stand for."""
+    given = dict(step.parameters)
+    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
+    named = given.get("taxonomy")
+    of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
+    return [STEPS[step.method](**given | taxonomy) for taxonomy in of_each]
 
 
 def _makes(method: Method, manifest: Manifest) -> bool:
@@ -108,7 +115,7 @@ def _makes(method: Method, manifest: Manifest) -> bool:
 
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
     """Why a release cannot be made again."""
-    if not {release.manifest.parameters.get(kind) for kind in _LISTS} <= {None, *lists}:
+    if not {step.parameters.get(kind) for step in release.manifest.steps for kind in _LISTS} <= {None, *lists}:
         named = option("list", python="'lists'")
         return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":
@@ -124,7 +131,8 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
 def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdict:
     """Whether one of the methods makes the release."""
     manifest = release.manifest
-    scrubbed = repeat_scrub(log, manifest.scrub) if manifest.scrub is not None and log.stats.scrub is None else log
+    by_itself = manifest.scrub is None or manifest.steps[0].method == Scrub.name or log.stats.scrub is not None
+    scrubbed = log if by_itself else repeat_scrub(log, manifest.scrub)
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     wrong: str | None = None

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate
-from queryveil.claims.limits import LIMITS
+from queryveil.claims.limits import limits_of
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
 from queryveil.release import Release, check_loaded, loaded, made_from
@@ -194,7 +194,7 @@ def _promises_kept(release: Release, log: QueryLog) -> Verdict:
 
 def _limits_right(release: Release, log: QueryLog) -> Verdict:
     claim = "The manifest says what its method does not promise, and nothing else."
-    required, stated = LIMITS.get(release.manifest.method, ()), release.manifest.limits
+    required, stated = limits_of([step.method for step in release.manifest.steps]), release.manifest.limits
     missing = next((limit for limit in required if limit not in stated), None)
     if missing is not None:
         return Verdict(claim, False, f"it does not say: {missing}")

@@ -22,6 +22,7 @@ from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.methods.affinity.concepts import Concepts, vectors
 from queryveil.methods.affinity.graph import MOST_SUBSETS, NEW_ACCOUNT
+from queryveil.methods.queries import joined
 from queryveil.text.arrays import byte_spans
 
 Mapped = tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]
@@ -61,7 +62,9 @@ class VertexTables(NamedTuple):
     """vertex, user_id, new."""
 
 
-def find_affine(log: QueryLog, work: Workspace, concepts: Concepts, params: AffinityParams) -> Table:
+def find_affine(
+    log: QueryLog, work: Workspace, concepts: Concepts, params: AffinityParams, within: Table | None = None
+) -> Table:
     """The query_id of every query that is released.
 
     Args:
@@ -69,6 +72,7 @@ def find_affine(log: QueryLog, work: Workspace, concepts: Concepts, params: Affi
         work: Where the table is made.
         concepts: What vectors are made of.
         params: What a query needs.
+        within: The query_id of those that may be released; by default all.
     """
     log.ensure_tables("query_users", "per_query", "rarest")
     with log.workspace() as steps:
@@ -77,7 +81,8 @@ def find_affine(log: QueryLog, work: Workspace, concepts: Concepts, params: Affi
             " GROUP BY user_id",
             "accounts",
         )
-        compared = steps.map("SELECT query_id, query FROM queries", *_vectors(log, concepts), "vectors")
+        some = f"SELECT q.query_id AS query_id, q.query AS query FROM queries q{joined(within, 'q.query_id')}"
+        compared = steps.map(some, *_vectors(log, concepts), "vectors")
         graph = _find_vertices(log, steps, compared, accounts, params)
         members = _find_members(log, steps, graph, concepts, params)
         alive = _peel(log, steps, graph, members, params)
@@ -89,6 +94,7 @@ def find_affine(log: QueryLog, work: Workspace, concepts: Concepts, params: Affi
         return work.table(
             f"SELECT q.query_id AS query_id FROM {graph.of_query} q JOIN {alive} a ON a.vertex = q.vertex UNION ALL"
             f" SELECT p.query_id AS query_id FROM per_query p JOIN ({alone}) AS issued ON issued.query_id = p.query_id"
+            f"{joined(within, 'p.query_id')}"
             f" WHERE issued.n >= {params.k} AND p.users >= {params.min_query_users}",
             "affine queries",
         )

@@ -15,24 +15,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from queryveil.claims import AffineUsers
+from queryveil.claims import AffineUsers, Claim
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
 from queryveil.methods.affinity.graph import AffinityGraph, Vertices, new_accounts, vertices_of
 from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
 from queryveil.methods.base import Reason, check_k
-from queryveil.methods.linked import LinkedMethod
-from queryveil.methods.queries import release_queries
-from queryveil.release import Release
+from queryveil.methods.queries import QueryMethod, Selection, flags_of
 
 MOST_SHOWN = 10
 """How many similar queries or concepts `explain` names."""
 
 
-class Affinity(LinkedMethod):
+class Affinity(QueryMethod):
     """Release a query if k users issued it or a released query that is similar to it (Carpineto and Romano 2015).
 
     Queries are compared by their concepts, which are runs of one to three words that many users type, and by their
@@ -105,43 +104,54 @@ class Affinity(LinkedMethod):
         words = term_users if self.vectors == "words" else None
         return shared(log, ("concepts", least, words), lambda: mine_concepts(log, least, word_min_users=words))
 
-    def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
-        """Release every query of anonymity degree at least k."""
+    @property
+    def click_users(self) -> int:
+        """Least users of a released click: k."""
+        return self.k
+
+    def claims(self, log: QueryLog) -> list[Claim]:
+        """Users stand behind each query and those similar to it."""
+        return [
+            AffineUsers(
+                users=self.k,
+                theta=self.theta,
+                vectors=self.vectors,
+                concept_min_users=self.concept_users(log),
+                min_term_users=self.term_users,
+                min_query_users=self.min_query_users,
+                max_new_users=self.max_new_users,
+            )
+        ]
+
+    def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
+        """Choose every query of anonymity degree at least k."""
         check_k(self, log.n_users)
         log.ensure_tables("per_query")
         concept_users = self.concept_users(log)
-        claim = AffineUsers(
-            users=self.k,
-            theta=self.theta,
-            vectors=self.vectors,
-            concept_min_users=concept_users,
-            min_term_users=self.term_users,
-            min_query_users=self.min_query_users,
-            max_new_users=self.max_new_users,
+        kept, n_concepts, certified = self._choose(log, work, within)
+        (alone,) = work.row(
+            f"SELECT count(*) AS n FROM {kept} a JOIN per_query p ON p.query_id = a.query_id WHERE p.users < {self.k}"
         )
-        with log.workspace() as work:
-            kept, n_concepts, certified = self._choose(log, work)
-            (alone,) = work.row(
-                f"SELECT count(*) AS n FROM {kept} a JOIN per_query p ON p.query_id = a.query_id"
-                f" WHERE p.users < {self.k}"
-            )
-            notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
-            if n_concepts == 0:
-                notes.append("There is no concept, so every query falls back to equality.")
-            notes.append(f"{alone:,} released queries were themselves issued by fewer than {self.k} users.")
-            return release_queries(self, log, kept, claim, k=self.k, seed=seed, notes=notes, certified=certified)
+        notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
+        if n_concepts == 0:
+            notes.append("There is no concept, so every query falls back to equality.")
+        notes.append(f"{alone:,} released queries were themselves issued by fewer than {self.k} users.")
+        return Selection(kept, notes, certified)
 
-    def _choose(self, log: QueryLog, work: Workspace) -> tuple[Table, int, dict[str, pa.Table]]:
+    def _choose(self, log: QueryLog, work: Workspace, within: Table | None) -> tuple[Table, int, dict[str, pa.Table]]:
         """The queries to release, how many key concepts the log has, and the tables of the certificate."""
         if isinstance(log, LocalLog):
             decides = (self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users)
-            candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
+            if within is None:
+                candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
+            else:
+                candidates = Candidates(self, log, within=flags_of(log, within))
             ((_, _, kept, vouched),) = candidates.released([self.k], [self.theta])
             queries = work.read(pa.table({"query_id": np.flatnonzero(kept).astype(np.int32)}), "affine queries")
             return queries, int(candidates.concepts.key.sum()), {"witnesses": candidates.witnesses(kept, *vouched)}
         concepts = self.mine(log, self.term_users)
         params = AffinityParams(self.k, self.theta, self.term_users, self.min_query_users, self.max_new_users)
-        return find_affine(log, work, concepts, params), int(concepts.key.sum()), {}
+        return find_affine(log, work, concepts, params, within), int(concepts.key.sum()), {}
 
     def degrees(self, log: QueryLog, *, max_degree: int = 30) -> NDArray[np.int64]:
         """The anonymity degree of every query: the largest k for which it is released, at most `max_degree`.
@@ -159,9 +169,9 @@ class Affinity(LinkedMethod):
                 break
         return degree
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """What each rule found for the query, and its similar queries that are released."""
-        candidates = Candidates(self, log)
+        candidates = Candidates(self, log, within=within)
         users = int(log.users_per_query[query_id])
         reasons = [Reason("degree under equality", None, f"{users}, the users who issued it")]
         if candidates.held[query_id]:
@@ -203,6 +213,7 @@ class Candidates:
         log: The log.
         ks: The values of k to support; by default any, with the `min_term_users` of the method. If they are given and
             the method has no `min_term_users`, it is each k itself.
+        within: Which queries may be released; by default all.
 
     Attributes:
         concepts: What vectors are made of.
@@ -211,7 +222,7 @@ class Candidates:
         chosen: Which queries are in the graph: they hold a concept, and pass all rules about single queries.
     """
 
-    def __init__(self, method: Affinity, log: LocalLog, ks: Sequence[int] = ()) -> None:
+    def __init__(self, method: Affinity, log: LocalLog, ks: Sequence[int] = (), *, within: Bools | None = None) -> None:
         self._method, self._log = method, log
         self._term_users = {k: k for k in ks} if method.min_term_users is None else {}
         fewest = min(self._term_users.values(), default=method.term_users)
@@ -220,6 +231,8 @@ class Candidates:
         self.held = np.diff(self._start)
         self.most_new = None if method.max_new_users is None else min(method.max_new_users, log.n_users)
         self._enough = log.users_per_query >= method.min_query_users
+        if within is not None:
+            self._enough &= within
         self.chosen = (self.held > 0) & self._enough
         if self.chosen.any():
             self.chosen &= log.rarest_word >= fewest

@@ -12,6 +12,7 @@ from pydantic import Field
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
+from queryveil.kernels.types import Bools
 from queryveil.knowledge import Links, Taxonomy, categorize, open_taxonomy, recall_taxonomy, taxonomy_name
 from queryveil.knowledge.tree import Tree
 from queryveil.log import LocalLog
@@ -64,6 +65,7 @@ class Bags(Ragged):
 class Generalization(Method):
     """Publish nodes of a tree of topics, each of which stands for nouns of at least k users."""
 
+    makes = "items"
     fits_aol: ClassVar[bool] = False
     k: int = Field(5, ge=2, description="least users who share what is published")
     taxonomy: str = Field("wordnet", description="the tree: wordnet, a web directory, or several with commas")
@@ -83,7 +85,7 @@ class Generalization(Method):
             raise QueryveilError(f"The tree of '{base.name}' has one leaf, so nothing could be distinguished in it.")
         return base, categorize(log, base, "terms")
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """The nouns of the query, which may stand behind a published item; none is published as a query."""
         base = recall_taxonomy(self.taxonomy)
         start, node = categorize(log, base, "terms").nodes()

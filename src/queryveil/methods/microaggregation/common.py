@@ -23,6 +23,7 @@ from queryveil.claims import AllUsers, Claim, IssuedQueries, RecordQueries, Reco
 from queryveil.engines import Workspace
 from queryveil.kernels import groups as kernel
 from queryveil.kernels.digest import digests
+from queryveil.kernels.types import Bools
 from queryveil.knowledge import Links, open_taxonomy, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
@@ -191,6 +192,7 @@ def _main_interests(profiles: Profiles) -> list[NDArray[np.int32]]:
 class Microaggregation(Method):
     """Give users with similar interests one record, made of the queries of all of them."""
 
+    makes = "records"
     linkage: ClassVar[int]
     """How a group draws the next user, see `kernels.groups`."""
     by_repetition: ClassVar[bool]
@@ -279,7 +281,7 @@ class Microaggregation(Method):
             notes = _notes(found.groups, found.least, found.most, parts, unlinked) + _silence(found.silent)
             return release_records(self, log, records, promises(self.k, self.compact), seed=seed, notes=notes)
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Who could have brought the query in; which queries a group publishes is random."""
         users = int(log.users_per_query[query_id])
         found = f"{plural(users, 'user')} issued it; which queries a user contributes is random"

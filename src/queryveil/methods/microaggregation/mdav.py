@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from queryveil.claims import Claim, IssuedQueries, RecordUsers
 from queryveil.errors import QueryveilError, parameter
 from queryveil.kernels.digest import digests
+from queryveil.kernels.types import Bools
 from queryveil.knowledge import Links, categorize, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
@@ -70,6 +71,7 @@ class Mdav(Method):
     they keep all users, and records hold queries of their own users alone.
     """
 
+    makes = "records"
     name: ClassVar[str] = "mdav"
     extras: ClassVar[tuple[str, ...]] = ("search",)  # for the distance `features`
     plain: ClassVar[str] = (
@@ -213,7 +215,7 @@ class Mdav(Method):
             notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users) + own
             return release_records(self, log, records, self._claims, seed=seed, notes=notes)
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Who could have brought the query in."""
         issued = f"{plural(int(log.users_per_query[query_id]), 'user')} issued it"
         if self.distance == "semantic":

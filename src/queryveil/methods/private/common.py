@@ -15,6 +15,7 @@ UNSEEDED = "The noise comes from OpenDP's secure randomness and is not seeded: a
 class PrivateMethod(Method):
     """A method whose release is differentially private."""
 
+    makes = "counts"
     extras: ClassVar[tuple[str, ...]] = ("dp",)
 
     @property

@@ -15,6 +15,7 @@ from pydantic import Field
 from queryveil.claims import DifferentialPrivacy, IssuedQueries
 from queryveil.claims.private import NoisyStep
 from queryveil.engines import Table, Workspace
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.private.common import UNSEEDED, PrivateMethod, prepare
@@ -214,7 +215,7 @@ class DpSet(PrivateMethod):
             f" {parts}{counts}."
         )
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """How much weight the query may have had, and where the thresholds are; noise decides."""
         users = int(log.users_per_query[query_id])
         return [

@@ -13,6 +13,7 @@ from queryveil.claims import DifferentialPrivacy, IssuedQueries, QueryUsers
 from queryveil.claims.private import NoisyStep
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option, parameter
+from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason
 from queryveil.methods.private.common import UNSEEDED, PrivateMethod, prepare
@@ -177,7 +178,7 @@ class Zealous(PrivateMethod):
             f" {made.threshold} by noise costs delta {crossed:.3g}.{twice}"
         )
 
-    def explain(self, log: LocalLog, query_id: int) -> list[Reason]:
+    def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """How many users issued the query, and where the threshold is; noise decides."""
         users, made = int(log.users_per_query[query_id]), self.budget
         return [
