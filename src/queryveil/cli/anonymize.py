@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import cluster, options, printing
-from queryveil.cli.method_options import configured, method_named, off_option, options_of
+from queryveil.cli.method_options import Chosen, chosen_by, configured, off_option
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import AnyReader, keywords, reads_log, with_options
 from queryveil.errors import QueryveilError
@@ -32,8 +32,8 @@ def command(words: list[str], *, lenient: bool) -> Callable[..., None]:
         words: The command line.
         lenient: Whether to accept a missing or unknown method, as for help and completion.
     """
-    chosen = method_named(words, lenient) if "anonymize" in words else None
-    extra = options_of(chosen) if chosen is not None else []
+    chosen = chosen_by(words, lenient) if "anonymize" in words else None
+    extra = chosen.options if chosen is not None else []
 
     def run(**given: Any) -> None:
         assert chosen is not None  # noqa: S101  # only help and completion come without one
@@ -47,14 +47,18 @@ def epilog(words: list[str]) -> str | None:
     """The end of the help: all methods and what they do, or how to switch off parameters of the one that is named."""
     if "anonymize" not in words:
         return None
-    from queryveil.methods import METHODS, parameters_of
+    from queryveil.methods import STEPS, Pipeline, parameters_of
     from queryveil.methods.recipe import shipped
 
-    method = method_named(words, True)
-    if method is not None:
-        off = [off_option(parameter.name) for parameter in parameters_of(method) if parameter.optional]
+    chosen = chosen_by(words, True)
+    if chosen is not None:
+        known = [] if chosen.method is Pipeline else parameters_of(chosen.method)
+        off = [off_option(parameter.name) for parameter in known if parameter.optional]
         return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
-    listed = {"Methods": {name: method.summary for name, method in METHODS.items()}}
+    listed = {
+        "Methods": {name: method.summary for name, method in STEPS.items() if method.alone},
+        "Steps of a pipeline": {name: method.summary for name, method in STEPS.items() if not method.alone},
+    }
     return (
         f"{printing.listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
         "For the parameters of a method: queryveil anonymize --method NAME --help"
@@ -63,11 +67,15 @@ def epilog(words: list[str]) -> str | None:
 
 def anonymize(
     reader: AnyReader,
-    chosen: "type[Method]",
+    chosen: Chosen,
     parameters: dict[str, Any],
     log: options.Logs,
     output: Annotated[str, typer.Option("--output", "-o", help="The folder to write the release to.")],
     method: Annotated[str | None, typer.Option(help="How to anonymize; see below.")] = None,
+    then: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="A further step, with its own options behind it; may be given again."),
+    ] = None,
     recipe: Annotated[str | None, typer.Option(help="A recipe file, or the name of a built-in recipe.")] = None,
     seed: Annotated[
         int | None, typer.Option(help="Random seed. Keep it secret.", show_default="128 random bits")
@@ -137,13 +145,15 @@ def anonymize(
     spark = reader.keywords["engine"] == "spark"
     if spark and output_format != "parquet":
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
-    if output_format == "aol" and not chosen.fits_aol:
-        raise QueryveilError(f"The aol format has no place for the table of {chosen.name}; use parquet or csv.")
+    if output_format == "aol" and not configuration.last.fits_aol:
+        raise QueryveilError(
+            f"The aol format has no place for the table of {configuration.last.name}; use parquet or csv."
+        )
     # Whether an earlier release may be replaced is decided once, before the work begins.
     place = None if spark and is_address(output) else check_target(local_folder(output), output_format, overwrite)
     map_file = Path(user_map) if user_map is not None else None
     if map_file is not None:
-        if getattr(configuration, "link", "user") == "none":
+        if getattr(configuration.last, "link", "user") == "none":
             raise QueryveilError(
                 "A release with --link none has no pseudonyms, so there is no user map; leave --user-map out, or choose"
                 " --link session or --link user."
@@ -206,7 +216,7 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
     """Exit before anything is written, unless the release meets the policy."""
     from queryveil.assess.policy import judge_release
 
-    taxonomy = getattr(method, "taxonomy", None)
+    taxonomy = getattr(method.last, "taxonomy", None)
     with progress("Judging") as step:
         named = None if taxonomy == "wordnet" else taxonomy
         found = judge_release(policy, release, log, taxonomy=named, progress=step)

@@ -31,4 +31,5 @@ def explain(
     typer.echo(f"'{printing.printable(found.query)}' {where}.")
     for reason in found.reasons:
         mark = {True: "passes", False: "FAILS ", None: "      "}[reason.passed]
-        typer.echo(f"  {mark}  {reason.rule}: {printing.printable(reason.found)}")
+        step = "" if reason.step is None else f"{reason.step}: "
+        typer.echo(f"  {mark}  {step}{reason.rule}: {printing.printable(reason.found)}")

@@ -1,7 +1,7 @@
 """The options of `anonymize` that come from the method's own declaration of its parameters."""
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,25 +12,90 @@ if TYPE_CHECKING:
     from queryveil.methods.recipe import Recipe
 
 
-def method_named(words: list[str], lenient: bool) -> "type[Method] | None":
-    """The method of `--method NAME`, or of the recipe."""
-    from queryveil.methods import METHODS
+class Chosen(NamedTuple):
+    """What the command line says how to anonymize.
+
+    Attributes:
+        method: The method of `--method` or of the recipe.
+        then: The methods of every `--then`, in order.
+    """
+
+    method: "type[Method]"
+    then: "tuple[type[Method], ...]" = ()
+
+    @property
+    def options(self) -> "list[inspect.Parameter]":
+        """The options for the parameters of all of them."""
+        found = options_of(self.method)
+        for place, method in enumerate(self.then, 1):
+            found += options_of(method, place)
+        return found
+
+
+def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
+    """What `--method NAME`, the recipe and every `--then NAME` name; None if that is wrong and `lenient`."""
+    from queryveil.methods import METHODS, STEPS, Pipeline
     from queryveil.methods.recipe import load_recipe
 
     name = _value_of("--method", words)
     recipe = _value_of("--recipe", words)
+    then = [following for word, following in _thens(words)]
     try:
         if recipe is not None:
             name = name or load_recipe(recipe).method
-        if name is None:
-            raise QueryveilError(f"Name a method with --method ({', '.join(METHODS)}), or a recipe with --recipe.")
-        if name not in METHODS:
-            raise QueryveilError(f"There is no method '{name}'; {did_you_mean(name, METHODS)}.")
+        known = [known for known in METHODS if known != Pipeline.name]
+        if name is None or (name == Pipeline.name and recipe is None):
+            raise QueryveilError(f"Name a method with --method ({', '.join(known)}), or a recipe with --recipe.")
+        for one in (name, *then):
+            if one not in STEPS and one != Pipeline.name:
+                raise QueryveilError(f"There is no method '{one}'; {did_you_mean(one, STEPS)}.")
+        if name == Pipeline.name and then:
+            raise QueryveilError("The recipe has steps of its own; write further ones into it, and leave --then out.")
+        if not then and name != Pipeline.name and not STEPS[name].alone:
+            raise QueryveilError(f"{name} protects nobody by itself; use it with other steps: --method NAME --then NAME.")
     except QueryveilError:
         if lenient:
             return None
         raise
-    return METHODS[name]
+    return Chosen(METHODS[name] if name == Pipeline.name else STEPS[name], tuple(STEPS[one] for one in then))
+
+
+def _thens(words: list[str]) -> list[tuple[int, str]]:
+    """Where every `--then` is, and the method behind it."""
+    found = []
+    for place, word in enumerate(words):
+        if word == "--then" and place + 1 < len(words):
+            found.append((place, words[place + 1]))
+        elif word.startswith("--then="):
+            found.append((place, word.removeprefix("--then=")))
+    return found
+
+
+def told_apart(words: list[str]) -> list[str]:
+    """The command line with the options behind each `--then NAME` named after its step, if they are those of NAME."""
+    from queryveil.methods import STEPS
+
+    found, thens = list(words), _thens(words)
+    for number, (place, name) in enumerate(thens, 1):
+        if name not in STEPS:
+            continue
+        both = zip(options_of(STEPS[name]), options_of(STEPS[name], number), strict=True)
+        flags = dict(pair for plain, own in both for pair in zip(_flags(plain), _flags(own), strict=True))
+        end = thens[number][0] if number < len(thens) else len(words)
+        for at in range(place + 1, end):
+            flag, equals, value = words[at].partition("=")
+            if len(words[at]) > 2 and words[at][:2] in flags and words[at][1] != "-":  # as in -k5
+                flag, equals, value = words[at][:2], "=", words[at][2:].removeprefix("=")
+            if flag in flags:
+                found[at] = flags[flag] + equals + value
+    return found
+
+
+def _flags(option: inspect.Parameter) -> list[str]:
+    """All words that give an option."""
+    given = option.annotation.__metadata__[0]
+    # Typer takes the first name for a default until it sees that the option is part of an annotation.
+    return [flag for words in (given.default, *(given.param_decls or ())) for flag in words.split("/")]
 
 
 def _value_of(option: str, words: list[str]) -> str | None:
@@ -44,17 +109,29 @@ def _value_of(option: str, words: list[str]) -> str | None:
     return found
 
 
-def options_of(method: "type[Method]") -> list[inspect.Parameter]:
-    """The options for the parameters of a method."""
-    from queryveil.methods import parameters_of
+def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]:
+    """The options for the parameters of a method.
 
+    Args:
+        method: The method.
+        step: Behind which `--then` it is named; 0 for that of `--method`. `told_apart` makes the words that these
+            options have then.
+    """
+    from queryveil.methods import Pipeline, parameters_of
+
+    if method is Pipeline:
+        each = typer.Option("-k", help="The k of every step that has one.", show_default="that of the recipe")
+        return [_keyword("k", Annotated[int | None, each], None)]
+    behind = f"--then-{step}-" if step else "--"
+    prefix = f"then_{step}_" if step else ""
     result = []
     for parameter in parameters_of(method):
-        flag = "--" + parameter.name.replace("_", "-")
-        names = [f"-{parameter.name}" if len(parameter.name) == 1 else flag]
+        name = parameter.name.replace("_", "-")
+        flag = behind + name
+        names = [f"-{parameter.name}" if len(parameter.name) == 1 and not step else flag]
         kind: Any = parameter.kind
         if kind is bool:
-            names = [f"{flag}/--{'allow' + flag[4:] if flag.startswith('--no-') else 'no-' + flag[2:]}"]
+            names = [f"{flag}/{behind}{'allow' + name[2:] if name.startswith('no-') else 'no-' + name}"]
         kind = list[kind] if parameter.many else kind
         default = ", ".join(parameter.default) if parameter.many else parameter.default
         bounds = f" ({parameter.expected})" if parameter.choices or parameter.bounds else ""
@@ -64,11 +141,11 @@ def options_of(method: "type[Method]") -> list[inspect.Parameter]:
             show_default="off" if default is None or default is False else str(default),
             rich_help_panel=f"Parameters of {method.name}",
         )
-        result.append(_keyword(parameter.name, Annotated[kind | None, option], None))
+        result.append(_keyword(prefix + parameter.name, Annotated[kind | None, option], None))
         if kind is not bool:
             # Hidden, because the epilog lists it. Parameters that cannot be off have one too, for a clear message.
-            without = typer.Option(off_option(parameter.name), hidden=True)
-            result.append(_keyword(f"without_{parameter.name}", Annotated[bool, without], False))
+            without = typer.Option(behind + off_option(parameter.name)[2:], hidden=True)
+            result.append(_keyword(f"{prefix}without_{parameter.name}", Annotated[bool, without], False))
     return result
 
 
@@ -81,21 +158,48 @@ def off_option(name: str) -> str:
     return "--no-" + name.replace("_", "-")
 
 
-def configured(method: "type[Method]", recipe: "Recipe | None", given: dict[str, Any]) -> "Method":
+def configured(chosen: Chosen, recipe: "Recipe | None", given: dict[str, Any]) -> "Method":
     """The method with the parameters of the recipe, and those of the command line in their place.
 
     Args:
-        method: The method.
+        chosen: The method, and those that follow it.
         recipe: The recipe that was named.
-        given: The values of the options that `options_of` made.
+        given: The values of the options of `chosen`.
 
     Raises:
-        QueryveilError: If a parameter is wrong, or switched off where that is impossible.
+        QueryveilError: If a parameter is wrong, switched off where that is impossible, or steps make no sense.
     """
-    if recipe is not None and recipe.method != method.name:
+    from queryveil.methods import STEPS, Pipeline
+
+    if chosen.method is Pipeline:
+        assert recipe is not None  # noqa: S101
+        _same_method(chosen.method, recipe)
+        steps = recipe.parameters["steps"]
+        if given["k"] is not None:
+            with_k = [step for step in steps if "k" in getattr(STEPS.get(step["method"]), "model_fields", ())]
+            for step in with_k:
+                step["parameters"] = step["parameters"] | {"k": given["k"]}
+        return Pipeline(steps)
+    first = _configured(chosen.method, recipe, given)
+    others = []
+    for place, method in enumerate(chosen.then, 1):
+        prefix = f"then_{place}_"
+        mine = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        others.append(_configured(method, None, mine))
+    return Pipeline([first, *others]) if others else first
+
+
+def _same_method(method: "type[Method]", recipe: "Recipe") -> None:
+    if recipe.method != method.name:
         raise QueryveilError(
             f"--method is {method.name}, but the recipe is for {recipe.method}; leave one of them out."
         )
+
+
+def _configured(method: "type[Method]", recipe: "Recipe | None", given: dict[str, Any]) -> "Method":
+    """One method, with the parameters of the recipe and of the command line."""
+    if recipe is not None:
+        _same_method(method, recipe)
     named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
     off = _switched_off(method, given, named)
     result = method(**{**(recipe.parameters if recipe is not None else {}), **named, **off})

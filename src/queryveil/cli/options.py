@@ -89,7 +89,8 @@ def use_taxonomy(release: "Release", taxonomy: str | None) -> None:
         from queryveil.knowledge import known_as, open_taxonomy
 
         open_taxonomy(taxonomy)
-        known_as(str(release.manifest.parameters.get("taxonomy")), taxonomy)
+        for step in release.manifest.steps:
+            known_as(str(step.parameters.get("taxonomy")), taxonomy)
 
 
 def numbers(option: str, given: str, kind: type[N], *, least: int | None = None) -> list[N]:

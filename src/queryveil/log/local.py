@@ -226,7 +226,7 @@ class LocalLog(QueryLog):
         engine = self.engine.beside()
         with ThreadPoolExecutor(engine.threads) as pool:
             tokens = split_queries(query_text, pool)
-        return LocalLog(
+        made = LocalLog(
             engine=engine,
             events=renumber(rows),
             clicks=renumber(clicks),
@@ -243,6 +243,8 @@ class LocalLog(QueryLog):
             empty_rows=self.stats.empty_rows,
             scrub=scrub,
         )
+        made.part = Part(self, None, np.flatnonzero(there))
+        return made
 
     def only(self, queries: Table, purpose: str) -> "LocalLog":
         """The events of some queries; only the ids of events and users are new."""

@@ -28,10 +28,11 @@ from queryveil.text.tabular import html_facts
 
 @dataclass(frozen=True)
 class Part:
-    """What `QueryLog.only` made a log from."""
+    """What `QueryLog.only`, or `QueryLog.rewritten`, made a log from."""
 
     of: "QueryLog"
-    purpose: str
+    purpose: str | None
+    """What decided which queries are in it; None if queries were rewritten, so that they have ids of their own."""
     users: Longs | None
     """The id of each user in the log that it is a part of; None if it is the same."""
 
@@ -91,7 +92,7 @@ class QueryLog(ABC):
         stats: How many of everything there are.
         id_type: The type of ids.
         kept: What several methods or measures need of it; see `queryveil.log.sharing`.
-        part: Of which log it is a part, if `only` made it.
+        part: What it was made from, if that is another log.
     """
 
     id_type: pa.DataType
@@ -172,7 +173,7 @@ class QueryLog(ABC):
         have. A scrubbed log, and a part of a log, have other draws than the original, so that their releases cannot be
         matched.
         """
-        if self.part is not None:
+        if self.part is not None and self.part.purpose is not None:
             purpose = (*purpose, self.part.purpose)
         if self.stats.scrub is not None:
             purpose = (*purpose, self.stats.scrub.model_dump_json())
@@ -243,17 +244,17 @@ class QueryLog(ABC):
 
     @abstractmethod
     def in_whole(self, table: Table, work: Workspace) -> Table:
-        """A table of user_id and "user" of a part of a log, with the ids of users in the whole.
+        """A table of user_id and "user", with the ids that users have in the log that this one was made from.
 
         Args:
-            table: The table, on the engine of the part.
-            work: A workspace of the whole.
+            table: The table, on the engine of this log.
+            work: A workspace of the other.
         """
 
     @property
     def whole(self) -> "QueryLog":
-        """The log that this one is a part of, or itself."""
-        return self if self.part is None else self.part.of
+        """The log with the same ids of queries that this one is a part of, or itself."""
+        return self if self.part is None or self.part.purpose is None else self.part.of
 
     @cached_property
     def lengths(self) -> pa.Table:

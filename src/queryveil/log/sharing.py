@@ -12,12 +12,22 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What was made from one log while it is shared; the log owns it."""
+    """What was made from one log while it is shared; the log owns it.
 
-    def __init__(self) -> None:
+    Args:
+        of: That of another log which this one was made from; while the other is shared, this one is too.
+    """
+
+    def __init__(self, of: "Shared | None" = None) -> None:
         self.lock = threading.RLock()
         self.sharers = 0
         self.made: dict[Hashable, object] = {}
+        self._of = of
+
+    @property
+    def active(self) -> bool:
+        """Whether what is made is kept."""
+        return self.sharers > 0 or (self._of is not None and self._of.active)
 
 
 @contextmanager
@@ -34,7 +44,7 @@ def sharing(log: "QueryLog") -> Iterator[None]:
     finally:
         with kept.lock:
             kept.sharers -= 1
-            if not kept.sharers:
+            if not kept.active:
                 kept.made.clear()
 
 
@@ -48,7 +58,7 @@ def shared(log: "QueryLog", key: Hashable, make: Callable[[], T]) -> T:
     """
     kept = log.kept
     with kept.lock:
-        if kept.sharers:
+        if kept.active:
             if key not in kept.made:
                 kept.made[key] = make()
             return cast(T, kept.made[key])

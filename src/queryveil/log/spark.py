@@ -93,7 +93,9 @@ class SparkLog(QueryLog):
             new.close()
             raise QueryveilError(NOTHING_LEFT)
         (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
-        return SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
+        made = SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
+        made.part = Part(self, None, None)
+        return made
 
     def only(self, queries: Table, purpose: str) -> "SparkLog":
         """The events of some queries, with the ids of the whole, in a database of their own."""

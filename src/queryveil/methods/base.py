@@ -138,8 +138,8 @@ class Method(BaseModel):
         named = " and ".join([", ".join(lost[:-1]), lost[-1]] if len(lost) > 1 else lost)
         if self.last.makes != "events":
             return [f"Left out: {named}; no step keeps them beside {self.last.makes}."]
-        step = option("then", "columns", python="the step Columns")
-        return [f"Left out: {named}. {step} keeps those that enough users share."]
+        step = option("then", "columns", python="a last step Columns")
+        return [f"Left out: {named}; {step} keeps those that enough users share."]
 
     @abstractmethod
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:

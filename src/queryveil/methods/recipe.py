@@ -5,27 +5,52 @@ seed = 1                # optional
 
 [parameters]
 k = 5
+
+A pipeline has steps instead, each with a method and its parameters:
+
+[[steps]]
+method = "affinity"
+parameters = { k = 5, theta = 0.8 }
+
+[[steps]]
+method = "odp"
 """
 
 import tomllib
 import warnings
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, renamed
 from queryveil.release.earlier import changed_defaults, translated
+from queryveil.release.manifest import PIPELINE
+
+
+class RecipeStep(BaseModel):
+    """A step of a pipeline."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    method: str
+    parameters: dict[str, Any] = {}
 
 
 class Recipe(BaseModel):
     """What a recipe file says."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    method: str
+    method: str = PIPELINE
     seed: int | None = None
     parameters: dict[str, Any] = {}
+    steps: list[RecipeStep] = Field(default=[], exclude=True)
+
+    @model_validator(mode="after")
+    def _method_or_steps(self) -> Self:
+        if (self.method == PIPELINE) != bool(self.steps) or (self.steps and self.parameters):
+            raise ValueError("a recipe has either a method with its parameters, or steps")
+        return self
 
 
 _RENAMED = {"thirty-five": "dma-30-5", "rare-term-and-length": "dma-draft-2026"}
@@ -63,11 +88,13 @@ def load_recipe(name: str) -> Recipe:
         raise QueryveilError(f"The recipe {name} is not TOML: {error}.") from None
     except ValidationError as error:
         problem = error.errors()[0]
-        where = ".".join(map(str, problem["loc"]))
+        where = f" at '{'.'.join(map(str, problem['loc']))}'" if problem["loc"] else ""
         raise QueryveilError(
-            f"The recipe {name} has a fault at '{where}' ({problem['msg'].lower()}); it holds a method, a seed if "
-            "you like, and a table [parameters]."
+            f"The recipe {name} has a fault{where} ({problem['msg'].lower()}); it holds a"
+            " method and a table [parameters], or several [[steps]], and a seed if you like."
         ) from None
+    if recipe.steps:
+        return recipe.model_copy(update={"parameters": {"steps": [step.model_dump() for step in recipe.steps]}})
     parameters, changes = translated(recipe.method, recipe.parameters)
     changes += changed_defaults(recipe.method, parameters)
     if changes:

@@ -83,7 +83,8 @@ class Rules(QueryMethod):
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
         """The shipped recipes."""
-        return [(recipe, load_recipe(recipe).parameters) for recipe in shipped()]
+        recipes = {name: load_recipe(name) for name in shipped()}
+        return [(name, recipe.parameters) for name, recipe in recipes.items() if recipe.method == cls.name]
 
     @property
     def beside(self) -> Beside:

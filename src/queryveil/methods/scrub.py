@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from queryveil.errors import QueryveilError
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
+from queryveil.log.sharing import Shared, shared
 from queryveil.methods.base import Method, Reason
 from queryveil.release import Release
 from queryveil.scrubbing import DEFAULT_KINDS, check_scrub, scrub
@@ -39,8 +40,14 @@ class Scrub(Method):
         return self
 
     def scrubbed(self, log: QueryLog) -> QueryLog:
-        """The scrubbed log."""
-        return scrub(log, self.how, kinds=self.kinds, rare_term_users=self.rare_term_users)
+        """The scrubbed log, which is made once while the log is shared."""
+
+        def made() -> QueryLog:
+            found = scrub(log, self.how, kinds=self.kinds, rare_term_users=self.rare_term_users)
+            found.kept = Shared(log.kept)
+            return found
+
+        return shared(log, ("scrubbed", self.how, self.kinds, self.rare_term_users), made)
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         raise QueryveilError("Scrubbing alone protects nobody; add a step that does, such as affinity or equality.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
 from queryveil.log import Size
 from queryveil.release.linkage import Linkage
-from queryveil.release.manifest import Counts, Manifest
+from queryveil.release.manifest import Counts, Manifest, Stage
 from queryveil.text.show import percent
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
@@ -137,17 +137,16 @@ def linkage_sentence(found: Linkage | None) -> str:
 
 def _attacker(manifest: Manifest) -> list[str]:
     """What was measured, if events are linked."""
-    if manifest.parameters.get("link", "none") == "none":
+    if manifest.steps[-1].parameters.get("link", "none") == "none":
         return []
     return ["## What an attacker finds", _inert(linkage_sentence(manifest.linkage))]
 
 
 def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     """The report of a release as Markdown."""
-    parameters = [(f"`{name}`", escape(_plain(value))) for name, value in manifest.parameters.items()]
     parts = [
         "# Release report",
-        f"Made by {manifest.software} with the method `{manifest.method}`{_made_from(manifest)}.",
+        f"Made by {manifest.software} with {_methods(manifest)}{_made_from(manifest)}.",
         "## What it promises",
         "\n".join(map(_promise, verdicts)) or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
@@ -161,11 +160,23 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         *_bands(manifest),
         *_accounting(manifest),
         "## Parameters",
-        _table(("parameter", "value"), parameters),
+        *(part for step in manifest.steps for part in _parameters(step, manifest)),
         "## Columns",
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _methods(manifest: Manifest) -> str:
+    names = [f"`{escape(step.method)}`" for step in manifest.steps]
+    return f"the method {names[0]}" if len(names) == 1 else f"the steps {', '.join(names)}"
+
+
+def _parameters(step: Stage, manifest: Manifest) -> list[str]:
+    """The parameters of a method, under its name if it is one of several."""
+    rows = [(f"`{name}`", escape(_plain(value))) for name, value in step.parameters.items()]
+    head = [] if len(manifest.steps) == 1 else [f"### {escape(step.method)}"]
+    return [*head, _table(("parameter", "value"), rows)]
 
 
 def _promise(verdict: Verdict) -> str:

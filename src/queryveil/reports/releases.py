@@ -15,10 +15,10 @@ from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_taxonomy
 from queryveil.log import QueryLog, local
-from queryveil.methods import METHODS, parameters_of
+from queryveil.methods import STEPS, Scrub, parameters_of
 from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
-from queryveil.release.manifest import Manifest
+from queryveil.release.manifest import Manifest, Stage
 from queryveil.release.summary import kept_rows, scrub_rows
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
@@ -78,7 +78,8 @@ def report(
     check_log(made, here)
     if taxonomy is not None:
         open_taxonomy(taxonomy)
-        known_as(str(made.manifest.parameters.get("taxonomy")), taxonomy)
+        for each in made.manifest.steps:
+            known_as(str(each.parameters.get("taxonomy")), taxonomy)
     step("checking")
     checked = verify(made, here)
     measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, progress=step)
@@ -220,8 +221,10 @@ def commands(
     known = " --user-map map.csv" if known_users and linked else ""
     place = " --taxonomy TAXONOMY" if taxonomy else ""
     again = f"release --original LOG{known}{place} --seed {seed}"
-    made = ["queryveil anonymize LOG", f"--method {manifest.method}", *_options(manifest)]
-    if manifest.scrub is not None:
+    first, *others = manifest.steps
+    made = ["queryveil anonymize LOG", f"--method {first.method}", *_options(first)]
+    made += [word for step in others for word in (f"--then {step.method}", *_options(step))]
+    if manifest.scrub is not None and first.method != Scrub.name:
         made.append(f"--scrub {manifest.scrub.how}")
         made += [f"--scrub-kinds {','.join(manifest.scrub.kinds)}"] if manifest.scrub.kinds else []
         rare = manifest.scrub.rare_term_users
@@ -240,15 +243,15 @@ def commands(
 
 def _extras(manifest: Manifest) -> list[str]:
     """The extras that these commands need."""
-    method = METHODS.get(manifest.method)
-    return sorted({"attack", "report", *(() if method is None else method.extras)})
+    needed = (extra for step in manifest.steps if step.method in STEPS for extra in STEPS[step.method].extras)
+    return sorted({"attack", "report", *needed})
 
 
-def _options(manifest: Manifest) -> list[str]:
+def _options(step: Stage) -> list[str]:
     """The parameters that are not at their defaults, as the command line takes them."""
     found = []
-    for parameter in parameters_of(METHODS[manifest.method]) if manifest.method in METHODS else ():
-        value = manifest.parameters.get(parameter.name)
+    for parameter in parameters_of(STEPS[step.method]) if step.method in STEPS else ():
+        value = step.parameters.get(parameter.name)
         flag = f"-{parameter.name}" if len(parameter.name) == 1 else f"--{parameter.name.replace('_', '-')}"
         usual = list(parameter.default) if parameter.many else parameter.default
         if value is None or (value == usual and parameter.name != "k"):

@@ -1,7 +1,7 @@
 """The words of reports: what a method does in plain language, and what the terms mean."""
 
 from queryveil.claims import BagUsers, DifferentialPrivacy, RecordUsers
-from queryveil.methods import METHODS
+from queryveil.methods import STEPS
 from queryveil.release.manifest import Manifest
 
 GLOSSARY = {
@@ -47,17 +47,18 @@ COMPARED = {
 def named(manifest: Manifest) -> str:
     """A method with the number that matters most."""
     gap = "\N{NO-BREAK SPACE}"
+    method = " then ".join(step.method for step in manifest.steps)
     private = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
     if private is not None:
-        return f"{manifest.method}, ε{gap}={gap}{private.epsilon:g}, δ{gap}={gap}{private.delta:g}"
-    k = manifest.parameters.get("k")
-    return manifest.method if k is None else f"{manifest.method}, k{gap}={gap}{k}"
+        return f"{method}, ε{gap}={gap}{private.epsilon:g}, δ{gap}={gap}{private.delta:g}"
+    k = manifest.last.parameters.get("k")
+    return method if k is None else f"{method}, k{gap}={gap}{k}"
 
 
 def lead(manifest: Manifest) -> list[str]:
     """What the release is, in plain sentences."""
-    method = METHODS.get(manifest.method)
-    sentences = [] if method is None else [method.plain.format(k=manifest.parameters.get("k"))]
+    known = [(STEPS[step.method].plain, step.parameters.get("k")) for step in manifest.steps if step.method in STEPS]
+    sentences = [plain.format(k=k) for plain, k in known]
     shared = any(isinstance(claim, RecordUsers | BagUsers) for claim in manifest.claims)
     if "session" in manifest.columns:
         sentences.append("Sessions appear under random numbers; all that stands under one number is one person's.")

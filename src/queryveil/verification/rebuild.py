@@ -110,7 +110,7 @@ def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
 def _makes(method: Method, manifest: Manifest) -> bool:
     same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
     # The verifier knows what privacy noise and thresholds give, but only the method which of them it would choose.
-    return same and (not isinstance(method, PrivateMethod) or method.claim == manifest.claims[-1])
+    return same and (not isinstance(method.last, PrivateMethod) or method.last.claim == manifest.claims[-1])
 
 
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
@@ -131,8 +131,9 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
 def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdict:
     """Whether one of the methods makes the release."""
     manifest = release.manifest
-    by_itself = manifest.scrub is None or manifest.steps[0].method == Scrub.name or log.stats.scrub is not None
-    scrubbed = log if by_itself else repeat_scrub(log, manifest.scrub)
+    scrubbed = log
+    if manifest.scrub is not None and log.stats.scrub is None and manifest.steps[0].method != Scrub.name:
+        scrubbed = repeat_scrub(log, manifest.scrub)
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     wrong: str | None = None

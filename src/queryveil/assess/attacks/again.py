@@ -10,8 +10,9 @@ from queryveil.assess.attacks.finding import InapplicableError
 from queryveil.engines import identifier
 from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog
-from queryveil.methods import METHODS, Method
+from queryveil.methods import STEPS, Method, Pipeline, Scrub
 from queryveil.release import Release
+from queryveil.release.manifest import Stage
 
 
 def method_again(release: Release, taxonomy: str | None = None) -> Method:
@@ -24,8 +25,18 @@ def method_again(release: Release, taxonomy: str | None = None) -> Method:
     Raises:
         InapplicableError: If it cannot be run again, with what to do.
     """
-    name, parameters = release.manifest.method, dict(release.manifest.parameters)
-    if name not in METHODS:
+    stages = release.manifest.steps
+    # What was scrubbed is scrubbed before the method runs again, in a pipeline too.
+    steps = [_step_again(stage, taxonomy) for stage in stages if stage.method != Scrub.name]
+    try:
+        return steps[0] if len(steps) == 1 else Pipeline(steps)
+    except QueryveilError as error:
+        raise cannot(error) from None
+
+
+def _step_again(stage: Stage, taxonomy: str | None) -> Method:
+    name, parameters = stage.method, dict(stage.parameters)
+    if name not in STEPS:
         raise InapplicableError(f"the method '{name}' is not known here")
     base = parameters.get("taxonomy")
     if base not in (None, "wordnet"):
@@ -35,7 +46,7 @@ def method_again(release: Release, taxonomy: str | None = None) -> Method:
             f"'{name}' cannot be run again without its taxonomy '{base}'; name its folder with {option('taxonomy')}"
         )
     try:
-        return METHODS[name](**parameters)
+        return STEPS[name](**parameters)
     except QueryveilError as error:
         raise cannot(error) from None
 

@@ -188,7 +188,7 @@ def _released(release: Release, seen: View, log: LocalLog, taxonomy: str | None)
 
 def _taxonomy(release: Release, taxonomy: str | None) -> Taxonomy:
     """The taxonomy whose nodes are released."""
-    name = str(release.manifest.parameters.get("taxonomy"))
+    name = str(release.manifest.last.parameters.get("taxonomy"))
     try:
         if taxonomy is not None:
             open_taxonomy(taxonomy)

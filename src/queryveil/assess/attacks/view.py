@@ -109,7 +109,7 @@ class View:
         texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
         with loaded(release, here) as released:
             rows = here.engine.fetch(_entries(released, texts, column))
-            who = here.engine.fetch(_records(released, column, bool(release.manifest.parameters.get("compact"))))
+            who = here.engine.fetch(_records(released, column, bool(release.manifest.last.parameters.get("compact"))))
             queries = nodes = np.empty(0, np.int32)
             other = here.engine.fetch(_other(released, column)) if texts and column else None
             if texts:
@@ -279,9 +279,13 @@ def _records(released: Table, column: str | None, compact: bool) -> str:
 
 
 def _truth(release: Release, log: LocalLog, ids: Longs) -> Truth | None:
-    if release.pseudonyms is None or release.log is not log:
+    if release.pseudonyms is None or release.log is None:
         return None
-    found: pa.Table = log.engine.fetch(
-        f'SELECT user_id, "user" AS record FROM {release.pseudonyms} ORDER BY record, user_id'
-    )
+    with log.workspace() as work:
+        who = release.pseudonyms
+        if release.log is not log:
+            if release.log.part is None or release.log.part.of is not log:
+                return None
+            who = release.log.in_whole(who, work)  # a pipeline scrubbed the log
+        found: pa.Table = work.fetch(f'SELECT user_id, "user" AS record FROM {who} ORDER BY record, user_id')
     return Truth(np.searchsorted(ids, found["record"].to_numpy()), found["user_id"].to_numpy().astype(np.int64))

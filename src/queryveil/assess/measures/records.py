@@ -72,7 +72,7 @@ def user_records(release: Release, measure: str) -> UserRecords:
         digest = record_digests(released.start[some], released.query, released.times)
         group[:] = -1
         group[some] = np.unique(digest, return_inverse=True)[1]
-    by_repetition = getattr(METHODS.get(release.manifest.method), "by_repetition", False)
+    by_repetition = getattr(METHODS.get(release.manifest.last.method), "by_repetition", False)
     return UserRecords(log, Searches.of(log), released, group, shared, by_repetition)
 
 

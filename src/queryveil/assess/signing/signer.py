@@ -176,8 +176,8 @@ def _judged(
 def _stated_lists(release: Release, given: Sequence[str | Path]) -> dict[str, StatedList]:
     """The lists that a release was made with; those of the publisher by their names in the manifest."""
     digests = {Path(path).name: hashlib.sha256(read_bounded(Path(path), "list")).hexdigest() for path in given}
-    parameters = release.manifest.parameters
-    named = {use: str(parameters[use]) for use in _LISTS if parameters.get(use) is not None}
+    steps = [step.parameters for step in release.manifest.steps]
+    named = {use: str(step[use]) for step in steps for use in _LISTS if step.get(use) is not None}
     strange = next((name for name in digests if name not in named.values()), None)
     if strange is not None:
         raise QueryveilError(f"The release was made without a list '{strange}'; leave it out.")
