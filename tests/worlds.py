@@ -21,6 +21,13 @@ PARAMETERS = {
     "dp-set": {"epsilon": 200, "delta": 0.1, "max_queries_per_user": 5, "counts": True},
     "poblete": {"k": 2, "sites": 1},
     "hash": {"link": "user"},
+    "pipeline": {
+        "steps": [
+            {"method": "scrub", "parameters": {"how": "mask"}},
+            {"method": "affinity", "parameters": {"k": 2, "theta": 0.5}},
+            {"method": "odp", "parameters": {"k": 3}},
+        ]
+    },
 }
 """Parameters of every method with which it releases something of a log of thirty users."""
 

@@ -52,7 +52,9 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
         if name == Pipeline.name and then:
             raise QueryveilError("The recipe has steps of its own; write further ones into it, and leave --then out.")
         if not then and name != Pipeline.name and not STEPS[name].alone:
-            raise QueryveilError(f"{name} protects nobody by itself; use it with other steps: --method NAME --then NAME.")
+            raise QueryveilError(
+                f"{name} protects nobody by itself; use it with other steps: --method NAME --then NAME."
+            )
     except QueryveilError:
         if lenient:
             return None
@@ -169,17 +171,14 @@ def configured(chosen: Chosen, recipe: "Recipe | None", given: dict[str, Any]) -
     Raises:
         QueryveilError: If a parameter is wrong, switched off where that is impossible, or steps make no sense.
     """
-    from queryveil.methods import STEPS, Pipeline
+    from queryveil.methods import Pipeline
+    from queryveil.methods.pipeline import with_parameters
 
     if chosen.method is Pipeline:
         assert recipe is not None  # noqa: S101
         _same_method(chosen.method, recipe)
-        steps = recipe.parameters["steps"]
-        if given["k"] is not None:
-            with_k = [step for step in steps if "k" in getattr(STEPS.get(step["method"]), "model_fields", ())]
-            for step in with_k:
-                step["parameters"] = step["parameters"] | {"k": given["k"]}
-        return Pipeline(steps)
+        values = {} if given["k"] is None else {"k": given["k"]}
+        return Pipeline([with_parameters(step, values) for step in recipe.parameters["steps"]])
     first = _configured(chosen.method, recipe, given)
     others = []
     for place, method in enumerate(chosen.then, 1):

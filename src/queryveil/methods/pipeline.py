@@ -25,10 +25,11 @@ from queryveil.errors import QueryveilError, did_you_mean
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sharing import sharing
-from queryveil.methods.base import Method, Reason
+from queryveil.methods.base import DELTA, Method, Reason
 from queryveil.methods.columns import Columns
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.queries import QueryMethod, Selection, Speaker, flags_of
+from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rules import Rules
 from queryveil.methods.scrub import Scrub
 from queryveil.release import Release
@@ -119,11 +120,18 @@ class Pipeline(Method):
 
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
-        """The pipelines that come with queryveil."""
-        from queryveil.methods.recipe import load_recipe, shipped
-
-        recipes = {name: load_recipe(name) for name in shipped()}
-        return [(name, recipe.parameters) for name, recipe in recipes.items() if recipe.method == cls.name]
+        """The pipelines that come with queryveil, for each k, or for each epsilon if they are private."""
+        found = []
+        for name, recipe in ((name, load_recipe(name)) for name in shipped()):
+            if recipe.method != cls.name:
+                continue
+            given = recipe.parameters["steps"]
+            values = [(f"k = {k}", {"k": k}) for k in ks]
+            if cls(given).last.makes == "counts":
+                values = [(f"ε = {epsilon:g}", {"epsilon": epsilon, "delta": DELTA}) for epsilon in epsilons]
+            for label, value in values:
+                found.append((f"{name}, {label}", {"steps": [with_parameters(step, value) for step in given]}))
+        return found
 
     def warnings(self, log: QueryLog) -> list[str]:
         """Those of all steps."""
@@ -230,6 +238,15 @@ class Pipeline(Method):
                 if flags is not None and not flags[query_id]:
                     break
         return reasons
+
+
+def with_parameters(step: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """A step of a recipe with other values for those of its parameters that are named."""
+    from queryveil.methods import STEPS
+
+    fields = STEPS[step["method"]].model_fields if step["method"] in STEPS else {}
+    mine = {name: value for name, value in values.items() if name in fields}
+    return step | {"parameters": step["parameters"] | mine}
 
 
 def _drawn(claim: Claim) -> bool:

@@ -342,12 +342,12 @@ def command(comparison: Comparison) -> str:
     methods = list(dict.fromkeys(config.method for config in comparison.configurations))
     ks = sorted({config.k for config in comparison.configurations if config.k is not None})
     epsilons = sorted(
-        {float(e) for config in comparison.configurations if (e := config.parameters.get("epsilon")) is not None}
+        {float(e) for config in comparison.configurations if (e := config.setting("epsilon")) is not None}
     )
     places = {
-        config.method: config.parameters["taxonomy"]
+        config.method: config.setting("taxonomy")
         for config in comparison.configurations
-        if "taxonomy" in config.parameters
+        if config.setting("taxonomy") is not None
     }
     sites = places.pop("search", "wordnet")
     own = any(place != "wordnet" for place in places.values())

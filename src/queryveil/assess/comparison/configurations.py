@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,7 +16,7 @@ from queryveil.errors import QueryveilError, did_you_mean
 from queryveil.files.folders import write_whole
 from queryveil.knowledge import taxonomy_name
 from queryveil.log import LocalLog
-from queryveil.methods import METHODS
+from queryveil.methods import METHODS, STEPS, Pipeline, Rules
 from queryveil.verification.verifier import run_checks
 
 KS = (2, 5, 10, 20)
@@ -53,16 +54,27 @@ def grid(
         fields = METHODS[name].model_fields
         settings = METHODS[name].grid(sorted(set(ks)), sorted(set(epsilons)))
         for label, parameters in settings:
-            if "taxonomy" in fields:
-                base = taxonomy if fields["taxonomy"].default is not None else web_directory or taxonomy
-                parameters = parameters | {"taxonomy": base}
-            title = ", ".join(part for part in (name, label) if part)
-            k = parameters.get("k")
+            parameters = _looking_in(name, parameters, taxonomy, web_directory)
+            # A pipeline is known by the name of its recipe.
+            title = label if name == Pipeline.name else ", ".join(part for part in (name, label) if part)
+            k = Configuration(title, name, None, parameters).setting("k")
             configurations.append(Configuration(title, name, k, parameters))
             if "link" in fields and "link" not in parameters:
                 for link in ("session", "user") if times else ("user",):
                     configurations.append(Configuration(f"{title}, link {link}", name, k, parameters | {"link": link}))
     return configurations
+
+
+def _looking_in(method: str, parameters: dict[str, Any], taxonomy: str, web_directory: str | None) -> dict[str, Any]:
+    """Parameters with the taxonomy where a method, or a step of a pipeline, looks queries up."""
+    if method == Pipeline.name:
+        each = [(step["method"], step["parameters"]) for step in parameters["steps"]]
+        looking = [(name, _looking_in(name, given, taxonomy, web_directory)) for name, given in each]
+        return {"steps": [{"method": name, "parameters": given} for name, given in looking]}
+    field = STEPS[method].model_fields.get("taxonomy")
+    if field is None:
+        return parameters
+    return parameters | {"taxonomy": taxonomy if field.default is not None else web_directory or taxonomy}
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class Job:
     def file(self, configuration: Configuration) -> Path:
         """Where a configuration is stored."""
         parts = [configuration.method, *(f"{name}-{value}" for name, value in sorted(configuration.parameters.items()))]
-        if configuration.method == "rules":  # its parameters are many, and have a name
+        if configuration.method in (Rules.name, Pipeline.name):  # parameters are many, and have a name
             parts = [configuration.name]
         if "taxonomy" in configuration.parameters:
             parts = [part for part in parts if not part.startswith("taxonomy-")]
@@ -104,10 +116,11 @@ class Job:
 
     def _made(self, configuration: Configuration, log: LocalLog) -> tuple[Configuration, list[Row]]:
         method = METHODS[configuration.method](**configuration.parameters)
-        taxonomy = configuration.parameters.get("taxonomy", "wordnet")
-        if "taxonomy" in configuration.parameters:  # its name alone, as in a manifest
+        taxonomy = configuration.setting("taxonomy") or "wordnet"
+        if configuration.setting("taxonomy") is not None:  # its name alone, as in a manifest
+            name = taxonomy_name(taxonomy)
             configuration = replace(
-                configuration, parameters=configuration.parameters | {"taxonomy": taxonomy_name(taxonomy)}
+                configuration, parameters=_looking_in(configuration.method, configuration.parameters, name, name)
             )
         try:
             release = method.anonymize(log, seed=self.seed)

@@ -79,14 +79,14 @@ def _statistics(found: Comparison) -> Recommendation:
         " the one with the most distinct queries. Without such a guarantee, statistics that are published day after"
         " day give away who was added in between."
     )
-    tried = [one for one in found.configurations if "epsilon" in one.parameters]
-    parameters = {one.name: one.parameters for one in tried if one.status == "done"}
+    tried = [one for one in found.configurations if one.setting("epsilon") is not None]
+    parameters = {one.name: (one.setting("epsilon"), one.setting("delta")) for one in tried if one.status == "done"}
     if not tried:
         return Recommendation(aim, rule, None, "No differentially private method was tried.")
     if not parameters:
         return Recommendation(aim, rule, None, _none_private(tried))
-    ranked = {name: (-given["epsilon"], found.value(name, "queries_kept") or 0.0) for name, given in parameters.items()}
-    return _best(found, aim, rule, ranked, lambda score, name: _guarantee(-score, parameters[name]["delta"]))
+    ranked = {name: (-epsilon, found.value(name, "queries_kept") or 0.0) for name, (epsilon, _) in parameters.items()}
+    return _best(found, aim, rule, ranked, lambda score, name: _guarantee(-score, parameters[name][1]))
 
 
 def _guarantee(epsilon: float, delta: float) -> str:
@@ -99,7 +99,7 @@ def _guarantee(epsilon: float, delta: float) -> str:
 
 def _none_private(tried: Sequence[Configuration]) -> str:
     """Why there is no differentially private release."""
-    empty = sorted({float(one.parameters["epsilon"]) for one in tried if one.status == "empty"})
+    empty = sorted({float(one.setting("epsilon")) for one in tried if one.status == "empty"})
     reasons = list(dict.fromkeys(one.why for one in tried if one.status == "failed"))
     if empty:
         at = " and ".join(f"{epsilon:g}" for epsilon in empty)

@@ -50,6 +50,11 @@ class Configuration:
     linked: bool = False
     known: Evidence | None = None
 
+    def setting(self, name: str) -> Any:
+        """A parameter of the method, or of the last step that has it; None if there is none."""
+        steps = [step["parameters"] for step in self.parameters.get("steps", ())]
+        return next((given[name] for given in (self.parameters, *reversed(steps)) if name in given), None)
+
 
 @dataclass(frozen=True)
 class Row:

@@ -211,7 +211,7 @@ def _gathered(job: Job, log: LocalLog, configurations: Sequence[Configuration], 
 def _order(configuration: Configuration) -> tuple[int, float, str]:
     return (
         list(METHODS).index(configuration.method),
-        configuration.k or configuration.parameters.get("epsilon", 0),
+        configuration.k or configuration.setting("epsilon") or 0,
         configuration.name,
     )
 
