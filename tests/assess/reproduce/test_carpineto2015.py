@@ -78,7 +78,7 @@ def test_labels_without_a_harmless_query_are_refused_before_the_work(world):
 def test_samples_without_a_harmless_query_do_not_count(world, monkeypatch):
     """A sample may have no harmless query although the log has one."""
     monkeypatch.setattr(carpineto2015, "SAMPLE", 1)
-    log, taxonomy = world
+    log = world[0]
     most = int(log.users_per_query.argmax())
     labels = pa.table({"query": log.query_text, "sensitive": [i != most for i in range(log.n_queries)]})
     found = {figure.name: figure for figure in reproduce("carpineto2015", *world, labels=labels, ks=[2], thetas=[0.9])}

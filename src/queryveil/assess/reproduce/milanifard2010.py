@@ -14,7 +14,7 @@ from queryveil.arrays import places
 from queryveil.assess.measures import transaction_density
 from queryveil.assess.reproduce.common import Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
-from queryveil.assess.reproduce.published import Published, Values, gains, held, more, numbers, shares
+from queryveil.assess.reproduce.published import NONE, Published, Values, gains, held, more, numbers, shares
 from queryveil.errors import QueryveilError
 from queryveil.methods import Clump, Partition
 from queryveil.methods.generalization.common import Loss, Transactions, loss_of
@@ -171,7 +171,7 @@ MILANIFARD2010 = Paper(
             "density of the first 1,000, 10,000, 20,000, 30,000, 40,000 and all transactions",
             "0.28, 0.25, 0.20, 0.16, 0.14, 0.11 %",
             "table III",
-            lambda v: shares(*v.all("table-3")),
+            lambda v: ", ".join(f"{100 * density:.3f} %" for density in v.all("table-3")) or NONE,
             tuple({"users": users, "density": density} for users, density in DENSITY.items()),
         ),
         Published(

@@ -118,8 +118,8 @@ def gains(*values: float | None) -> str:
     if not known:
         return NONE
     if len(known) > 4:
-        return f"{100 * min(known):+.0f} to {100 * max(known):+.0f} %"
-    return ", ".join(f"{100 * value:+.0f} %" for value in known)
+        return f"{100 * min(known):+,.0f} to {100 * max(known):+,.0f} %"
+    return ", ".join(f"{100 * value:+,.0f} %" for value in known)
 
 
 def differences(*values: float | None) -> str:
