@@ -73,6 +73,33 @@ def test_every_method_has_a_page_with_its_parameters_and_limits(method):
     assert f"]({method}.md)" in text("docs/methods/index.md")
 
 
+def commands_of_papers() -> list[tuple[str, str, str]]:
+    """Of every row of a table on the page about papers: its section, its first cell and its last, the command."""
+    found = []
+    for section in re.split(r"^## ", text("docs/papers.md"), flags=re.MULTILINE):
+        for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE):
+            head, _, *rows = [[cell.strip() for cell in row[1:-1].split("|")] for row in table.splitlines()]
+            assert head[-1] == "command", head
+            found += [(section, row[0], row[-1] if len(row) == len(head) else "") for row in rows]
+    return found
+
+
+def test_every_row_about_papers_has_a_command():
+    """A verb with its arguments, a test to run, a letter that a command of the section has, or Python of the page."""
+    rows = commands_of_papers()
+    assert len(rows) > 100
+    for section, what, command in rows:
+        letters = set(re.findall(r"\b[A-Z]\b", re.sub(r"`[^`]*`", "", command)))
+        assert letters <= set(re.findall(r"^queryveil .* # ([A-Z])$", section, re.MULTILINE)), what
+        said = re.findall(r"`([^`]+)`", command)
+        assert all(one.split()[0] in {"make", *verbs()} for one in said), what
+        python = "Python" in command and "```python" in (text("docs/papers.md") if "](#" in command else section)
+        assert letters or said or python, what
+        for name in re.findall(r'-k (\w+)"', command):
+            tests = (file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+            assert any(re.search(rf"def test_\w*{name}", one) for one in tests), name
+
+
 @pytest.mark.parametrize(("method", "name"), [(m, p.name) for m in METHODS for p in parameters_of(METHODS[m])])
 def test_every_parameter_says_what_it_is(method, name):
     parameter = next(p for p in parameters_of(METHODS[method]) if p.name == name)

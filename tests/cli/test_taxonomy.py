@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from queryveil.assess.reproduce import PAPERS, Figure, Paper
+from queryveil.assess.reproduce import PAPERS, Figure, Paper, Published
 from tests.knowledge import rdf
 from tests.knowledge.test_directory import PATHS, SITES
 from tests.knowledge.test_resolvers import engine, hits, results
@@ -183,6 +183,15 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     assert (code, "There is no paper 'nobody1999'" in err) == (2, True)
 
 
+def test_labels_without_a_harmless_query_are_one_sentence(run, tmp_path):
+    log, labels = tmp_path / "users.tsv", tmp_path / "labels.csv"
+    log.write_text("user\tquery\n" + "".join(f"u{i}\tdog\n" for i in range(6)))
+    labels.write_text("query,sensitive\ndog,yes\n")
+    code, out, err = run("reproduce", "carpineto2015", log, "--sensitive", labels)
+    assert (code, out) == (2, "")
+    assert "No query of the log is labelled as harmless." in err
+
+
 def test_what_is_about_one_user_is_shown_and_not_written(run, tmp_path):
     log = tmp_path / "users.tsv"
     rows = [(f"u{i}", query) for i in range(6) for query in ("cell phone", "red cell phone", f"dog {i}")]
@@ -222,7 +231,7 @@ def nine(run, dumps, tmp_path):
 
 
 def test_reproduce_asks_a_search_engine_that_is_named(nine, tmp_path):
-    named = ("--cache", tmp_path / "a.db", "--rate", 100, "--json")
+    named = ("--cache", tmp_path / "a.db", "--rate", 100, "--timeout", 5, "--json")
     with engine(lambda query, asked: hits("http://fcb.example.org/")) as (url, asked):
         code, out, err = nine("erola2012", "--send-queries-to", f"{url}/pages/_search", *named)
         assert (code, err, len(asked)) == (0, "", 3)
@@ -264,6 +273,44 @@ def test_reproduce_says_nothing_where_nothing_was_measured(run, tmp_path, monkey
     assert code == 0
     assert "nan" not in out
     assert (tmp_path / "figures" / "figure-1.csv").read_text() == "k,SRP\n2,0.5\n3,\n"
+
+
+def test_reproduce_prints_hostile_texts_as_texts(run, tmp_path, monkeypatch):
+    """Names of lines and positions may be queries, or concepts of somebody's taxonomy."""
+    hostile = "[/red]\x1b[31m\u202e"
+    many = [{"k": k, "m": m, "x": 0.5} for k in range(8) for m in (hostile, "b")]
+    named = [{"p": f"{hostile}{i}", "m": "b", "x": 0.5} for i in range(8)]
+    table = [{"method": f"m{i}", "query": q, "degree": i} for q in (hostile, "tea") for i in range(8)]
+    figures = [
+        Figure("figure-1", hostile, many, "k", "x", "m"),
+        Figure("figure-2", "positions", named, "p", "x", "m"),
+        Figure("table-4", "Degrees", table, "method", "degree", "query", share=False, private=True),
+    ]
+    published = (Published("figure-1", "what", "yes", "section 1", lambda values: hostile),)
+    monkeypatch.setitem(PAPERS, "erola2011", Paper("erola2011", 2, lambda run: figures, published=published))
+    monkeypatch.setenv("COLUMNS", "250")
+    log = tmp_path / "users.tsv"
+    log.write_text("user\tquery\n" + "".join(f"u{i}\tdog\n" for i in range(9)))
+    code, out, err = run("reproduce", "erola2011", log)
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert out.count("[/red]") == 1 + 1 + 8 + 1 + 1
+    lines = out.splitlines()
+    assert any(line.split() == ["k", "3", "50.0", "%", "50.0", "%"] for line in lines)  # turned: a row per k
+    assert any(line.split() == ["query", *(f"m{i}" for i in range(8))] for line in lines)  # a table never is
+    assert any(line.split() == ["tea", *map(str, range(8))] for line in lines)
+
+
+@pytest.mark.parametrize("verb", [("reproduce", "erola2012"), ("categorize",)])
+@pytest.mark.parametrize("option", ["--cache", "--rate", "--timeout"])
+def test_options_for_sending_queries_are_refused_where_none_is_sent(run, dumps, clicked, tmp_path, verb, option):
+    run("web-directory", "build", *dumps, "-o", tmp_path / "odp.qvd")
+    by = () if verb[0] == "reproduce" else ("--linker", "domains")
+    for resolver in ((), ("--resolver", "sites")):
+        words = (*verb, clicked, "--taxonomy", tmp_path / "odp.qvd", *by, *resolver)
+        code, out, err = run(*words, option, "5")
+        assert (code, out, f"{option} is for --send-queries-to; leave it out." in err) == (2, "", True), err
 
 
 def test_how_often_categories_are_right(run, dumps, clicked, tmp_path):

@@ -63,6 +63,43 @@ def test_charts_are_large_and_have_the_values_of_the_paper(page):
     assert all(len(chart["aria-label"].split()) >= 4 for chart in elements)
 
 
+def drawn(figure, log, paper="carpineto2015"):
+    page = paper_page(paper, [figure], log, taxonomy="wordnet", seed=0, command="x")
+    return page, charts(page)[f"{figure.name}-0"]
+
+
+def released(*ks):
+    """Figure 5a of carpineto2015 at some k."""
+    rows = [{"method": m, "k": k, "released queries": 0.2 / k} for m in ("EQ", "AFF θ = 0.9") for k in ks]
+    return Figure("figure-5a", "Released queries", rows, "k", "released queries", "method")
+
+
+def test_values_of_the_paper_name_their_line_and_have_its_colour(log):
+    page, chart = drawn(released(2, 3, 80), log)
+    points = [(one["x"], one["line"], one["stroke"]) for one in chart["datasets"][chart["layer"][2]["data"]["name"]]]
+    assert points == [(3, "the paper, EQ", "var(--c1)"), (80, "the paper, AFF θ = 0.9", "var(--c2)")]
+    assert chart["layer"][2]["encoding"]["stroke"]["scale"] is None
+    assert key_of_the_paper(page)
+
+
+def test_a_key_is_only_for_what_is_drawn(log):
+    page, chart = drawn(released(2, 5), log)
+    assert len(chart["layer"]) == 2
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["domain"][1] == pytest.approx(0.1 * 1.06)
+    assert not key_of_the_paper(page)
+
+
+def key_of_the_paper(page):
+    return any("diamond muted" in one.get("class", "") for _, one in Page(page).elements)
+
+
+def test_a_figure_in_which_nothing_was_measured_is_drawn(log):
+    rows = [{"k": k, "m": None} for k in (2, 5)]
+    page, chart = drawn(Figure("figure-9", "Nothing", rows, "k", "m"), log)
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 1]
+    assert "This report has no value from the text of the paper to set beside this figure." in Page(page).text
+
+
 def test_what_is_about_one_person_is_not_on_the_page(page):
     assert "One person" not in page
     assert "12.3" not in page

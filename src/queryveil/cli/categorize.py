@@ -35,8 +35,8 @@ def categorize(
     resolver: resolvers.Named = None,
     send_queries_to: resolvers.SendTo = None,
     cache: resolvers.Cache = None,
-    rate: resolvers.Rate = 1.0,
-    timeout: resolvers.Timeout = 10.0,
+    rate: resolvers.Rate = None,
+    timeout: resolvers.Timeout = None,
     truth: Annotated[
         str | None,
         typer.Option(

@@ -25,7 +25,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(head))
     for i, name in enumerate(head):
-        result.add_column(name, justify="right" if i >= texts else "left")
+        result.add_column(Text(name), justify="right" if i >= texts else "left")
     for row in rows:
         result.add_row(*(Text(cell) for cell in row))
     return title, result

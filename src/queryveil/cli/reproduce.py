@@ -27,7 +27,8 @@ def reproduce(
     resolver: resolvers.Named = None,
     send_queries_to: resolvers.SendTo = None,
     cache: resolvers.Cache = None,
-    rate: resolvers.Rate = 1.0,
+    rate: resolvers.Rate = None,
+    timeout: resolvers.Timeout = None,
     clusters: Annotated[
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
@@ -38,7 +39,7 @@ def reproduce(
             "-k",
             metavar="K,...",
             help="Values of k, for carpineto2015.",
-            show_default="2,5,10,20,50,100,200, up to the users of the log",
+            show_default="2,3,5,10,20,50,80,100,200, up to the users of the log",
         ),
     ] = None,
     theta: Annotated[
@@ -103,7 +104,7 @@ def reproduce(
         check_packages()
     labels = None if sensitive is None else read_labels(sensitive)
     base = open_taxonomy(taxonomy)
-    finder = resolvers.chosen(resolver, base, send_queries_to, cache, rate)
+    finder = resolvers.chosen(resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
     with progress("Reproducing") as step:
         figures = run(
@@ -153,36 +154,43 @@ def reproduce(
 
 
 def _table(figure: "Figure") -> tuple[str, Any]:
-    """The figure as a table: one row per line, one column per position on the axis."""
+    """The figure as a table: one row per line, one column per position on the axis.
+
+    A figure with many positions is turned, so that it fits on a terminal. A table of the paper never is: its lines are
+    queries or concepts, and have no room as heads of columns.
+    """
     lines = [name for name in (figure.panel, figure.colour) if name is not None]
     places = list(dict.fromkeys(row[figure.x] for row in figure.rows))
-    heads = [place if isinstance(place, str) else f"{figure.x} {place}" for place in places]
+    heads = [printing.printable(place if isinstance(place, str) else f"{figure.x} {place}") for place in places]
     values = [row[figure.y] for row in figure.rows if row[figure.y] is not None]
     form = None if figure.share else ".2f" if max(map(abs, values), default=1) >= 0.01 else ".2g"
     cells: dict[tuple[Any, ...], dict[Any, str]] = {}
     for row in figure.rows:
         cells.setdefault(tuple(row[name] for name in lines), {})[row[figure.x]] = _cell(row[figure.y], form)
-    number = figure.name.replace("-", " ")
-    if len(places) > 6 and lines:
+    title = printing.printable(f"{figure.name.replace('-', ' ').capitalize()}: {figure.title}")
+    if len(places) > 6 and lines and not figure.name.startswith("table"):
         turned = [
             (head, *(values.get(place, "") for values in cells.values()))
             for head, place in zip(heads, places, strict=True)
         ]
-        named = (", ".join(map(str, key)) for key in cells)
-        return printing.table(f"{number.capitalize()}: {figure.title}", ("", *named), turned)
+        named = (printing.printable(", ".join(map(str, key))) for key in cells)
+        return printing.table(title, ("", *named), turned)
     head = (*lines, *heads)
     rows = [
         (*(printing.printable(str(part)) for part in key), *(values.get(place, "") for place in places))
         for key, values in cells.items()
     ]
-    return printing.table(f"{number.capitalize()}: {figure.title}", head, rows, texts=len(lines))
+    return printing.table(title, head, rows, texts=len(lines))
 
 
 def _compared(compared: "list[Beside]") -> list[tuple[str, Any]]:
     """What the text of the paper says of these figures, beside what was found."""
     if not compared:
         return []
-    rows = [(one.figure.replace("-", " "), one.what, one.value, one.ours, one.where) for one in compared]
+    rows = [
+        tuple(map(printing.printable, (one.figure.replace("-", " "), one.what, one.value, one.ours, one.where)))
+        for one in compared
+    ]
     head = ("", "what", "the paper", "here", "where it says so")
     return [printing.table("What the text of the paper says, beside what was found here", head, rows, texts=5)]
 

@@ -27,14 +27,14 @@ Cache = Annotated[
     str | None,
     typer.Option("--cache", metavar="FILE", help="File for its answers, to continue an interrupted run."),
 ]
-Rate = Annotated[float, typer.Option("--rate", help="Most queries to send per second.")]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds to wait for an answer.")]
+Rate = Annotated[float | None, typer.Option("--rate", help="Most queries to send per second.", show_default="1")]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds to wait for an answer.", show_default="10")]
 
 _KNOWN = ("clicks", "sites")
 
 
 def chosen(
-    name: str | None, base: "Taxonomy", url: str | None, cache: str | None, rate: float = 1.0, timeout: float = 10.0
+    name: str | None, base: "Taxonomy", url: str | None, cache: str | None, rate: float | None, timeout: float | None
 ) -> "Resolver | None":
     """The resolver that the options ask for; None if they ask for none."""
     from queryveil.knowledge import Clicks, Remote, Sites
@@ -46,9 +46,15 @@ def chosen(
             raise QueryveilError(
                 "--send-queries-to needs --cache FILE, which keeps the answers if the run is interrupted."
             )
-        return Remote(url, cache, rate=rate, timeout=timeout)
-    if cache is not None:
-        raise QueryveilError("--cache is for --send-queries-to.")
+        return Remote(
+            url,
+            cache,
+            rate=Remote.rate if rate is None else rate,
+            timeout=Remote.timeout if timeout is None else timeout,
+        )
+    for option, value in (("--cache", cache), ("--rate", rate), ("--timeout", timeout)):
+        if value is not None:
+            raise QueryveilError(f"{option} is for --send-queries-to; leave it out.")
     if name is not None and name not in _KNOWN:
         raise QueryveilError(f"There is no resolver '{name}'; {did_you_mean(name, _KNOWN)}, or --send-queries-to URL.")
     return Sites(base) if name == "sites" else Clicks() if name == "clicks" else None

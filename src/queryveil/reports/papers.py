@@ -71,7 +71,7 @@ def paper_page(
 def _figure(figure: PaperFigure, published: Sequence[Published]) -> Figure:
     """A figure of a paper as one of a page."""
     looks = _looks(figure)
-    points = [point for one in published for point in one.points]
+    points = _points(figure, published)
     panels = [None] if figure.panel is None else list(dict.fromkeys(row[figure.panel] for row in figure.rows))
     drawn = not figure.name.startswith("table") and len(looks) <= _LINES
     columns = [name for name in (figure.panel, figure.colour, figure.x) if name is not None]
@@ -85,6 +85,18 @@ def _figure(figure: PaperFigure, published: Sequence[Published]) -> Figure:
         tuple((*(str(row[name]) for name in columns), _shown(row[figure.y], figure.share)) for row in figure.rows),
         texts=len(columns),
     )
+
+
+def _points(figure: PaperFigure, published: Sequence[Published]) -> list[Mapping[str, Any]]:
+    """The values of the paper that have a place in a figure: on an axis of single positions only at those we have."""
+    panels = {row[figure.panel] for row in figure.rows} if figure.panel is not None else set()
+    places = {row[figure.x] for row in figure.rows}
+    return [
+        point
+        for one in published
+        for point in one.points
+        if (figure.panel is None or point[figure.panel] in panels) and (figure.counted or point[figure.x] in places)
+    ]
 
 
 def _caption(figure: PaperFigure) -> str:
@@ -108,10 +120,7 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
     import altair as alt
 
     here = [row for row in figure.rows if figure.panel is None or row[figure.panel] == panel]
-    chosen = [point for point in points if figure.panel is None or point.get(figure.panel) == panel]
-    if not figure.counted:
-        places = {row[figure.x] for row in figure.rows}
-        chosen = [point for point in chosen if point[figure.x] in places]
+    chosen = [point for point in points if figure.panel is None or point[figure.panel] == panel]
     values = [
         {
             "x": row[figure.x],
@@ -121,10 +130,12 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
         }
         for row in here
     ]
-    paper = [
-        {"x": p[figure.x], "y": p[figure.y], "line": "the paper", "shown": _shown(p[figure.y], figure.share)}
-        for p in chosen
-    ]
+    paper = []
+    for point in chosen:
+        line, shown = _line(figure, point), _shown(point[figure.y], figure.share)
+        stroke = f"var(--{looks[line][0]})" if line and line in looks else MUTED
+        name = f"the paper, {line}" if line else "the paper"
+        paper.append({"x": point[figure.x], "y": point[figure.y], "line": name, "shown": shown, "stroke": stroke})
     every = [row[figure.y] for row in (*figure.rows, *points) if row[figure.y] is not None]
     x = alt.X(
         f"x:{'Q' if figure.counted else 'O'}",
@@ -135,7 +146,7 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
     y = alt.Y(
         "y:Q",
         title=figure.y,
-        scale=alt.Scale(domain=[min(0.0, *every, 0.0), max(*every, 0.0) * _ROOM or 1.0], nice=False),
+        scale=alt.Scale(domain=[min((*every, 0.0)), max((*every, 0.0)) * _ROOM or 1.0], nice=False),
         axis=alt.Axis(format="~%" if figure.share else ",~f", tickCount=6, labelFontSize=13, titleFontSize=13),
     )
     colours = alt.Scale(domain=list(looks), range=[f"var(--{colour})" for colour, _ in looks.values()])
@@ -151,9 +162,9 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
     ]
     if paper:
         mark = alt.Chart({"values": paper}).mark_point(
-            shape="diamond", size=150, fill="var(--page)", stroke=MUTED, strokeWidth=2.5, opacity=1
+            shape="diamond", size=150, fill="var(--page)", strokeWidth=2.5, opacity=1
         )
-        layers.append(mark.encode(x=x, y=y, tooltip=tips))
+        layers.append(mark.encode(x=x, y=y, stroke=alt.Stroke("stroke:N", scale=None), tooltip=tips))
     chart = alt.layer(*layers).properties(width="container", height=_HEIGHT)
     title = "" if figure.panel is None else f"{figure.panel} = {panel}"
     return Drawing(title, finished(chart, ""))

@@ -6,28 +6,23 @@ import pytest
 
 import queryveil as qv
 from queryveil.assess.measures import f_beta, ncp
-from queryveil.assess.reproduce import carpineto2015, reproduce
+from queryveil.assess.reproduce import Figure, carpineto2015, reproduce
+from queryveil.assess.reproduce.carpineto2015 import CARPINETO2015
+from queryveil.assess.reproduce.published import NONE, Values
 from queryveil.errors import QueryveilError
+from queryveil.text.show import percent
 
 EQ, HIGH, LOW = "EQ", "AFF θ = 0.9", "AFF θ = 0.8"
 
 
-@pytest.fixture(scope="module")
-def labels(world):
-    log = world[0]
-    return pa.table({"query": log.query_text, "sensitive": [users == 1 for users in log.users_per_query.tolist()]})
+@pytest.fixture
+def figures(on_request):
+    return {figure.name: figure for figure in on_request}
 
 
-@pytest.fixture(scope="module")
-def busy(world):
-    """The user with most distinct queries."""
-    log = world[0]
-    return log.user_text[Counter(log.query_users["user_id"].to_pylist()).most_common(1)[0][0]].as_py()
-
-
-@pytest.fixture(scope="module")
-def figures(world, labels, busy):
-    return {figure.name: figure for figure in reproduce("carpineto2015", *world, labels=labels, user=busy)}
+def by_method(figure):
+    """The values of each line of a figure."""
+    return {name: [row[figure.y] for row in figure.rows if row["method"] == name] for name in (EQ, HIGH, LOW)}
 
 
 def by(figure):
@@ -68,6 +63,71 @@ def test_harmless_queries(world, labels, figures):
     assert all(value is None or value < 1 for (k, name, _), value in right.items() if (k, name) != (2, EQ))
     release = qv.Affinity(k=5, theta=0.9, min_term_users=2).anonymize(world[0])
     assert right[5, HIGH, 0.1] == f_beta(release, world[0], labels, 0.1).value
+
+
+def test_labels_without_a_harmless_query_are_refused_before_the_work(world):
+    log, taxonomy = world
+    for queries in (log.query_text, pa.array(["nobody typed this"])):
+        all_of_it = pa.table({"query": queries, "sensitive": [True] * len(queries)})
+        told = []
+        with pytest.raises(QueryveilError, match=r"^No query of the log is labelled as harmless\.$"):
+            reproduce("carpineto2015", log, taxonomy, labels=all_of_it, progress=told.append)
+        assert not told
+
+
+def test_samples_without_a_harmless_query_do_not_count(world, monkeypatch):
+    """A sample may have no harmless query although the log has one."""
+    monkeypatch.setattr(carpineto2015, "SAMPLE", 1)
+    log = world[0]
+    most = int(log.users_per_query.argmax())
+    labels = pa.table({"query": log.query_text, "sensitive": [i != most for i in range(log.n_queries)]})
+    found = {figure.name: figure for figure in reproduce("carpineto2015", *world, labels=labels, ks=[2], thetas=[0.9])}
+    assert all(row["F"] > 0 for row in found["figure-6"].rows)
+    assert all(row["F"] is None for row in found["figure-6-samples"].rows)
+
+
+def test_a_labelled_query_counts_as_released_if_it_is_sensitive():
+    rows = [{"k": k, "method": EQ, "beta": 1.0, "F": f} for k, f in ((2, 0.5), (3, 0.0), (5, None))]
+    values = Values([Figure("figure-6", "F", rows, "k", "F", "method", "beta")])
+    said = {one.what: one for one in CARPINETO2015.published if one.figure == "figure-6"}
+    assert said["the largest k with which equality releases a labelled query"].ours(values) == "k = 3"
+
+
+def test_findings_of_section_4_3():
+    of = {(EQ, 1.0): (0.4, 0.2, None), (HIGH, 1.0): (0.5, 0.2, 0.1), (LOW, 1.0): (0.7, 0.3, 0.3),
+          (EQ, 0.01): (0.9, 0.9, None), (HIGH, 0.01): (0.8, 0.9, 0.9), (LOW, 0.01): (0.7, 0.8, 0.9)}  # fmt: skip
+    rows = [{"method": method, "beta": beta, "k": k, "F": f}
+            for (method, beta), line in of.items() for k, f in zip((2, 5, 10), line, strict=True)]  # fmt: skip
+    values = Values([Figure("figure-6", "F", rows, "k", "F", "method", "beta")])
+    found = {one.what: one.ours(values) for one in CARPINETO2015.published if one.figure == "figure-6"}
+    assert found == {
+        "the largest k with which equality releases a labelled query": "k = 5",
+        "affinity is better than equality, theta 0.9 and 0.8, beta 1": "in 3 of 4 cases",
+        "the same, beta 0.1": NONE,
+        "F at theta 0.8 minus F at 0.9, mean over k, beta 1 and 0.1": f"+0.167, {NONE}",
+        "the same for a smaller beta; ours: 0.01": "-0.067",
+        "F falls from one k to the next, beta 1 and 0.1": "in 4 of 5 cases",
+        "the same for a very small beta; ours: 0.01": "in 0 of 5 cases",
+    }
+
+
+def test_tables_beside_the_paper(world, figures):
+    log = world[0]
+    values = Values(list(figures.values()))
+    found = {(one.figure, one.what): one.ours(values) for one in CARPINETO2015.published}
+    grams = {(row["n-grams"], row["of"]): row["number"] for row in figures["table-2"].rows}
+    distinct = (f"{grams[n, 'all: distinct']:,}" for n in ("unigrams", "bigrams", "trigrams"))
+    assert found["table-2", "n-grams of 1, 2 and 3 words, distinct"] == ", ".join(distinct)
+    repeated = found["table-2", "concepts of 1, 2 and 3 words, with repetitions"]
+    assert repeated.startswith(f"{grams['unigrams', 'concepts, at least 5 users: with repetitions']:,}, ")
+    root, *below = [row for row in figures["table-5"].rows if row["of"] == "distinct queries"]
+    largest = max(below, key=lambda row: row["number"])
+    named = f"{largest['concept'].split(' > ')[-1]} {largest['number']:,}"
+    assert found["table-5", "the two largest concepts, and their queries"].startswith(named)
+    assert found["table-5", "queries that stay at the root"] == percent(root["number"] / log.n_queries)
+    degrees = by_method(figures["table-4"])
+    counted = found["table-4", next(what for figure, what in found if figure == "table-4")]
+    assert counted == ", ".join(f"{sum(d >= 2 for d in degrees[name])}" for name in (EQ, HIGH, LOW))
 
 
 def test_cost(world, figures):

@@ -1,8 +1,12 @@
 from collections import Counter
 from itertools import combinations
 
+import pytest
+
 import queryveil as qv
+from queryveil.assess.reproduce import Figure, erola2012, reproduce
 from queryveil.assess.reproduce.erola2012 import _most_similar
+from queryveil.assess.reproduce.published import Values
 from queryveil.methods.microaggregation.common import Profiles, Searches
 
 
@@ -19,6 +23,23 @@ def test_erola2012(reproduced):
     assert all(top[key] >= srp[key] > 0 for key in srp)
     near = {(row["level"], row["k"], row["method"]): row["SRP"] for row in similar.rows}
     assert all(top[key] >= near[key] > 0 for key in srp)
+
+
+def test_pairs_are_not_sought_among_very_many_users(world, monkeypatch):
+    monkeypatch.setattr(erola2012, "EXACT", 149)
+    monkeypatch.setattr(erola2012, "_most_similar", pytest.fail)
+    monkeypatch.setattr(erola2012, "KS", (2,))
+    everyone, best = reproduce("erola2012", *world)
+    assert (everyone.name, best.name) == ("figure-2", "figure-3")
+    assert best.title.endswith("; those most similar to another are not sought among more than 149 users")
+
+
+def test_a_level_that_keeps_as_much_does_not_keep_less():
+    rows = [{"level": level, "k": 2, "method": "search (2012)", "SRP": srp}
+            for level, srp in ((1, 0.9), (2, 0.8), (3, 0.8))]  # fmt: skip
+    values = Values([Figure("figure-2", "SRP", rows, "level", "SRP", "method", "k")])
+    (found,) = [one.ours(values) for one in erola2012.EROLA2012.published if "upper levels" in one.what]
+    assert found == "in 1 of 2 cases"
 
 
 def test_the_most_similar_users_are_those_of_the_best_pairs(world):

@@ -65,13 +65,15 @@ def f_beta(release: Release, log: QueryLog, labels: pa.Table, beta: float = 1.0)
         raise QueryveilError("F-beta is for releases of queries.")
     here = local(log, "F-beta")
     labelled, sensitive = labelled_queries(here, labels)
-    if not (labelled & ~sensitive).any():
-        raise QueryveilError("No query of the log is labelled as harmless.")
     return f_beta_of(released_counts(release, here) > 0, labelled, sensitive, beta)
 
 
 def labelled_queries(log: LocalLog, labels: pa.Table) -> tuple[Bools, Bools]:
-    """Which queries of a log are labelled, as `f_beta` takes labels, and which of them are sensitive."""
+    """Which queries of a log are labelled, as `f_beta` takes labels, and which of them are sensitive.
+
+    Raises:
+        QueryveilError: If a label is not understood, or no query of the log is labelled as harmless.
+    """
     label = sensitive_of(labels)
     texts = normal_form(labels["query"].combine_chunks().cast(pa.string()))
     place = pc.index_in(texts.cast(log.query_text.type), value_set=log.query_text)
@@ -81,6 +83,8 @@ def labelled_queries(log: LocalLog, labels: pa.Table) -> tuple[Bools, Bools]:
     labelled, sensitive = np.zeros(log.n_queries, np.bool_), np.zeros(log.n_queries, np.bool_)
     labelled[query[known]] = True
     sensitive[query[known & is_sensitive]] = True
+    if not (labelled & ~sensitive).any():
+        raise QueryveilError("No query of the log is labelled as harmless.")
     return labelled, sensitive
 
 

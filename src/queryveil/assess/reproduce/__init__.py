@@ -49,7 +49,8 @@ def reproduce(
         clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
             Calinski and Harabasz choose.
         labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
-        ks: Values of k, for `carpineto2015`; by default 2, 5, 10, 20, 50, 100 and 200, up to the users of the log.
+        ks: Values of k, for `carpineto2015`; by default 2, 3, 5, 10, 20, 50, 80, 100 and 200, up to the
+            users of the log.
         thetas: Values of theta, for `carpineto2015`; by default 0.9 and 0.8.
         user: The id of a user of the log, for figure 5b and table 4 of `carpineto2015`, which have it if it is given.
         depth: The depth of table 5 of `carpineto2015`; the root is 1.

@@ -120,6 +120,7 @@ def _removal_by_noise(run: Run, clusters: UserClusters) -> list[Figure]:
                 "L": information_loss(release, clusters) / 100,
                 "RL": record_linkage(release) / 100 * users / run.log.n_users,
                 "users": users,
+                "lost": 1 - users / run.log.n_users,
                 "kept": release.manifest.counts.events / run.log.stats.events,
             }
         )
@@ -153,6 +154,32 @@ def cut_to_released(log: LocalLog, d: int, seed: int) -> Release:
 def _lost_least(values: Values, first: str, *others: str) -> str:
     """For how many k a method loses less than each of the others."""
     return held(mine < min(rest) for mine, *rest in values.lines("figure-2", "method", first, *others))
+
+
+def _lost_by_removal(values: Values, figure: str) -> str:
+    """For how many values of its parameter a method that removes queries loses more than all that group users."""
+    names = ("semantic MDAV", "Erola 2011", "Navarro-Arribas 2012", "without semantics")
+    grouped = [loss for name in names for loss in values.all("figure-2", method=name)]
+    return held(loss > max(grouped) for loss in values.all(figure) if grouped)
+
+
+def _linked_least(values: Values) -> str:
+    """For how many d Korolova's method is linked less than all others, with any k, and any Kp that leaves users."""
+    by_sites = zip(values.all("figure-3-poblete"), values.all("figure-3-poblete", "users"), strict=True)
+    others = [*values.all("figure-3"), *(linked for linked, users in by_sites if users)]
+    return held(linked < min(others) for linked in values.all("figure-3-korolova") if others)
+
+
+def _over_poblete(values: Values) -> str:
+    """For how many d Korolova's method loses more than Poblete's, with any Kp."""
+    other = values.all("figure-2-poblete")
+    return held(loss > max(other) for loss in values.all("figure-2-korolova") if other)
+
+
+def _low(values: Values) -> str:
+    """For how many k semantic MDAV is linked no more than each other method that groups users."""
+    names = ("semantic MDAV", "Erola 2011", "Navarro-Arribas 2012", "without semantics")
+    return held(mine <= min(rest) for mine, *rest in values.lines("figure-3", "method", *names))
 
 
 def _linked_most(values: Values) -> str:
@@ -207,6 +234,41 @@ BATET2013 = Paper(
         ),
         Published("figure-3", "RL falls with k", "almost linearly", "section 5.3", _falls),
         Published(
+            "figure-3",
+            "semantic MDAV is linked no more than the other methods that group users",
+            "as low as these",
+            "section 5.3",
+            _low,
+        ),
+        Published(
+            "figure-2-poblete",
+            "Poblete 2008 loses more than the methods that group users, with any k",
+            "in general",
+            "section 5.3",
+            lambda v: _lost_by_removal(v, "figure-2-poblete"),
+        ),
+        Published(
+            "figure-2-korolova",
+            "Korolova 2009 loses more than the methods that group users, with any k",
+            "very noticeably",
+            "section 5.3",
+            lambda v: _lost_by_removal(v, "figure-2-korolova"),
+        ),
+        Published(
+            "figure-2-korolova",
+            "Korolova 2009 loses more than Poblete 2008, with any Kp",
+            "very noticeably",
+            "section 5.3",
+            _over_poblete,
+        ),
+        Published(
+            "figure-2-korolova",
+            "users who lose all queries, d = 1 and d = 5",
+            "46 %, 65 % of 1,000",
+            "section 5.3",
+            lambda v: shares(*(v("figure-2-korolova", "lost", d=d) for d in (1, 5))),
+        ),
+        Published(
             "figure-2-poblete",
             "users with a query left, Kp = 30",
             "90 % of 1,000",
@@ -230,12 +292,26 @@ BATET2013 = Paper(
             ({"d": 1, "RL": 0.25}, {"d": 20, "RL": 0.0}),
         ),
         Published(
+            "figure-3-korolova",
+            "Korolova 2009 is linked less than all others, with any k and Kp",
+            "the lowest",
+            "section 5.3",
+            _linked_least,
+        ),
+        Published(
             "kept-korolova",
             "events that are kept, d = 1 and d = 20",
             "6 %, 2.5 %",
             "section 5.3",
             lambda v: shares(*(v("kept-korolova", d=d) for d in (1, 20))),
             ({"d": 1, "kept": 0.06}, {"d": 20, "kept": 0.025}),
+        ),
+        Published(
+            "coverage",
+            "distinct queries with a category",
+            "high, no number",
+            "section 4.1.3",
+            lambda v: shares(v("coverage", level=0, of="distinct queries")),
         ),
     ),
 )

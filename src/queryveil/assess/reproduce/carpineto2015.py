@@ -5,6 +5,7 @@ Information Processing and Management 51 (2015).
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,7 +19,18 @@ from queryveil.assess.measures.labelled import f_beta_of, labelled_queries
 from queryveil.assess.neighbourhoods import degree_around
 from queryveil.assess.reproduce.common import Paper, Run
 from queryveil.assess.reproduce.figure import Figure, Row
-from queryveil.assess.reproduce.published import NONE, Published, Values, gains, held, more, numbers
+from queryveil.assess.reproduce.published import (
+    NONE,
+    Published,
+    Values,
+    counts,
+    differences,
+    gains,
+    held,
+    more,
+    numbers,
+    shares,
+)
 from queryveil.errors import QueryveilError
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog
@@ -27,7 +39,8 @@ from queryveil.methods.affinity.concepts import LONGEST
 from queryveil.methods.affinity.method import Candidates
 from queryveil.methods.base import check_k
 
-KS = (2, 5, 10, 20, 50, 100, 200)
+KS = (2, 3, 5, 10, 20, 50, 80, 100, 200)
+"""With 3 and 80, for which section 5 has values."""
 THETAS = (0.9, 0.8)
 BETAS = (1.0, 0.1, 0.01)
 """Figure 6 has the first two; section 4.3 says what smaller ones change."""
@@ -36,6 +49,10 @@ SAMPLES, SAMPLE = 10, 5_000
 MAX_VERTICES = 2_000
 """Section 3.4: the most queries of the graph around one."""
 RELEASED, NCP, COUNT = "released queries", "NCP", "number"
+NGRAMS = ("unigrams", "bigrams", "trigrams")
+QUERIES, USERS = "distinct queries", "users"
+BELOW = " > "
+"""Between the concepts of a path in table 5."""
 WNGEN: dict[str, Reading] = {"WNGEN": "terms", "WNGEN, a concept for one term": "items"}
 
 
@@ -46,7 +63,10 @@ class _Labels(NamedTuple):
     sensitive: Bools
 
     def f(self, kept: Bools, beta: float, samples: list[Longs]) -> dict[str, float]:
-        """F-beta over all labelled queries, and its mean over samples; not a number where none of them is released."""
+        """F-beta over all labelled queries, and its mean over the samples that have one.
+
+        It is not a number where no labelled query is released, or none is harmless.
+        """
         few = [self._f(kept[some], self.labelled[some], self.sensitive[some], beta) for some in samples]
         measured = [value for value in few if not np.isnan(value)]
         mean = float(np.mean(measured)) if measured else float("nan")
@@ -54,7 +74,7 @@ class _Labels(NamedTuple):
 
     @staticmethod
     def _f(kept: Bools, labelled: Bools, sensitive: Bools, beta: float) -> float:
-        if not (kept & labelled).any():
+        if not (kept & labelled).any() or not (labelled & ~sensitive).any():
             return float("nan")
         return f_beta_of(kept, labelled, sensitive, beta).value
 
@@ -72,8 +92,8 @@ def _figures(run: Run) -> list[Figure]:
     Affinity(k=min(ks), theta=thetas[-1])  # refused before the work begins
     check_k(method, log.n_users)
     user = None if run.user is None else _user(log, run.user)
-    links = run.categorize("terms")
     labels = None if run.labels is None else _Labels(*labelled_queries(log, run.labels))
+    links = run.categorize("terms")
     draw = np.random.default_rng(run.seed)
     samples = [draw.choice(log.n_queries, min(SAMPLE, log.n_queries), replace=False) for _ in range(SAMPLES)]
     run.progress("concepts and vectors")
@@ -160,7 +180,7 @@ def _ngrams(run: Run, least: int) -> Figure:
     stop = pc.is_in(log.tokens.text, pa.array(sorted(log.language.stop_words), log.tokens.text.type))
     meant = ~stop.to_numpy(zero_copy_only=False)
     rows: list[Row] = []
-    for n, name in zip(range(1, LONGEST + 1), ("unigrams", "bigrams", "trigrams"), strict=True):
+    for n, name in zip(range(1, LONGEST + 1), NGRAMS, strict=True):
         run.progress(name)
         found = log.ngrams(n)
         occurrences = found["occurrences"].to_numpy()
@@ -181,9 +201,9 @@ def _partition(log: LocalLog, links: Links, node: Ints, k: int, depth: int) -> F
     queries, users = (np.bincount(of, minlength=len(tree)) for of in (shown, of_user))
     rows: list[Row] = []
     for at in np.unique(tree.ancestors(np.unique(shown))[1]).tolist():
-        name = tree.path(at, between=" > ")
-        rows.append({"concept": name, "of": "distinct queries", COUNT: int(queries[at])})
-        rows.append({"concept": name, "of": "users", COUNT: int(users[at])})
+        name = tree.path(at, between=BELOW)
+        rows.append({"concept": name, "of": QUERIES, COUNT: int(queries[at])})
+        rows.append({"concept": name, "of": USERS, COUNT: int(users[at])})
     title = f"WNGEN for k = {k} down to depth {depth}, at least {users[np.unique(shown)].min():,} users a concept"
     return Figure("table-5", title, rows, "of", COUNT, "concept", share=False)
 
@@ -220,31 +240,211 @@ def _degrees(
     return [Figure("table-4", title, rows, "method", "degree", "query", share=False, private=True)] if rows else []
 
 
-EQ, AFF = "EQ", "AFF θ = 0.9"
+EQ, AFF, LOWER = "EQ", "AFF θ = 0.9", "AFF θ = 0.8"
 
 
-def _gain(values: Values, k: object) -> float | None:
+def _gain(values: Values, figure: str, k: object) -> float | None:
     """How much more affinity releases than equality."""
-    one, other = (values("figure-5a", k=k, method=name) for name in (AFF, EQ))
+    one, other = (values(figure, k=k, method=name) for name in (AFF, EQ))
     return more(one, other)
 
 
-def _grows(values: Values) -> str:
+def _grows(values: Values, figure: str) -> str:
     """How often the gain grows from one k to the next."""
-    found = [gain for k in values.places("figure-5a", "k") if (gain := _gain(values, k)) is not None]
+    found = [gain for k in values.places(figure, "k") if (gain := _gain(values, figure, k)) is not None]
     return held(other > one for one, other in pairwise(found))
 
 
-def _up_to(values: Values, method: str) -> str:
+def _up_to(values: Values, figure: str, method: str) -> str:
     """The largest k that releases a tenth of the queries."""
-    ks = [k for k in values.places("figure-5a", "k") if (values("figure-5a", k=k, method=method) or 0) >= 0.1]
+    ks = [k for k in values.places(figure, "k") if (values(figure, k=k, method=method) or 0) >= 0.1]
     return f"k = {ks[-1]}" if ks else "for no k"
 
 
-def _last(values: Values) -> str:
+def _last(values: Values, figure: str) -> str:
     """The largest k with which equality releases a labelled query."""
-    ks = [k for k in values.places("figure-6", "k") if values("figure-6", k=k, method=EQ)]
+    ks = [k for k in values.places(figure, "k") if values(figure, k=k, method=EQ) is not None]
     return f"k = {ks[-1]}" if ks else NONE
+
+
+def _over_equality(values: Values, figure: str, beta: float) -> str:
+    """How often affinity has more F than equality, for both thetas; of those k with which both release something."""
+    lines = (values.lines(figure, "method", name, EQ, beta=beta) for name in (AFF, LOWER))
+    return held(one > other for line in lines for one, other in line)
+
+
+def _lower_theta(values: Values, figure: str, beta: float) -> float | None:
+    """How much more F a lower theta has, the mean over k."""
+    found = [one - other for one, other in values.lines(figure, "method", LOWER, AFF, beta=beta)]
+    return float(np.mean(found)) if found else None
+
+
+def _falls(values: Values, figure: str, *betas: float) -> str:
+    """How often F falls from one k to the next."""
+    lines = (values.all(figure, method=name, beta=beta) for name in (EQ, AFF, LOWER) for beta in betas)
+    return held(one > other for line in lines for one, other in pairwise(line))
+
+
+def _costs_less(values: Values, figure: str, method: str) -> str:
+    """For how many k a method costs less NCP than equality."""
+    return held(one > other for one, other in values.lines(figure, "method", EQ, method))
+
+
+def _runs(values: Values, kind: str, which: str) -> str:
+    """How many n-grams of one, two and three words there are of a kind."""
+    places = [of for of in values.places("table-2", "of") if str(of).startswith(kind) and str(of).endswith(which)]
+    return counts(*(values("table-2", **{"n-grams": n, "of": of}) for of in places for n in NGRAMS))
+
+
+def _concepts(values: Values) -> dict[str, float]:
+    """The distinct queries of the concepts of table 5."""
+    found = ((str(at), values("table-5", concept=at, of=QUERIES)) for at in values.places("table-5", "concept"))
+    return {name: number for name, number in found if number is not None}
+
+
+def _largest(values: Values) -> str:
+    """The two largest concepts of table 5 below the root, which is first."""
+    below = list(_concepts(values).items())[1:]
+    largest = sorted(below, key=lambda one: -one[1])[:2]
+    return ", ".join(f"{name.split(BELOW)[-1]} {number:,.0f}" for name, number in largest) or NONE
+
+
+def _at_root(values: Values) -> str:
+    """The share of the distinct queries that are at the root of table 5."""
+    numbers = list(_concepts(values).values())
+    return shares(numbers[0] / sum(numbers)) if numbers else NONE
+
+
+def _fewest(values: Values) -> str:
+    """The fewest queries and users of a concept of table 5 that has any."""
+    found = (values.all("table-5", of=of) for of in (QUERIES, USERS))
+    return counts(*(min((number for number in numbers if number), default=None) for numbers in found))
+
+
+def _released_more_than_once(values: Values) -> str:
+    """How many queries of table 4 have a degree of 2 or more."""
+    rows = (values.all("table-4", method=name) for name in (EQ, AFF, LOWER))
+    return counts(*(sum(degree >= 2 for degree in degrees) if degrees else None for degrees in rows))
+
+
+def _figure_5a(figure: str) -> tuple[Published, ...]:
+    return (
+        Published(
+            figure,
+            "how much more affinity at 0.9 releases than equality, k = 2 and k = 10",
+            "about 100 %, about 1,000 %",
+            "section 4.1",
+            lambda v: gains(_gain(v, figure, 2), _gain(v, figure, 10)),
+        ),
+        Published(figure, "this gain grows with k", "monotonically", "section 4.1", lambda v: _grows(v, figure)),
+        Published(
+            figure,
+            "the largest k tried that releases 10 % of the queries, equality",
+            "k = 3",
+            "section 5",
+            lambda v: _up_to(v, figure, EQ),
+            ({"k": 3, "method": EQ, RELEASED: 0.1},),
+        ),
+        Published(
+            figure,
+            "the same, affinity at 0.9",
+            "k = 80",
+            "section 5",
+            lambda v: _up_to(v, figure, AFF),
+            ({"k": 80, "method": AFF, RELEASED: 0.1},),
+        ),
+    )
+
+
+def _figure_6(figure: str) -> tuple[Published, ...]:
+    return (
+        Published(
+            figure,
+            "the largest k with which equality releases a labelled query",
+            "k = 172",
+            "section 4.3",
+            lambda v: _last(v, figure),
+        ),
+        Published(
+            figure,
+            "affinity is better than equality, theta 0.9 and 0.8, beta 1",
+            "clearly, for every k",
+            "section 4.3",
+            lambda v: _over_equality(v, figure, 1.0),
+        ),
+        Published(
+            figure,
+            "the same, beta 0.1",
+            "clearly, for every k",
+            "section 4.3",
+            lambda v: _over_equality(v, figure, 0.1),
+        ),
+        Published(
+            figure,
+            "F at theta 0.8 minus F at 0.9, mean over k, beta 1 and 0.1",
+            "markedly better, slightly better",
+            "section 4.3",
+            lambda v: differences(_lower_theta(v, figure, 1.0), _lower_theta(v, figure, 0.1)),
+        ),
+        Published(
+            figure,
+            "the same for a smaller beta; ours: 0.01",
+            "0.9 is better",
+            "section 4.3",
+            lambda v: differences(_lower_theta(v, figure, 0.01)),
+        ),
+        Published(
+            figure,
+            "F falls from one k to the next, beta 1 and 0.1",
+            "yes, unless beta is very small",
+            "section 4.3",
+            lambda v: _falls(v, figure, 1.0, 0.1),
+        ),
+        Published(
+            figure,
+            "the same for a very small beta; ours: 0.01",
+            "no",
+            "section 4.3",
+            lambda v: _falls(v, figure, 0.01),
+        ),
+    )
+
+
+def _figure_7(figure: str) -> tuple[Published, ...]:
+    return (
+        Published(
+            figure,
+            "NCP of WNGEN, k = 2 and k = 5",
+            "about 0.7 for k = 2 to 6",
+            "section 4.4.2",
+            lambda v: numbers(*(v(figure, k=k, method="WNGEN") for k in (2, 5))),
+            tuple({"k": k, "method": "WNGEN", NCP: 0.7} for k in (2, 3, 4, 5, 6)),
+        ),
+        Published(
+            figure,
+            "NCP of WNGEN, the least and the most over k",
+            "nearly stable",
+            "section 4.4.2",
+            lambda v: numbers(*(end(v.all(figure, method="WNGEN"), default=None) for end in (min, max))),
+        ),
+        Published(
+            figure,
+            "NCP of affinity at 0.9, k = 2 and k = 100",
+            "better than WNGEN for low k, worse as k grows",
+            "section 4.4.2",
+            lambda v: numbers(*(v(figure, k=k, method=AFF) for k in (2, 100))),
+        ),
+        *(
+            Published(
+                figure,
+                f"equality is worse than {name}",
+                "for all k",
+                "section 4.4.2",
+                partial(_costs_less, figure=figure, method=line),
+            )
+            for name, line in (("affinity", AFF), ("WNGEN", "WNGEN"))
+        ),
+    )
 
 
 CARPINETO2015 = Paper(
@@ -256,54 +456,62 @@ CARPINETO2015 = Paper(
         " Information Processing and Management 51, 2015"
     ),
     published=(
+        *(
+            Published(
+                "table-2",
+                f"{what} of 1, 2 and 3 words, {which}",
+                value,
+                "table 2",
+                partial(_runs, kind=kind, which=which),
+            )
+            for what, kind, which, value in (
+                ("n-grams", "all", "distinct", "3,849,555, 7,409,939, 8,530,452"),
+                ("n-grams", "all", "with repetitions", "67,567,111, 38,668,750, 21,679,415"),
+                ("concepts", "concepts", "distinct", "30,716, 24,298, 5,089, of at least 65 users"),
+                ("concepts", "concepts", "with repetitions", "49,346,473, 11,761,821, 1,838,235"),
+            )
+        ),
+        *_figure_5a("figure-5a"),
+        *_figure_5a("figure-5a-samples"),
         Published(
-            "figure-5a",
-            "how much more affinity at 0.9 releases than equality, k = 2 and k = 10",
-            "about 100 %, about 1,000 %",
+            "figure-5a-samples",
+            "standard deviation between samples, affinity at 0.9, k = 2",
+            "5,000 queries give representative results",
             "section 4.1",
-            lambda v: gains(_gain(v, 2), _gain(v, 10)),
+            lambda v: shares(v("figure-5a-samples", "deviation", method=AFF, k=2)),
         ),
-        Published("figure-5a", "this gain grows with k", "monotonically", "section 4.1", _grows),
+        *_figure_6("figure-6"),
+        *_figure_6("figure-6-samples"),
+        *_figure_7("figure-7"),
+        *_figure_7("figure-7-samples"),
         Published(
-            "figure-5a",
-            "the largest k tried that releases 10 % of the queries, equality",
-            "k = 3",
-            "section 5",
-            lambda v: _up_to(v, EQ),
-            ({"k": 3, "released queries": 0.1},),
-        ),
-        Published(
-            "figure-5a",
-            "the same, affinity at 0.9",
-            "k = 80",
-            "section 5",
-            lambda v: _up_to(v, AFF),
-            ({"k": 80, "released queries": 0.1},),
+            "table-5",
+            "the two largest concepts, and their queries",
+            "object 1,969,348, psychological feature 1,019,832",
+            "table 5",
+            _largest,
         ),
         Published(
-            "figure-6", "the largest k with which equality releases a labelled query", "k = 172", "section 4.3", _last
+            "table-5",
+            "queries that stay at the root",
+            "36.3 % (3,682,195 of 10,154,742), without a term in WordNet",
+            "section 4.4.1",
+            _at_root,
+        ),
+        Published("table-5", "the fewest queries and users of a concept", "158,027 queries", "section 4.4.1", _fewest),
+        Published(
+            "figure-5b",
+            "released queries of the user, k = 2: equality, affinity at 0.9 and 0.8",
+            "growth as theta falls",
+            "section 4.1",
+            lambda v: shares(*(v("figure-5b", k=2, method=name) for name in (EQ, AFF, LOWER))),
         ),
         Published(
-            "figure-7",
-            "NCP of WNGEN, k = 2 and k = 5",
-            "about 0.7 for k = 2 to 6",
-            "section 4.4.2",
-            lambda v: numbers(*(v("figure-7", k=k, method="WNGEN") for k in (2, 5))),
-            tuple({"k": k, "NCP": 0.7} for k in (2, 3, 4, 5, 6)),
-        ),
-        Published(
-            "figure-7",
-            "NCP of affinity at 0.9, k = 2 and k = 100",
-            "better than WNGEN for low k, worse as k grows",
-            "section 4.4.2",
-            lambda v: numbers(*(v("figure-7", k=k, method=AFF) for k in (2, 100))),
-        ),
-        Published(
-            "figure-7",
-            "equality is worse than affinity",
-            "for all k",
-            "section 4.4.2",
-            lambda v: held(one > other for one, other in v.lines("figure-7", "method", EQ, AFF)),
+            "table-4",
+            "queries (with labels: sensitive ones) of the user with a degree of 2 or more: equality, 0.9, 0.8",
+            "10, 11, 12",
+            "table 4",
+            _released_more_than_once,
         ),
     ),
 )

@@ -25,6 +25,7 @@ from queryveil.methods.microaggregation.record_tables import contributions
 KS = (2, 3, 4, 5)
 ONE, FIVE = "first category", "first 5 categories"
 CATEGORIES = {ONE: 1, FIVE: 5}
+BOUND = "nobody shares an interest"
 TWICE = 2
 """How often time is taken for a part of the log; the least counts."""
 PARTS = (8, 4, 2, 1)
@@ -168,7 +169,7 @@ EROLA2011 = Paper(
             "57 %",
             "section 4.2.1",
             lambda v: shares(v("figure-2", level=5, of="distinct queries")),
-            ({"level": 5, "share": 0.57},),
+            ({"level": 5, "of": "distinct queries", "share": 0.57},),
         ),
         Published(
             "figure-3",
@@ -176,7 +177,7 @@ EROLA2011 = Paper(
             "1/k: 50, 33.3, 25, 20 %",
             "formula 5",
             lambda v: shares(*(v("figure-3", level=_deepest(v), k=k, groups=AT_RANDOM) for k in KS)),
-            tuple({"level": level, "k": k, "SRP": 1 / k} for level in range(1, 6) for k in KS),
+            tuple({"level": level, "k": k, "groups": BOUND, "SRP": 1 / k} for level in range(1, 6) for k in KS),
         ),
         Published(
             "figure-3",

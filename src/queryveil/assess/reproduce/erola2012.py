@@ -16,7 +16,7 @@ from queryveil.assess.reproduce.figure import Figure, Row
 from queryveil.assess.reproduce.published import Published, Values, gains, held, more
 from queryveil.knowledge import Links
 from queryveil.methods import Odp, Search
-from queryveil.methods.microaggregation.common import Profiles, Searches, group_users
+from queryveil.methods.microaggregation.common import EXACT, Profiles, Searches, group_users
 
 KS = (2, 3, 4, 5)
 NEW, OLD = "search (2012)", "terms (2011)"
@@ -26,7 +26,7 @@ def _figures(run: Run) -> list[Figure]:
     """Figures 2 (SRP of all users) and 3 (of 100 users), for the search method and for that of 2011.
 
     Figure 3 is of "the 100 users of highest similarity", which may be those who keep most, or those who are most
-    similar to another user.
+    similar to another user. The second are found among all pairs of users, so not in a log of more than `EXACT` users.
     """
     sites, terms = run.categorize("domains", resolver=run.resolver), run.categorize("terms")
     random = {k: run.random_groups(k) for k in KS}
@@ -34,8 +34,9 @@ def _figures(run: Run) -> list[Figure]:
     everyone: list[Row] = []
     best: list[Row] = []
     similar: list[Row] = []
+    paired = run.log.n_users <= EXACT
     for level in run.levels:
-        near = {id(links): _most_similar(searches, links, level) for links in (sites, terms)}
+        near = {id(links): _most_similar(searches, links, level) for links in (sites, terms) if paired}
         for k in KS:
             run.progress(f"level {level}, k {k}")
             releases = {
@@ -49,20 +50,20 @@ def _figures(run: Run) -> list[Figure]:
                 found = srp_of(records, links, level)[-1]
                 everyone.append(at | {"SRP": found.mean})
                 best.append(at | {"SRP": found.best})
-                similar.append(at | {"SRP": srp_of(records, links, level, near[id(links)])[-1].mean})
-    return [
-        Figure("figure-2", "Profile retention (SRP)", everyone, "level", "SRP", "method", "k"),
-        Figure("figure-3", "SRP of the 100 users who keep most", best, "level", "SRP", "method", "k"),
-        Figure(
-            "figure-3-similar",
-            "SRP of the 100 users who are most similar to another",
-            similar,
-            "level",
-            "SRP",
-            "method",
-            "k",
-        ),
+                if paired:
+                    similar.append(at | {"SRP": srp_of(records, links, level, near[id(links)])[-1].mean})
+    beyond = "" if paired else f"; those most similar to another are not sought among more than {EXACT:,} users"
+
+    def shown(name: str, title: str, rows: list[Row]) -> Figure:
+        return Figure(name, title, rows, "level", "SRP", "method", "k")
+
+    figures = [
+        shown("figure-2", "Profile retention (SRP)", everyone),
+        shown("figure-3", f"SRP of the 100 users who keep most{beyond}", best),
     ]
+    if paired:
+        figures.append(shown("figure-3-similar", "SRP of the 100 users who are most similar to another", similar))
+    return figures
 
 
 def _most_similar(searches: Searches, links: Links, level: int) -> Longs:
@@ -85,7 +86,7 @@ def _gained(values: Values, figure: str) -> str:
 def _falls(values: Values) -> str:
     """In how many cases SRP is higher on a level than on the next."""
     lines = [values.all("figure-2", k=k, method=name) for k in KS for name in (NEW, OLD)]
-    return held(upper >= lower for line in lines for upper, lower in pairwise(line))
+    return held(upper > lower for line in lines for upper, lower in pairwise(line))
 
 
 EROLA2012 = Paper(

@@ -31,9 +31,20 @@ class Values:
         rows = (row for row in figure.rows if all(row.get(key) == value for key, value in at.items()))
         return [float(value) for row in rows if (value := row.get(y or figure.y)) is not None]
 
-    def lines(self, name: str, column: str, *values: str) -> list[tuple[float, ...]]:
-        """The values of several lines of a figure, side by side in the order of its rows."""
-        return list(zip(*(self.all(name, **{column: value}) for value in values), strict=False))
+    def lines(self, name: str, column: str, /, *values: str, **at: object) -> list[tuple[float, ...]]:
+        """The values of several lines of a figure, side by side, wherever all of them were measured.
+
+        Values stand side by side if they are in the same panel and at the same position on the axis.
+        """
+        figure = self._figures.get(name)
+        if figure is None:
+            return []
+        measured: dict[tuple[object, ...], dict[object, float]] = {}
+        for row in figure.rows:
+            if row[figure.y] is not None and all(row.get(key) == value for key, value in at.items()):
+                place = (row[figure.x], None if figure.panel is None else row[figure.panel])
+                measured.setdefault(place, {})[row[column]] = float(row[figure.y])
+        return [tuple(here[value] for value in values) for here in measured.values() if {*values} <= here.keys()]
 
     def places(self, name: str, column: str) -> list[object]:
         """The distinct values of a column, in the order of the rows."""
@@ -51,7 +62,7 @@ class Published:
         value: What the paper says.
         where: Where the paper says so.
         ours: The same of ours, from the values of all figures.
-        points: Values of the paper that are drawn into our figure: rows with its columns.
+        points: Values of the paper that are drawn into our figure: rows with its columns, and the name of their line.
     """
 
     figure: str
@@ -91,6 +102,11 @@ def numbers(*values: float | None) -> str:
     return ", ".join(NONE if value is None else f"{value:,.2f}" for value in values) or NONE
 
 
+def counts(*values: float | None) -> str:
+    """Whole numbers."""
+    return ", ".join(NONE if value is None else f"{value:,.0f}" for value in values) or NONE
+
+
 def more(one: float | None, other: float | None) -> float | None:
     """How much more one is than another, as a share of the other."""
     return None if one is None or not other else one / other - 1
@@ -102,8 +118,13 @@ def gains(*values: float | None) -> str:
     if not known:
         return NONE
     if len(known) > 4:
-        return f"{100 * min(known):+.0f} to {100 * max(known):+.0f} %"
-    return ", ".join(f"{100 * value:+.0f} %" for value in known)
+        return f"{100 * min(known):+,.0f} to {100 * max(known):+,.0f} %"
+    return ", ".join(f"{100 * value:+,.0f} %" for value in known)
+
+
+def differences(*values: float | None) -> str:
+    """Differences of plain numbers, with their sign."""
+    return ", ".join(NONE if value is None else f"{value:+.3f}" for value in values) or NONE
 
 
 def held(hold: Iterable[bool]) -> str:
