@@ -389,7 +389,7 @@ def test_ncp_is_the_mean_of_all_terms(food):
     assert ncp(qv.Rules(max_characters=99).anonymize(log), log, links) == 0
     with pytest.raises(QueryveilError, match="NCP is for releases of the log's own events"):
         ncp(qv.Odp(k=2, taxonomy=food).anonymize(log), log, links)
-    with pytest.raises(QueryveilError, match="GGD is for releases of items a user"):
+    with pytest.raises(QueryveilError, match="GGD is for releases of items per user"):
         generalization_loss(qv.Equality(k=2).anonymize(log), log, links)
 
 
