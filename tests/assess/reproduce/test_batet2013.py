@@ -45,7 +45,7 @@ def test_batet2013(world):
 
 
 def test_few_users_are_left_out_for_want_of_a_category(world):
-    """At most one in twenty with the directory of the log; by whole labels alone it was 62 of these 150."""
+    """At most one in twenty with the directory of the log; by whole labels alone it was 19 of these 150."""
     log, taxonomy = world
     release = qv.Mdav(k=5, taxonomy=taxonomy.source).anonymize(log, seed=1)
     assert log.n_users - release.manifest.counts.users <= 0.05 * log.n_users
