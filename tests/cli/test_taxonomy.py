@@ -328,6 +328,8 @@ def test_how_often_categories_are_right(run, dumps, clicked, tmp_path):
     (tmp_path / "truth.csv").write_text("query,category\nx,y\n")
     code, _, err = run(*words)
     assert (code, "have no column 'topic'" in err) == (2, True)
+    code, _, err = run("reproduce", "erola2011", clicked, "--truth", tmp_path / "truth.csv")
+    assert (code, "--truth is only for batet2013" in err) == (2, True)
 
 
 def test_a_tree_without_addresses_from_the_command_line(run, tmp_path):

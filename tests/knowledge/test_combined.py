@@ -97,3 +97,6 @@ def test_what_cannot_be_combined():
         open_taxonomy("wordnet, wordnet")
     with pytest.raises(QueryveilError, match=r"There is no taxonomy 'nowhere\.qvd'"):
         open_taxonomy("wordnet,nowhere.qvd")
+    for name in ("wordnet,", ",wordnet", "wordnet,,x", ","):
+        with pytest.raises(QueryveilError, match=f"The taxonomy '{name}' has a comma with nothing beside it"):
+            open_taxonomy(name)

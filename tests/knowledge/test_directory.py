@@ -88,12 +88,16 @@ PHRASES = (
     "soccer", "water sports", "waters sport", "runs", "run", "sports", "running soccer", "soccer & running",
     "sport and water", "sports water", "running & soccer", "soccer water sport", "big blue water", "new soccer mills",
     "x.example.co.uk",
-    "my a.example.com soccerless", "waters xyzzy", "xyzzy",
+    "my a.example.com soccerless", "waters xyzzy", "xyzzy", "example", "exam ple", "co uk", "xyzzy plugh",
+    "xyzzy-plugh", "plugh café",
 )  # fmt: skip
 WORDS = st.lists(st.sampled_from(["soccer", "sports", "sport", "runs", "water", "the"]), max_size=4).map(" ".join)
 HOST = st.sampled_from(
-    ["a.example.com", "b.a.example.com", "example.com", "example.co.uk", "x.example.co.uk", "192.0.2.7", "com"]
-)
+    [
+        "a.example.com", "b.a.example.com", "example.com", "example.org", "example.net", "example.co.uk", "com",
+        "x.example.co.uk", "192.0.2.7", "xyzzyplugh.net", "a.xyzzyplugh.org", "xyzzy-plugh.org", "soccer.com",
+    ]
+)  # fmt: skip
 SITE = st.builds(Site, path=PATH, host=HOST, title=WORDS, text=WORDS)
 
 

@@ -149,7 +149,7 @@ def test_a_log_is_linked_by_its_distinct_queries(log):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, domains, embedding"),
+        ({"linker": "magic"}, "There is no linker 'magic'; there are terms, phrases, text, domains, embedding"),
         ({"linker": "domains"}, "'wordnet' has no sites, so domains cannot be categorized"),
         ({"categories": 0}, "The number of categories must be from 1 to 10. Got 0"),
     ],
@@ -192,3 +192,34 @@ def test_a_log_with_clicks_is_categorized_by_them_as_well(tmp_path):
     found = dict(zip(log.query_text.to_pylist(), paths(categorize(log, tmp_path / "d", "phrases")), strict=True))
     assert found == {"xyzzy": ["Arts/Music"], "sport": ["Sports"]}
     assert paths(categorize(log, "wordnet", "phrases"))[log.query_text.to_pylist().index("xyzzy")] == []
+
+
+SITES = "Arts/Music\thttp://music.example.com\nSports\thttp://sports.example.com\nHome\thttp://plugh-plugh.net\n"
+
+
+@pytest.mark.parametrize("others", ["", "wordnet,"])
+def test_the_text_alone_is_neither_a_site_nor_clicked(tmp_path, others):
+    (tmp_path / "t.tsv").write_text(SITES, "utf-8")
+    build_directory([tmp_path / "t.tsv"], tmp_path / "d")
+    queries = ["xyzzy", "qqq music", "sports.example.com", "plugh-plugh"]
+    log = qv.read_log(
+        pa.table({"user": list("abcd"), "query": queries, "url": ["http://music.example.com", None, None, None]})
+    )
+    texts, base = log.query_text.to_pylist(), f"{others}{tmp_path / 'd'}"
+    by = {linker: dict(zip(texts, paths(categorize(log, base, linker)), strict=True)) for linker in ("phrases", "text")}
+    music = by["text"].pop("qqq music")
+    assert music == by["phrases"].pop("qqq music") != []
+    assert set(map(str, by["text"].values())) == {"[]"}
+    assert by["phrases"] == {"xyzzy": ["Arts/Music"], "sports.example.com": ["Sports"], "plugh-plugh": ["Home"]}
+
+
+def test_in_wordnet_phrases_are_looked_up_by_text_alone(small_world):
+    by_text, by_phrases = (paths(categorize(small_world.log, "wordnet", linker)) for linker in ("text", "phrases"))
+    assert by_text == by_phrases
+
+
+def test_clicks_count_for_queries_and_not_for_phrases(small):
+    links = categorize_phrases(pa.array(["diving", "plugh", "qwerty"]), small, ENGLISH)
+    clicks = categorize_domains(pa.array([None, "http://example.com", "http://dive.example.com"]), small)
+    covered = links.filled(clicks).coverage(np.ones(3, np.int64))[0]
+    assert (covered.items, covered.occurrences, covered.queries) == (1 / 3, 1 / 3, 1)

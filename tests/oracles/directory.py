@@ -132,7 +132,10 @@ def bags_of_paths(path: str) -> set[frozenset[str]]:
 
 
 def look_up(paths: list[str], sites: list[Site], phrase: str) -> str | None:
-    """The category of a noun phrase: words are dropped from its left; then hosts, then words, from its right."""
+    """The category of a noun phrase: words are dropped from its left; then hosts, then words, from its right.
+
+    At last the whole phrase is the name of a site, written without blanks and without its ending.
+    """
     split = phrase.split(" ")
     for n in range(len(split)):
         if found := phrases(paths, sites, " ".join(split[n:]), 1):
@@ -143,4 +146,12 @@ def look_up(paths: list[str], sites: list[Site], phrase: str) -> str | None:
         for n in range(len(labels) - 1):
             if ".".join(labels[n:]) in by_host:
                 return by_host[".".join(labels[n:])][0]
-    return next((by_word[_stem(word)][0] for word in reversed(split) if _stem(word) in by_word), None)
+    for word in reversed(split):
+        if _stem(word) in by_word:
+            return by_word[_stem(word)][0]
+    site = phrase.replace(" ", "")
+    if re.fullmatch("[a-z0-9-]+", site):
+        for ending in ("com", "org", "net"):
+            if f"{site}.{ending}" in by_host:
+                return by_host[f"{site}.{ending}"][0]
+    return None

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options, printing, resolvers
+from queryveil.cli.labels import Truth, read_topics
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from queryveil.knowledge import Links
 
-_ITEMS = {"terms": "terms", "phrases": "phrases", "domains": "sites", "embedding": None}
+_ITEMS = {"terms": "terms", "phrases": "phrases", "text": "phrases", "domains": "sites", "embedding": None}
 
 
 def categorize(
@@ -24,7 +23,7 @@ def categorize(
         str, typer.Option("--taxonomy", help="wordnet, a web directory, or several with commas.")
     ] = "wordnet",
     linker: Annotated[
-        str, typer.Option("--linker", help="What to look up: terms, phrases, domains or embedding.")
+        str, typer.Option("--linker", help="What to look up: terms, phrases, text, domains or embedding.")
     ] = "terms",
     categories: Annotated[
         int, typer.Option("--categories", min=1, max=10, help="Most categories of each term, phrase or site.")
@@ -37,14 +36,7 @@ def categorize(
     cache: resolvers.Cache = None,
     rate: resolvers.Rate = None,
     timeout: resolvers.Timeout = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            "--truth",
-            metavar="FILE",
-            help="The true topics of queries, Parquet or CSV: columns query and topic, a path in the taxonomy.",
-        ),
-    ] = None,
+    truth: Truth = None,
     examples: Annotated[int, typer.Option("--examples", min=0, help="How many queries to show.")] = 10,
     as_json: options.Json = False,
 ) -> None:
@@ -52,11 +44,11 @@ def categorize(
 
     It shows queries of the log as they were typed, so it is for people who may see the log.
     """
-    from queryveil.knowledge import LINKERS, hosts_needed, open_taxonomy
+    from queryveil.knowledge import LINKERS, hosts_needed, open_taxonomy, topics_of
     from queryveil.knowledge import categorize as run
     from queryveil.text.show import percent
 
-    topics = None if truth is None else _topics(truth)
+    topics = None if truth is None else read_topics(truth)
 
     if linker not in LINKERS:
         raise QueryveilError(f"There is no linker '{linker}'; {did_you_mean(linker, LINKERS)}.")
@@ -74,7 +66,7 @@ def categorize(
         read.ensure_tables("query_users")
         issued = read.engine.fetch("SELECT user_id, query_id FROM query_users")
         covered = found.coverage(read.events_per_query, issued)
-        right = [] if topics is None else found.accuracy(_topics_of(read.query_text, topics))
+        right = [] if topics is None else found.accuracy(topics_of(read.query_text, topics))
     shown = _examples(found, read.query_text, read.events_per_query, examples)
     if as_json:
         result = {"taxonomy": base.name, "linker": linker, "coverage": [row.__dict__ for row in covered]}
@@ -104,27 +96,6 @@ def categorize(
             printing.table("The most frequent queries and their categories", ("query", "categories"), lines, texts=2)
         )
     printing.tables(*parts)
-
-
-def _topics(path: str) -> "pa.Table":
-    from queryveil.cli.labels import read_labels
-
-    table = read_labels(path)
-    missing = next((name for name in ("query", "topic") if name not in table.column_names), None)
-    if missing is not None:
-        raise QueryveilError(f"The topics in {path} have no column '{missing}'; give the columns query and topic.")
-    return table
-
-
-def _topics_of(queries: "pa.Array", topics: "pa.Table") -> "pa.Array":
-    """The topic of each query in normal form; null if it is not known."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from queryveil.text import normal_form
-
-    known = normal_form(topics["query"].combine_chunks().cast(pa.string()))
-    return topics["topic"].combine_chunks().cast(pa.string()).take(pc.index_in(queries, value_set=known))
 
 
 def _short(query: str) -> str:

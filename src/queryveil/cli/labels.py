@@ -1,4 +1,4 @@
-"""Queries that people labelled as sensitive, for the verbs that compare with them."""
+"""Queries that people labelled as sensitive or by topic, for the verbs that compare with them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,24 @@ Sensitive = Annotated[
         help="Labelled queries, Parquet or CSV: columns query and sensitive (0, no, false or empty if not).",
     ),
 ]
+
+Truth = Annotated[
+    str | None,
+    typer.Option(
+        "--truth",
+        metavar="FILE",
+        help="The true topics of queries, Parquet or CSV: columns query and topic, a path in the taxonomy.",
+    ),
+]
+
+
+def read_topics(path: str) -> "pa.Table":
+    """Queries with their topics."""
+    table = read_labels(path)
+    missing = next((name for name in ("query", "topic") if name not in table.column_names), None)
+    if missing is not None:
+        raise QueryveilError(f"The topics in {path} have no column '{missing}'; give the columns query and topic.")
+    return table
 
 
 def read_labels(path: str) -> "pa.Table":

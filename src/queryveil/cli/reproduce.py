@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options, printing, resolvers
-from queryveil.cli.labels import Sensitive, read_labels
+from queryveil.cli.labels import Sensitive, Truth, read_labels, read_topics
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean, require
@@ -33,6 +33,7 @@ def reproduce(
         int, typer.Option("--clusters", help="Clusters of users, for batet2013; 0 for the best number.", min=0)
     ] = 80,
     sensitive: Sensitive = None,
+    truth: Truth = None,
     k: Annotated[
         str | None,
         typer.Option(
@@ -91,6 +92,8 @@ def reproduce(
     unused = next((name for name, value in given.items() if value is not None), None)
     if unused is not None and paper != "carpineto2015":
         raise QueryveilError(f"{unused} is only for carpineto2015; leave it out.")
+    if truth is not None and paper != "batet2013":
+        raise QueryveilError("--truth is only for batet2013; leave it out.")
     if user is not None and as_json:
         raise QueryveilError("--user shows one person's queries on the terminal only; leave --json out.")
     ks = None if k is None else options.numbers("-k", k, int, least=2)
@@ -103,6 +106,7 @@ def reproduce(
 
         check_packages()
     labels = None if sensitive is None else read_labels(sensitive)
+    topics = None if truth is None else read_topics(truth)
     base = open_taxonomy(taxonomy)
     finder = resolvers.chosen(resolver, base, send_queries_to, cache, rate, timeout)
     read = reader(log)
@@ -114,6 +118,7 @@ def reproduce(
             resolver=finder,
             clusters=clusters or None,
             labels=labels,
+            topics=topics,
             ks=ks,
             thetas=thetas,
             user=user,
@@ -129,6 +134,7 @@ def reproduce(
             "--send-queries-to URL --cache FILE": send_queries_to is not None,
             f"--clusters {clusters}": paper == "batet2013" and clusters != 80,
             "--sensitive LABELS": sensitive is not None,
+            "--truth TOPICS": truth is not None,
             f"-k {k}": k is not None,
             f"--theta {theta}": theta is not None,
             f"--depth {depth}": depth is not None,

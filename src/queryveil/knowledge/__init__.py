@@ -14,8 +14,14 @@ import pyarrow as pa
 
 from queryveil.errors import QueryveilError, did_you_mean, old_names, option
 from queryveil.knowledge.base import MOST_CATEGORIES, Taxonomy
-from queryveil.knowledge.linkers import categorize_domains, categorize_phrases, categorize_terms, hosts_needed
-from queryveil.knowledge.links import Coverage, Links
+from queryveil.knowledge.linkers import (
+    categorize_domains,
+    categorize_phrases,
+    categorize_terms,
+    categorize_text,
+    hosts_needed,
+)
+from queryveil.knowledge.links import Coverage, Links, topics_of
 from queryveil.knowledge.resolvers import Clicks, Remote, Resolver, Sites
 from queryveil.knowledge.tree import Tree
 from queryveil.log import QueryLog, local
@@ -40,9 +46,10 @@ __all__ = [
     "open_taxonomy",
     "recall_taxonomy",
     "taxonomy_name",
+    "topics_of",
 ]
 
-LINKERS = ("terms", "phrases", "domains", "embedding")
+LINKERS = ("terms", "phrases", "text", "domains", "embedding")
 
 
 def open_taxonomy(name: str | Path) -> Taxonomy:
@@ -72,7 +79,12 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
 
 def _several(name: str | Path) -> list[str]:
     """The taxonomies in a list with commas; a folder may have a comma in its name."""
-    return [str(name)] if Path(name).exists() else [one.strip() for one in str(name).split(",")]
+    if Path(name).exists():
+        return [str(name)]
+    found = [one.strip() for one in str(name).split(",")]
+    if not all(found):
+        raise QueryveilError(f"The taxonomy '{name}' has a comma with nothing beside it; put a name on both sides.")
+    return found
 
 
 def taxonomy_name(name: str | Path) -> str:
@@ -156,7 +168,8 @@ def categorize(
     Args:
         log: What `read_log` returned.
         taxonomy: A taxonomy, or what `open_taxonomy` takes.
-        linker: What to look up: `terms`, `phrases`, `domains`, or `embedding` for whole queries by their meaning.
+        linker: What to look up: `terms`, `phrases`, `text` for phrases without sites and clicks, `domains`, or
+            `embedding` for whole queries by their meaning.
         categories: Most categories of an item.
         min_confidence: Least confidence of a category that `embedding` finds, from 0 to 1.
         resolver: Finds the site of a query, for `domains`; by default the clicks of the log.
@@ -203,6 +216,8 @@ def categorize_texts(
         return categorize_terms(texts, base, language, categories=categories)
     if linker == "phrases":
         return categorize_phrases(texts, base, language, categories=categories)
+    if linker == "text":
+        return categorize_text(texts, base, language, categories=categories)
     if linker == "domains":
         return categorize_domains(texts, base, categories=categories)
     if linker == "embedding":

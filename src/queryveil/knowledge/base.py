@@ -1,9 +1,7 @@
 """What every taxonomy offers: a tree, and indexes that lead from texts to its nodes."""
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
@@ -21,7 +19,7 @@ class Taxonomy:
 
     Attributes:
         name: Its name.
-        taxonomy: The tree.
+        tree: The tree.
         terms: From single words to nodes.
         phrases: From the labels of nodes, also of several words, to nodes.
         meanings: Returns the vectors of the nodes, to categorize queries by their meaning.
@@ -46,9 +44,7 @@ class Taxonomy:
     @property
     def layers(self) -> list[tuple["Taxonomy", int]]:
         """Its parts, or itself, and what is added to their nodes, except to their roots."""
-        parts = self.parts or (self,)
-        sizes = [0, *accumulate(len(part.tree) - 1 for part in parts)]
-        return list(zip(parts, sizes[:-1], strict=True))
+        return in_one_tree(self.parts or (self,))
 
     @property
     def source(self) -> str:
@@ -68,9 +64,13 @@ class Taxonomy:
             return next((part.sites for part in self.parts if part.sites is not None), None)
         return self.folder / "sites" if self.folder is not None and self.hosts is not None else None
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """A digest of the tree, by which the verifier knows that it uses the same one."""
-        tree = self.tree
-        names = "\n".join(tree.names.to_pylist())
-        return hashlib.sha256(tree.depth.tobytes() + names.encode()).hexdigest()
+        return self.tree.digest
+
+
+def in_one_tree(parts: Sequence[Taxonomy]) -> list[tuple[Taxonomy, int]]:
+    """Taxonomies, and what is added to their nodes in the tree of all of them, except to their roots."""
+    sizes = [0, *accumulate(len(part.tree) - 1 for part in parts)]
+    return list(zip(parts, sizes[:-1], strict=True))

@@ -1,10 +1,9 @@
 """Several taxonomies as one: what the first does not know, the next may."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from queryveil.errors import QueryveilError
-from queryveil.knowledge.base import Taxonomy
+from queryveil.knowledge.base import Taxonomy, in_one_tree
 from queryveil.knowledge.index import Finder, Layered
 from queryveil.knowledge.nearest import LayeredCells
 from queryveil.knowledge.tree import Tree
@@ -23,7 +22,7 @@ def combine(parts: Sequence[Taxonomy]) -> Taxonomy:
         if part.source in {other.source for other in parts[:at]}:
             raise QueryveilError(f"The taxonomy '{part.name}' is named twice; name it once.")
     name, tree = ",".join(part.name for part in parts), Tree.under_one_root([part.tree for part in parts])
-    layers = replace(parts[0], parts=tuple(parts)).layers
+    layers = in_one_tree(parts)
 
     def layered(indexes: Sequence[Finder | None]) -> Layered | None:
         """The indexes of those that have one."""

@@ -270,12 +270,9 @@ class _Build:
         Within each kind they are ranked by the number of sites that have the term: for a category with it in its name,
         the sites in it and below, for another those in it.
         """
-        split = language().words(pa.concat_arrays([own.text, other.text]))
-        named = np.repeat(np.concatenate([own.node, other.node]).astype(np.int64), split.per_query)
-        coded = split.text.dictionary_encode()
-        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
-        whole = np.repeat(split.per_query == 1, split.per_query).astype(np.int64)
-        by_name, place = np.unique(term << 32 | named, return_inverse=True)
+        found_by_name = [self._named(part) for names in (own, other) for part in names.parts()]
+        pair, whole = (np.concatenate(column) for column in zip(*found_by_name, strict=True))
+        by_name, place = np.unique(pair, return_inverse=True)
         level = np.ones(len(by_name), np.int64)
         np.maximum.at(level, place, 1 + whole)
         counts = engine.fetch(f"SELECT key, count(*) AS n FROM postings WHERE kind = {_TERM} GROUP BY key ORDER BY key")
@@ -293,6 +290,14 @@ class _Build:
             part = slice(*np.searchsorted(by_name, [low << 32, high << 32]))
             found.append(self._ranked(pair, rows["n"].to_numpy(), by_name[part], level[part]))
         self._save("terms", self.terms, found)
+
+    def _named(self, names: Names) -> tuple[Longs, Longs]:
+        """The terms in names with their categories, as term * 2**32 + category, and 1 where the name is the term."""
+        split = language().words(names.text)
+        coded = split.text.dictionary_encode()
+        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
+        whole = np.repeat(split.per_query == 1, split.per_query).astype(np.int64)
+        return term << 32 | np.repeat(names.node.astype(np.int64), split.per_query), whole
 
     def _ranked(self, pair: Longs, sites: Longs, by_name: Longs, level: Longs) -> "_Best":
         """The best categories of some terms.
@@ -323,8 +328,8 @@ class _Build:
             order = np.lexsort((names.node, -below[names.node], self.tree.depth[names.node]))
             return names.take(order[~stop.to_numpy(zero_copy_only=False)[order]])
 
-        texts, nodes = keys(self.tree, ranked(own), ranked(other), language())
-        self._write("phrases", Index.of(texts, nodes, most=MOST_CATEGORIES))
+        found = keys(self.tree, ranked(own), ranked(other), language())
+        self._write("phrases", Index.of_digests(*found, most=MOST_CATEGORIES))
         table = pa.table({"name": self.tree.names, "text": self.texts, "sites": below})
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table.combine_chunks())

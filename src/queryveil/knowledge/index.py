@@ -45,7 +45,11 @@ class Index(Ragged):
             forms: Other spellings to try.
             most: How many nodes a text keeps; by default all.
         """
-        low, high = digests(*byte_spans(texts))
+        return cls.of_digests(*digests(*byte_spans(texts)), nodes, *forms, most=most)
+
+    @classmethod
+    def of_digests(cls, low: ULongs, high: ULongs, nodes: Ints, *forms: Form, most: int | None = None) -> "Index":
+        """The same from the two halves of the digests of texts."""
         order = digest_order(low, high)  # equal ones stay in their order
         low, high = low[order], high[order]
         is_new = np.ones(len(low), bool)

@@ -4,6 +4,9 @@ A category called `Swimming and Diving` below `Water Sports` is found by its lab
 by `diving swimming`, and by `water sports diving`.
 """
 
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +15,7 @@ import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.kernels.digest import digests
-from queryveil.kernels.types import Ints, Longs
+from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.knowledge.tree import Tree
 from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
@@ -31,9 +34,24 @@ class Names(NamedTuple):
         """Some of them."""
         return Names(self.text.take(pa.array(places)), self.node[places])
 
+    def parts(self) -> Iterator["Names"]:
+        """All of them in parts, at least one, so that what is made of their texts need not fit into memory at once."""
+        for begin in range(0, max(len(self.node), 1), _PART):
+            yield Names(self.text[begin : begin + _PART], self.node[begin : begin + _PART])
 
-def keys(tree: Tree, own: Names, other: Names, language: Language) -> Names:
+
+class Keys(NamedTuple):
+    """Texts by which categories are found, as the two halves of their digests, and the categories."""
+
+    low: ULongs
+    high: ULongs
+    node: Ints
+
+
+def keys(tree: Tree, own: Names, other: Names, language: Language) -> Keys:
     """All texts by which categories are found, the better of two alike first.
+
+    Of other names and of paths there are many more than categories, so their texts are made and digested in parts.
 
     Args:
         tree: The tree.
@@ -44,9 +62,9 @@ def keys(tree: Tree, own: Names, other: Names, language: Language) -> Names:
     listed = own.text
     if language.conjunctions:
         listed = _tidy(pc.replace_substring_regex(own.text, "[,;]", f" {language.conjunctions[0]} "), language)
-    own, other = (Names(_tidy(names.text, language), names.node) for names in (own, other))
+    own = Names(_tidy(own.text, language), own.node)
     parts = _parts(Names(listed, own.node), language)
-    stems = [Names(label_stems(names.text, language), names.node) for names in (own, other, parts)]
+    tidy, stems = partial(_tidy, language=language), partial(label_stems, language=language)
     bags = Names(word_bag(own.text, language), own.node)
     # A category without a word that means something, such as `A` among letters, says nothing about a path.
     meant = np.flatnonzero(bags.text.is_valid().to_numpy(zero_copy_only=False))
@@ -54,9 +72,16 @@ def keys(tree: Tree, own: Names, other: Names, language: Language) -> Names:
     rank = np.empty(len(tree), np.int64)
     rank[own.node] = np.arange(len(own.node))
     variants = variants.take(np.argsort(rank[variants.node], kind="stable"))
-    return _once(
-        _joined([own, stems[0], other, stems[1], stems[2], bags.take(meant), _paths(tree, variants, language)])
-    )
+    found = [
+        *_digested(own),
+        *_digested(own, stems),
+        *_digested(other, tidy),
+        *_digested(other, tidy, stems),
+        *_digested(parts, stems),
+        *_digested(bags.take(meant)),
+        *(key for path in _paths(tree, variants, language) for key in _digested(path)),
+    ]
+    return _once(Keys(*(np.concatenate(column) for column in zip(*found, strict=True))))
 
 
 def label_stems(texts: pa.Array, language: Language) -> pa.Array:
@@ -96,7 +121,7 @@ def _parts(names: Names, language: Language) -> Names:
     """What is joined in labels such as `X and Y`."""
     if not language.conjunctions:
         return names.take(np.zeros(0, np.int64))
-    either = "|".join(language.conjunctions)
+    either = "|".join(map(re.escape, language.conjunctions))
     some = np.flatnonzero(pc.match_substring_regex(names.text, f" (?:{either}) ").to_numpy(zero_copy_only=False))
     joined = names.take(some)
     lists = pc.split_pattern_regex(joined.text, f" (?:(?:{either}) )+")
@@ -106,11 +131,10 @@ def _parts(names: Names, language: Language) -> Names:
     return found.take(np.flatnonzero(word_bag(found.text, language).is_valid().to_numpy(zero_copy_only=False)))
 
 
-def _paths(tree: Tree, names: Names, language: Language) -> Names:
+def _paths(tree: Tree, names: Names, language: Language) -> Iterator[Names]:
     """The words of a name together with those of a name above it."""
     by_node = np.argsort(names.node, kind="stable")
     of_node = Ragged(np.searchsorted(names.node[by_node], np.arange(len(tree) + 1)))
-    found = [Names(pa.array([], pa.string()), np.zeros(0, np.int32))]
     for begin in range(0, len(names.node), _PART):
         node = names.node[begin : begin + _PART]
         start, above = tree.ancestors(node)
@@ -120,18 +144,26 @@ def _paths(tree: Tree, names: Names, language: Language) -> Names:
         size = of_node.sizes[above]
         here, there = np.repeat(name, size), by_node[of_node.positions(above)]
         both = pc.binary_join_element_wise(names.text.take(pa.array(here)), names.text.take(pa.array(there)), " ")
-        found.append(Names(word_bag(both, language), names.node[here]))
-    return _joined(found)
+        yield Names(word_bag(both, language), names.node[here])
 
 
 def _joined(parts: list[Names]) -> Names:
     return Names(pa.concat_arrays([part.text for part in parts]), np.concatenate([part.node for part in parts]))
 
 
-def _once(names: Names) -> Names:
+def _digested(names: Names, *forms: Callable[[pa.Array], pa.Array]) -> Iterator[Keys]:
+    """The digests of names in some form, at least one part."""
+    for part in names.parts():
+        text = part.text
+        for form in forms:
+            text = form(text)
+        yield Keys(*digests(*byte_spans(text)), part.node)
+
+
+def _once(found: Keys) -> Keys:
     """Each pair of a text and a category once, where it is first."""
-    low, high = digests(*byte_spans(names.text))
-    order = np.lexsort((names.node, high, low))
+    order = np.lexsort((found.node, found.high, found.low))
     fresh = np.ones(len(order), bool)
-    fresh[1:] = (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0) | (np.diff(names.node[order]) != 0)
-    return names.take(np.sort(order[fresh]))
+    fresh[1:] = np.any([np.diff(column[order]) != 0 for column in found], axis=0)
+    first = np.sort(order[fresh])
+    return Keys(found.low[first], found.high[first], found.node[first])

@@ -3,12 +3,14 @@
 | linker | what is looked up | for |
 |---|---|---|
 | terms | every word | Erola et al. 2011; with WordNet: Milani Fard and Wang 2010, He and Naughton 2009 |
-| phrases | every noun phrase | Batet et al. 2013 |
+| phrases | every noun phrase, in a web directory also as the address or name of a site | Batet et al. 2013, and more |
+| text | every noun phrase by its text alone | Batet et al. 2013 |
 | domains | the site that answers the query | Erola and Castella-Roca 2012 |
 
 Each takes distinct queries in normal form and is one pass over Arrow arrays, so it runs on a cluster too.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -49,7 +51,7 @@ def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, language: Language
     """The categories of every noun phrase; one that is not found loses words from its left until it is.
 
     In a taxonomy that was built, a phrase that is still not found is looked up word by word from its right, its head:
-    as a host, then in the words of labels and sites.
+    as a host, then in the words of labels and sites; then as the name of a site.
 
     Args:
         queries: Distinct queries in normal form.
@@ -63,6 +65,22 @@ def categorize_phrases(queries: pa.Array, taxonomy: Taxonomy, language: Language
         ways.append((partial(_look_up_words, taxonomy), 0))
     found = in_layers(items.texts, categories, ways)
     return Links.found(taxonomy.tree, items, *found)
+
+
+def categorize_text(queries: pa.Array, taxonomy: Taxonomy, language: Language, *, categories: int = 1) -> Links:
+    """The categories of every noun phrase by its text alone: nothing in it is taken for an address or name of a site.
+
+    Args:
+        queries: Distinct queries in normal form.
+        taxonomy: Where to look.
+        language: The language of the queries.
+        categories: Most nodes of a phrase; 1 in the paper.
+    """
+    return categorize_phrases(queries, _without_hosts(taxonomy), language, categories=categories)
+
+
+def _without_hosts(taxonomy: Taxonomy) -> Taxonomy:
+    return replace(taxonomy, hosts=None, parts=tuple(map(_without_hosts, taxonomy.parts)))
 
 
 def _look_up_phrases(taxonomy: Taxonomy, texts: pa.Array, most: int) -> tuple[Longs, Ints]:

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.kernels.types import Ints, Longs, Singles
 from queryveil.knowledge.tree import Nodes, Tree
+from queryveil.text import normal_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +26,7 @@ class Links(Ragged):
         first: The nodes of item i are node[first[i]:first[i + 1]], best first.
         node: Nodes.
         confidence: The confidence of each node, from 0 to 1; 1 for a match of words.
+        n_filled: How many items, the last ones, were not looked up for their text; see `filled`.
     """
 
     tree: Tree
@@ -32,6 +35,7 @@ class Links(Ragged):
     first: Longs
     node: Nodes
     confidence: Singles
+    n_filled: int = 0
 
     @classmethod
     def found(cls, tree: Tree, items: "Items", first: Longs, node: Nodes) -> "Links":
@@ -44,7 +48,10 @@ class Links(Ragged):
         return offsets(of_item.sizes[self.item])[self.start], self.node[of_item.positions(self.item)]
 
     def filled(self, other: "Links") -> "Links":
-        """These links; a query without a node has the items of other links of the same queries as well."""
+        """These links; a query without a node has the items of other links of the same queries as well.
+
+        The items of other links are no noun phrases or terms, so they count for queries, and not in shares of items.
+        """
         bare = np.flatnonzero(np.diff(self.nodes()[0]) == 0)
         used, item = np.unique(other.item[other.positions(bare)], return_inverse=True)
         owner = np.concatenate([self.owners, np.repeat(bare, other.sizes[bare])])
@@ -59,6 +66,7 @@ class Links(Ragged):
             first=np.concatenate([self.first, self.first[-1] + offsets(of_item.sizes[used])[1:]]),
             node=np.concatenate([self.node, other.node[place]]),
             confidence=np.concatenate([self.confidence, other.confidence[place]]),
+            n_filled=self.n_filled + len(used),
         )
 
     def coverage(self, events: Longs, issued: pa.Table | None = None) -> list["Coverage"]:
@@ -82,14 +90,16 @@ class Links(Ragged):
             user = issued["user_id"].to_numpy()
             of_user = np.full(int(user.max(initial=-1)) + 1, -1, np.int32)
             np.maximum.at(of_user, user, of_query[issued["query_id"].to_numpy()])
+        own = deepest[: len(self.items) - self.n_filled]
+        occurring = own[self.item[self.item < len(own)]]
         total = max(int(events.sum()), 1)
         rows = []
         for level in range(max(int(of_query.max(initial=0)), 0) + 1):
             rows.append(
                 Coverage(
                     level=level,
-                    items=float((deepest >= level).mean()) if len(deepest) else 0.0,
-                    occurrences=float((deepest[self.item] >= level).mean()) if len(self.item) else 0.0,
+                    items=float((own >= level).mean()) if len(own) else 0.0,
+                    occurrences=float((occurring >= level).mean()) if len(occurring) else 0.0,
                     queries=float((of_query >= level).mean()) if len(self) else 0.0,
                     events=float(events[of_query >= level].sum() / total),
                     users=float((of_user >= level).mean()) if of_user is not None and len(of_user) else None,
@@ -125,13 +135,19 @@ class Links(Ragged):
         return rows
 
 
+def topics_of(queries: pa.Array, table: pa.Table) -> pa.Array:
+    """The true topic of each query, from a table with the columns query and topic; null if it is not known."""
+    known = normal_form(table["query"].combine_chunks().cast(pa.string()))
+    return table["topic"].combine_chunks().cast(pa.string()).take(pc.index_in(queries, value_set=known))
+
+
 @dataclass(frozen=True)
 class Coverage:
     """The shares of a log with a category at a level or deeper; level 0 means any category."""
 
     level: int
     items: float
-    """Of distinct items."""
+    """Of distinct items that were looked up."""
     occurrences: float
     """Of the items of all distinct queries."""
     queries: float

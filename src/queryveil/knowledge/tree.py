@@ -4,6 +4,7 @@ Nodes are numbered in first-child order: the root is 0, a node's first child fol
 n + 1 to end[n] - 1. The depth of the root is 0, so that level 1 of a directory is its top categories.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -165,6 +166,12 @@ class Tree:
     def height(self) -> int:
         """The depth of the deepest node."""
         return int(self.depth.max())
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of its shape and names, by which two trees are known to be the same."""
+        names = "\n".join(self.names.to_pylist())
+        return hashlib.sha256(self.depth.tobytes() + names.encode()).hexdigest()
 
     def children(self, node: int) -> list[int]:
         """The nodes right below one, in order."""

@@ -389,8 +389,21 @@ def test_ncp_is_the_mean_of_all_terms(food):
     assert ncp(qv.Rules(max_characters=99).anonymize(log), log, links) == 0
     with pytest.raises(QueryveilError, match="NCP is for releases of the log's own events"):
         ncp(qv.Odp(k=2, taxonomy=food).anonymize(log), log, links)
-    with pytest.raises(QueryveilError, match="GGD is for releases of items a user"):
+    with pytest.raises(QueryveilError, match="GGD is for releases of items per user"):
         generalization_loss(qv.Equality(k=2).anonymize(log), log, links)
+
+
+def test_costs_are_of_the_tree_of_the_release(food):
+    log = read(FIVE)
+    other = qv.categorize(log, "wordnet")
+    sentence = r"not in the taxonomy that the release was made with; use taxonomy='food\.qvd'"
+    for reading in ("terms", "items"):
+        with pytest.raises(QueryveilError, match=sentence):
+            ncp(qv.Wngen(k=2, taxonomy=food).anonymize(log), log, other, reading=reading)
+    with pytest.raises(QueryveilError, match=sentence):
+        generalization_loss(qv.Clump(k=2, taxonomy=food).anonymize(log), log, other)
+    # What holds queries has no tree.
+    assert ncp(qv.Rules(max_characters=99).anonymize(log), log, other) == 0
 
 
 def test_ncp_of_queries_with_several_nouns(food):

@@ -217,6 +217,17 @@ def test_users_without_a_category_are_left_out(taxonomy):
     assert qv.verify(release, log).holds
 
 
+def test_users_can_be_grouped_by_text_alone(small_world):
+    log, base = small_world.log, small_world.directory
+    made = {}
+    for linker in ("phrases", "text"):
+        release = qv.Mdav(k=3, taxonomy=base, linker=linker).anonymize(log, seed=1)
+        assert release.manifest.parameters["linker"] == linker
+        assert qv.verify(release, log).holds
+        made[linker] = release.to_arrow()
+    assert made["text"] != made["phrases"]
+
+
 def test_explanations_and_parameters_fit_the_distance(taxonomy):
     log = read([(u, "alpha", 0) for u in range(6)])
     semantic = qv.Mdav(k=2, taxonomy=taxonomy, linker="terms").anonymize(log)

@@ -13,7 +13,7 @@ from queryveil.arrays import Floats, Ragged
 from queryveil.assess.measures.counts import shares_records
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.claims import BagUsers, ConceptUsers
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.kernels.types import Ints
 from queryveil.knowledge import Links
 from queryveil.log import LocalLog, QueryLog, local
@@ -33,7 +33,8 @@ def generalization_loss(release: Release, log: QueryLog, links: Links) -> Loss:
         links: Where the terms of the log sit in the tree of the release.
     """
     if not {"user", "node"} <= set(release.schema.names):
-        raise QueryveilError("GGD is for releases of items a user, by clump or partition.")
+        raise QueryveilError("GGD is for releases of items per user, by clump or partition.")
+    _check_tree(release, links)
     here = local(log, "GGD")
     transactions = Transactions.of(here, links)
     with loaded(release, here) as released:
@@ -51,7 +52,8 @@ def ncp(release: Release, log: QueryLog, links: Links, *, reading: Reading = "te
     """The normalized certainty penalty: the mean cost of all terms of the log, repetitions counted.
 
     A term of a released query costs 0, and one that is not released 1. A term that is generalized costs the share of
-    the tree's leaves that are below its generalization, or 0 if there is but one.
+    the tree's leaves that are below its generalization, or 0 if there is but one. So a term that is an inner node of
+    the tree costs something even where its generalization is the term itself.
 
     Args:
         release: A release of queries or of items.
@@ -60,6 +62,7 @@ def ncp(release: Release, log: QueryLog, links: Links, *, reading: Reading = "te
         reading: For a release of one concept per query. By `terms`, as the paper states it, every term in the tree is
             generalized, see `concept_costs`. By `items`, a concept stands for one term, and the others are lost.
     """
+    _check_tree(release, links)
     here = local(log, "NCP")
     if reading == "terms" and _has_concepts(release):
         node = Wngen(k=release.manifest.parameters["k"]).concepts(here, links)
@@ -107,6 +110,16 @@ def concept_costs(log: LocalLog, links: Links, node: Ints, reading: Reading = "t
     lost = terms - np.bincount(query, minlength=len(terms))
     covered = np.bincount(query, weights=cost[tree.lca(term, node[query])], minlength=len(terms))
     return lost.astype(np.float64) + covered
+
+
+def _check_tree(release: Release, links: Links) -> None:
+    """Refuse links of another tree than the one whose nodes are released: the same numbers would be other nodes."""
+    for claim in release.manifest.claims:
+        if isinstance(claim, BagUsers | ConceptUsers) and claim.tree != links.tree.digest:
+            raise QueryveilError(
+                "The categories are not in the taxonomy that the release was made with; use"
+                f" {option('taxonomy', claim.taxonomy)}, as it was then."
+            )
 
 
 def _has_concepts(release: Release) -> bool:

@@ -68,10 +68,11 @@ def variance_retention_of(found: UserRecords, links: Links) -> VarianceRetention
 
 
 def nominal_variance(searches: Searches, links: Links) -> Floats:
-    """The variance of the categories of each user, in units of the most significant digit.
+    """The population variance of the categories of each user, in units of the most significant digit.
 
-    Users whose searches all have one category have 0, and those without a category are not a number. The paper counts
-    in units of the least significant digit; so its numbers depend on the depth of the sample, and cannot be compared.
+    The squares are divided by the number of searches, not by one less. Users whose searches all have one category have
+    0, and those without a category are not a number. The paper counts in units of the least significant digit; so its
+    numbers depend on the depth of the sample, and cannot be compared.
     """
     tree = links.tree
     b = int(np.bincount(tree.parent[1:], minlength=1).max(initial=1)) if len(tree) > 1 else 1

@@ -32,6 +32,7 @@ def reproduce(
     resolver: Resolver | None = None,
     clusters: int | None = 80,
     labels: pa.Table | None = None,
+    topics: pa.Table | None = None,
     ks: Sequence[int] | None = None,
     thetas: Sequence[float] | None = None,
     user: str | None = None,
@@ -49,6 +50,7 @@ def reproduce(
         clusters: How many clusters of users L compares, for `batet2013`, as in the paper; None lets the index of
             Calinski and Harabasz choose.
         labels: Queries that are sensitive or not, as `f_beta` takes them, for figure 6 of `carpineto2015`.
+        topics: The true topics of queries, columns query and topic, for the accuracy of categories in `batet2013`.
         ks: Values of k, for `carpineto2015`; by default 2, 3, 5, 10, 20, 50, 80, 100 and 200, up to the
             users of the log.
         thetas: Values of theta, for `carpineto2015`; by default 0.9 and 0.8.
@@ -66,7 +68,7 @@ def reproduce(
         raise QueryveilError(f"The paper makes groups of up to {one.users} users; the log has only {here.n_users}.")
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     tell = progress or (lambda what: None)
-    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell, ks, thetas, user, depth)
+    run = Run(here, base, resolver or Clicks(), clusters, labels, seed, tell, ks, thetas, user, depth, topics)
     return [_measured(figure) for figure in one.figures(run)]
 
 

@@ -16,6 +16,7 @@ from queryveil.assess.reproduce.figure import Figure, Row
 from queryveil.assess.reproduce.published import Published, Values, held, numbers, shares
 from queryveil.claims import PartOfLog
 from queryveil.errors import QueryveilError, missing
+from queryveil.knowledge import Links, asks_clicks, categorize_texts, topics_of
 from queryveil.log import LocalLog
 from queryveil.methods import Mdav, Odp, Poblete, Zealous
 from queryveil.methods.microaggregation.common import Searches
@@ -59,11 +60,34 @@ def _figures(run: Run) -> list[Figure]:
         lost.append({"k": k, "method": name, "L": information_loss(release, clusters) / 100} | users)
         released = {"users": release.manifest.counts.users}
         linkage.append({"k": k, "method": name, "RL": record_linkage(release) / 100} | released)
+    title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
+    return [
+        Figure("figure-2", title, lost, "k", "L", "method"),
+        Figure("figure-3", "Released users found by record linkage (RL)", linkage, "k", "RL", "method"),
+        *_removal_by_sites(run, clusters),
+        *_removal_by_noise(run, clusters),
+        *_categorized(run, phrases),
+    ]
+
+
+def _categorized(run: Run, phrases: Links) -> list[Figure]:
+    """How many have a category and, if the true topics are known, how many a right one, by what is looked up.
+
+    The paper looks up text alone. The sites of a web directory and the clicks of the log are ours, so they are shown
+    apart; where the taxonomy has no sites, there is but text.
+    """
+    log, base = run.log, run.taxonomy
+    found = {"text": run.categorize("text")}
+    if base.hosts is not None:
+        found["text and sites"] = categorize_texts(log.query_text, base, "phrases", log.language)
+    if asks_clicks(log, base, "phrases"):
+        found["text, sites and clicks"] = phrases
     log.ensure_tables("query_users")
     issued = log.engine.fetch("SELECT user_id, query_id FROM query_users")
     covered = [
-        {"level": row.level, "share": share, "of": of}
-        for row in phrases.coverage(log.events_per_query, issued)
+        {"looked up": what, "level": row.level, "share": share, "of": of}
+        for what, links in found.items()
+        for row in links.coverage(log.events_per_query, issued)
         for of, share in (
             ("noun phrases", row.occurrences),
             ("distinct queries", row.queries),
@@ -71,14 +95,19 @@ def _figures(run: Run) -> list[Figure]:
             ("users", row.users),
         )
     ]
-    title = f"Information loss (L), {len(clusters.users):,} users in {clusters.count:,} clusters"
-    return [
-        Figure("figure-2", title, lost, "k", "L", "method"),
-        Figure("figure-3", "Released users found by record linkage (RL)", linkage, "k", "RL", "method"),
-        *_removal_by_sites(run, clusters),
-        *_removal_by_noise(run, clusters),
-        Figure("coverage", "Share with a category, by the level that it reaches", covered, "level", "share", "of"),
-    ]
+    title = "Share with a category, by the level that it reaches"
+    figures = [Figure("coverage", title, covered, "level", "share", "of", "looked up")]
+    if run.topics is not None:
+        topics = topics_of(log.query_text, run.topics)
+        right = [
+            {"looked up": what, "level": row.level, "share": share, "of": of}
+            for what, links in found.items()
+            for row in links.accuracy(topics)
+            for of, share in (("queries with a category", row.of_categorized), ("all queries", row.of_all))
+        ]
+        title = "Distinct queries whose first category is their topic"
+        figures.append(Figure("accuracy", title, right, "level", "share", "of", "looked up"))
+    return figures
 
 
 def _removal_by_sites(run: Run, clusters: UserClusters) -> list[Figure]:

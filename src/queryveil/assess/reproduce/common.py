@@ -37,6 +37,7 @@ class Run:
     thetas: Sequence[float] | None = None
     user: str | None = None
     depth: int = 3
+    topics: pa.Table | None = None
 
     @property
     def levels(self) -> range:

@@ -91,8 +91,10 @@ class Mdav(Method):
         "wordnet",
         description="where queries are looked up: wordnet, a web directory, or several with commas",
     )
-    linker: Literal["phrases", "terms", "embedding"] = Field(
-        "phrases", description="what is looked up for a query; phrases in the paper"
+    linker: Literal["phrases", "text", "terms", "embedding"] = Field(
+        "phrases",
+        description="what is looked up for a query; in a web directory, phrases also uses sites and clicks, and text,"
+        " as in the paper, does not",
     )
     compact: bool = Field(False, description="write each record once, with the number of its users")
     grouping: Grouping = Field("auto", description="compare all users, or only inside blocks; auto by their number")

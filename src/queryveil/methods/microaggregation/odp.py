@@ -38,7 +38,7 @@ class Odp(Microaggregation):
     taxonomy: str = Field(
         "wordnet", description="where terms are looked up: wordnet, a web directory, or several with commas"
     )
-    linker: Literal["terms", "phrases", "domains", "embedding"] = Field(
+    linker: Literal["terms", "phrases", "text", "domains", "embedding"] = Field(
         "terms", description="what is looked up for a query; terms in the paper"
     )
 
