@@ -12,7 +12,7 @@ import pytest
 import queryveil as qv
 from queryveil.cli import printing
 from queryveil.engines import memory
-from queryveil.methods import METHODS
+from queryveil.methods import STEPS
 
 VERBS = (
     "synth",
@@ -260,7 +260,7 @@ def test_explain_as_json(run, log, tmp_path):
     assert json.loads(out) == {
         "query": "my secret",
         "rows": 0,
-        "reasons": [{"rule": "at least 2 users issued the query", "passed": False, "found": "1 did"}],
+        "reasons": [{"rule": "at least 2 users issued the query", "passed": False, "found": "1 did", "step": None}],
         "released": False,
     }
 
@@ -281,7 +281,7 @@ def test_a_terminal_escape_in_a_query_is_not_printed(run, tmp_path):
         (["--method", "equality", "-k", "4"], "the log has only 3 users"),
         (
             ["--method", "magic"],
-            f"There is no method 'magic'; there are {', '.join(METHODS)}.",
+            f"There is no method 'magic'; there are {', '.join(STEPS)}.",
         ),
         (["--method", "magic", "-k", "3"], "There is no method 'magic'"),
         ([], "Name a method with --method"),

@@ -6,7 +6,8 @@ from queryveil.methods.recipe import load_recipe, shipped
 
 
 def test_every_shipped_recipe_is_valid_and_names_its_source():
-    assert set(shipped()) == {"dma-30-5", "dma-draft-2026"}
+    pipelines = {"publish-queries", "publish-sessions", "publish-profiles", "publish-counts"}
+    assert set(shipped()) == {"dma-30-5", "dma-draft-2026"} | pipelines
     for name, text in shipped().items():
         recipe = load_recipe(name)
         METHODS[recipe.method](**recipe.parameters)
@@ -28,7 +29,9 @@ def test_a_file_is_a_recipe_too(tmp_path):
     ("text", "sentence"),
     [
         ("method = ", "is not TOML"),
-        ("[parameters]\nk = 5\n", "fault at 'method'"),
+        ("[parameters]\nk = 5\n", "either a method with its parameters, or steps"),
+        ('method = "equality"\n[[steps]]\nmethod = "odp"\n', "either a method with its parameters, or steps"),
+        ('[[steps]]\nmethod = "odp"\nk = 5\n', "fault at 'steps.0.k'"),
         ('method = "equality"\nk = 5\n', "fault at 'k'"),
         ('method = "equality"\nseed = "one"\n', "fault at 'seed'"),
     ],

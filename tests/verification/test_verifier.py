@@ -141,7 +141,8 @@ def test_a_limit_that_was_struck_out_of_manifest_and_report(tmp_path, log):
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=str)
 def test_the_verifier_knows_the_limits_of_every_method(method):
-    assert LIMITS[method.name]
+    if method is not qv.Pipeline:  # its limits are those of its steps
+        assert LIMITS[method.name]
 
 
 def test_an_input_that_is_counted_otherwise(tmp_path, log):

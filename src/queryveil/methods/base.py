@@ -20,6 +20,7 @@ from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
+from queryveil.release.manifest import PIPELINE
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,9 @@ class Parameter:
 
 
 def parameters_of(method: type[Method]) -> list[Parameter]:
-    """The declared parameters of a method; those it shares with other methods come last."""
+    """The declared parameters of a method; those it shares with other methods come last. A pipeline has only steps."""
+    if method.name == PIPELINE:
+        return []
     shared = {name for parent in method.__mro__[1:] for name in getattr(parent, "model_fields", {})}
     fields = sorted(method.model_fields.items(), key=lambda field: field[0] in shared)
     found = [_parameter(name, info) for name, info in fields]

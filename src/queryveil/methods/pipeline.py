@@ -126,7 +126,7 @@ class Pipeline(Method):
             if recipe.method != cls.name:
                 continue
             given = recipe.parameters["steps"]
-            values = [(f"k = {k}", {"k": k}) for k in ks]
+            values: list[tuple[str, dict[str, Any]]] = [(f"k = {k}", {"k": k}) for k in ks]
             if cls(given).last.makes == "counts":
                 values = [(f"ε = {epsilon:g}", {"epsilon": epsilon, "delta": DELTA}) for epsilon in epsilons]
             for label, value in values:

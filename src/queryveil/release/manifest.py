@@ -1,8 +1,8 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim
@@ -113,15 +113,18 @@ class Manifest(BaseModel):
         method, parameters = self.steps[-1]
         return self.model_copy(update={"method": method, "parameters": parameters})
 
-    @model_validator(mode="after")
-    def _names_no_path(self) -> Self:
+    @field_validator("parameters")
+    @classmethod
+    def _names_no_path(cls, parameters: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
         """Refuse a path: a manifest may come from anybody, and the files it names may be opened."""
-        if self.method == PIPELINE and not _are_steps(self.parameters):
+        pipeline = others.data.get("method") == PIPELINE
+        if pipeline and not _are_steps(parameters):
             raise ValueError("a pipeline has steps, each with a method and its parameters")
-        for value in (step.parameters.get(name) for step in self.steps for name in _FILES):
+        given = [step["parameters"] for step in parameters["steps"]] if pipeline else [parameters]
+        for value in (step.get(name) for step in given for name in _FILES):
             if value is not None and not names_a_file(value):
                 raise ValueError("files are named without their folders")
-        return self
+        return parameters
 
 
 def written(manifest: Manifest) -> bytes:
