@@ -119,17 +119,22 @@ class Method(BaseModel):
         return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
 
     @property
+    def parts(self) -> "tuple[Method, ...]":
+        """The steps of a pipeline, else the method itself."""
+        return (self,)
+
+    @property
     def last(self) -> "Method":
-        """The step that makes the released table: of a pipeline its last one, else the method itself."""
-        return self
+        """The step that makes the released table."""
+        return self.parts[-1]
 
     def _left_out(self, log: QueryLog, columns: Sequence[str]) -> list[str]:
         """A note about the columns of the log that the release does not have, and how to keep them."""
         if self.last.makes == "counts":
             return []
-        extras = sum(name not in columns for name in log.stats.extras)
+        extras, hidden = sum(name not in columns for name in log.stats.extras), any(p.hides_clicks for p in self.parts)
         lost = [
-            *(["clicks"] if log.has_clicks and "url" not in columns and not self.hides_clicks else []),
+            *(["clicks"] if log.has_clicks and "url" not in columns and not hidden else []),
             *(["times"] if log.has_times and "time" not in columns else []),
             # Not by name, which may be data in a file without a header.
             *([f"{extras} extra column{'s' if extras > 1 else ''}"] if extras else []),
