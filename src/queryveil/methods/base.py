@@ -132,7 +132,8 @@ class Method(BaseModel):
         """A note about the columns of the log that the release does not have, and how to keep them."""
         if self.last.makes == "counts":
             return []
-        extras, hidden = sum(name not in columns for name in log.stats.extras), any(p.hides_clicks for p in self.parts)
+        extras = sum(name not in columns for name in log.stats.extras)
+        hidden = any(part.hides_clicks for part in self.parts)
         lost = [
             *(["clicks"] if log.has_clicks and "url" not in columns and not hidden else []),
             *(["times"] if log.has_times and "time" not in columns else []),
