@@ -277,3 +277,19 @@ def test_records_of_groups_hold_what_their_members_give(users, seed, by_repetiti
         members = [Counter(users[u][0]) for u in range(len(users)) if group[u] == group[user] >= 0]
         assert found.total() == sum(floors.quotas([member.total() for member in members])) if members else not found
         assert found <= sum(members, Counter())
+
+
+def test_records_of_a_pipeline_that_scrubs_have_the_ids_of_the_whole_log():
+    rows = [("u0", "write to ann@example.org"), ("u1", "tea"), ("u2", "tea"), ("u2", "mug"), ("u3", "mug")]
+    log = qv.read_log(pa.table({"user": [user for user, _ in rows], "query": [query for _, query in rows]}))
+    release = qv.Pipeline([qv.Scrub(), qv.Equality(k=2, link="user")]).anonymize(log, seed=1)
+    assert release.log.n_users == 3
+    found = user_records(release, "It", log)
+    assert found.log is log
+    names = log.engine.fetch('SELECT "user" FROM users ORDER BY user_id')["user"].to_pylist()
+    queries = {
+        name: sorted(log.query_text[int(q)].as_py() for q in found.released.take(np.array([user])).query)
+        for user, name in enumerate(names)
+    }
+    assert queries == {"u0": [], "u1": ["tea"], "u2": ["mug", "tea"], "u3": ["mug"]}
+    assert [name for user, name in enumerate(names) if found.group[user] < 0] == ["u0"]

@@ -4,12 +4,15 @@ Where pseudonyms stand for sessions, the record of a user is all of their sessio
 A reader of the release cannot do that: what is measured on such records is a bound of what they can learn of users.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from queryveil.arrays import Longs
 from queryveil.assess.measures.counts import pseudonym, record_digests, shares_records
+from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, local
 from queryveil.methods import METHODS
@@ -54,15 +57,30 @@ class UserRecords:
     by_repetition: bool
 
 
-def user_records(release: Release, measure: str) -> UserRecords:
+@contextmanager
+def _who(release: Release, measure: str, log: LocalLog | None) -> Iterator[tuple[LocalLog, Table]]:
+    """The log that a release is measured against, and who is who in it by the ids of that log."""
+    made = original(release, measure)
+    who = release.pseudonyms
+    assert who is not None  # noqa: S101  # as original ensures
+    if log is None or log is made or made.part is None or made.part.of is not log:
+        yield made, who
+        return
+    with log.workspace() as work:
+        yield log, made.in_whole(who, work)  # a pipeline scrubbed the log
+
+
+def user_records(release: Release, measure: str, log: LocalLog | None = None) -> UserRecords:
     """What every user of a log has in it, and in a release that was just made.
 
     Args:
         release: A release that was just made, because only that knows who is who in it.
         measure: What needs the records, for the message.
+        log: The log that it is measured against, if a pipeline scrubbed it first; by default the one it was made from.
     """
-    log, released = records(release, measure)
-    members = log.engine.fetch(f"SELECT user_id FROM {release.pseudonyms} GROUP BY user_id")["user_id"].to_numpy()
+    with _who(release, measure, log) as (here, who):
+        members = here.engine.fetch(f"SELECT user_id FROM {who} GROUP BY user_id")["user_id"].to_numpy()
+    log, released = records(release, measure, log)
     group = np.full(log.n_users, -1, np.int64)
     group[members] = np.arange(len(members))
     shared = shares_records(release)
@@ -76,20 +94,20 @@ def user_records(release: Release, measure: str) -> UserRecords:
     return UserRecords(log, Searches.of(log), released, group, shared, by_repetition)
 
 
-def records(release: Release, measure: str) -> tuple[LocalLog, Searches]:
+def records(release: Release, measure: str, log: LocalLog | None = None) -> tuple[LocalLog, Searches]:
     """The log, and the released queries of each of its users; none for a user who was left out.
 
     Args:
         release: A release that was just made, because only that knows who is who in it.
         measure: What needs them, for the message.
+        log: As for `user_records`.
     """
-    log = original(release, measure)
-    with loaded(release, log) as released:
-        rows = log.engine.fetch(
+    with _who(release, measure, log) as (here, who), loaded(release, here) as released:
+        rows = here.engine.fetch(
             f"SELECT f.user_id AS user_id, q.query_id AS query_id, {events(release)} AS n FROM {released} r"
-            f' JOIN {release.pseudonyms} f ON f."user" = r."{pseudonym(release)}"'
+            f' JOIN {who} f ON f."user" = r."{pseudonym(release)}"'
             " JOIN queries q ON q.query = r.query"
             " GROUP BY f.user_id, q.query_id ORDER BY f.user_id, q.query_id"
         )
-    start = np.searchsorted(rows["user_id"].to_numpy(), np.arange(log.n_users + 1))
-    return log, Searches(start, rows["query_id"].to_numpy(), rows["n"].to_numpy())
+    start = np.searchsorted(rows["user_id"].to_numpy(), np.arange(here.n_users + 1))
+    return here, Searches(start, rows["query_id"].to_numpy(), rows["n"].to_numpy())
