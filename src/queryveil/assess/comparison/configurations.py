@@ -54,7 +54,7 @@ def grid(
         fields = METHODS[name].model_fields
         settings = METHODS[name].grid(sorted(set(ks)), sorted(set(epsilons)))
         for label, parameters in settings:
-            parameters = _looking_in(name, parameters, taxonomy, web_directory)
+            parameters = looking_in(name, parameters, taxonomy, web_directory)
             # A pipeline is known by the name of its recipe.
             title = label if name == Pipeline.name else ", ".join(part for part in (name, label) if part)
             k = Configuration(title, name, None, parameters).setting("k")
@@ -65,11 +65,11 @@ def grid(
     return configurations
 
 
-def _looking_in(method: str, parameters: dict[str, Any], taxonomy: str, web_directory: str | None) -> dict[str, Any]:
+def looking_in(method: str, parameters: dict[str, Any], taxonomy: str, web_directory: str | None) -> dict[str, Any]:
     """Parameters with the taxonomy where a method, or a step of a pipeline, looks queries up."""
     if method == Pipeline.name:
         each = [(step["method"], step["parameters"]) for step in parameters["steps"]]
-        looking = [(name, _looking_in(name, given, taxonomy, web_directory)) for name, given in each]
+        looking = [(name, looking_in(name, given, taxonomy, web_directory)) for name, given in each]
         return {"steps": [{"method": name, "parameters": given} for name, given in looking]}
     field = STEPS[method].model_fields.get("taxonomy")
     if field is None:
@@ -120,7 +120,7 @@ class Job:
         if configuration.setting("taxonomy") is not None:  # its name alone, as in a manifest
             name = taxonomy_name(taxonomy)
             configuration = replace(
-                configuration, parameters=_looking_in(configuration.method, configuration.parameters, name, name)
+                configuration, parameters=looking_in(configuration.method, configuration.parameters, name, name)
             )
         try:
             release = method.anonymize(log, seed=self.seed)

@@ -38,8 +38,12 @@ def recommend(found: Comparison) -> tuple[Recommendation, ...]:
     return _long_tail(found), _histories(found), _statistics(found)
 
 
+TAIL_OF = "of the distinct queries of fewer than 5 users"
+"""What the long tail is."""
+
+
 def _long_tail(found: Comparison) -> Recommendation:
-    of = "of the distinct queries of fewer than 5 users"
+    of = TAIL_OF
     return _best(
         found,
         "Keep the long tail",
@@ -54,7 +58,7 @@ def _histories(found: Comparison) -> Recommendation:
     ranked: _Ranked = {}
     what = ""
     for measure, setting in HISTORIES:
-        what = label_of(measure, setting) + (" kept" if measure == "events_kept" else "")
+        what = history_label(measure, setting)
         ranked = _by_kept(found, {name: found.ranked(name, measure, setting) for name in linked})
         if ranked:
             break
@@ -65,6 +69,11 @@ def _histories(found: Comparison) -> Recommendation:
         ranked,
         lambda score, name: f"Its {what}: {percent(score)}.",
     )
+
+
+def history_label(measure: str, setting: str) -> str:
+    """What one of `HISTORIES` is called."""
+    return label_of(measure, setting) + (" kept" if measure == "events_kept" else "")
 
 
 def _by_kept(found: Comparison, kept: Mapping[str, float | None]) -> _Ranked:
@@ -134,12 +143,13 @@ def _risks(found: Comparison, name: str) -> str:
 def _nearest(found: Comparison, ranked: _Ranked) -> str:
     """The release that misses the fewest lines of the policy, of equals by the least, and which it misses."""
     missed = {name: [one for one in _criteria(found, name) if one.met is not True] for name in ranked}
-
-    def distance(name: str) -> tuple[int, float, float]:
-        return len(missed[name]), max(map(_excess, missed[name]), default=0.0), -ranked[name][0]
-
-    nearest = min(ranked, key=distance)
+    nearest = min(ranked, key=lambda name: (*distance(missed[name]), -ranked[name][0]))
     return f"The nearest is {nearest}: {'; '.join(one.sentence for one in missed[nearest])}."
+
+
+def distance(missed: Sequence[Criterion]) -> tuple[int, float]:
+    """How far a release is from a policy, by the lines that it does not meet: how many, and by how much."""
+    return len(missed), max(map(_excess, missed), default=0.0)
 
 
 def _excess(one: Criterion) -> float:

@@ -91,7 +91,6 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
     kind = release.manifest.kind
     k = promised_k(claims)
     private = next((claim for claim in claims if isinstance(claim, DifferentialPrivacy)), None)
-    refuted = None if verification is None else sum(not verdict.holds for verdict in verification.verdicts)
     return Evidence(
         kind=kind,
         shared=any(isinstance(claim, RecordUsers) for claim in claims),
@@ -100,12 +99,22 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
         few=issued_by_few(release, log, k or FEW) if kind not in NO_QUERIES else 0,
         covered=any(isinstance(claim, QueryUsers | AffineUsers | DifferentialPrivacy) for claim in claims),
         delta=0.0 if private is None else private.delta,
-        refuted=refuted,
-        numbers=(
-            *(Number(one.attack, one.setting, one.estimate.value, one.estimate.high) for one in findings.findings),
-            *(Number(one.attack, "", None, None, one.why, one.needs_user_map) for one in findings.skipped),
-        ),
+        refuted=None if verification is None else refuted(verification),
+        numbers=numbers(findings),
     )
+
+
+def numbers(findings: Findings) -> tuple[Number, ...]:
+    """What a policy needs of attacks."""
+    return (
+        *(Number(one.attack, one.setting, one.estimate.value, one.estimate.high) for one in findings.findings),
+        *(Number(one.attack, "", None, None, one.why, one.needs_user_map) for one in findings.skipped),
+    )
+
+
+def refuted(verification: Verification) -> int:
+    """How many statements of a release the verifier refutes."""
+    return sum(not verdict.holds for verdict in verification.verdicts)
 
 
 def promised_k(claims: Sequence[Claim]) -> int | None:

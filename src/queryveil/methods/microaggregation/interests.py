@@ -242,10 +242,13 @@ def strings_of(searches: Searches, queries: int) -> Interests:
     return Interests(searches.start, searches.query[order], searches.times[order], queries, None)
 
 
-def queries_of(links: Links) -> tuple[Longs, Ints]:
-    """The queries of every category: those of node c are query[start[c]:start[c + 1]]."""
+def queries_of(links: Links, searches: Searches) -> tuple[Longs, Ints]:
+    """The queries of every category that users issued: those of node c are query[start[c]:start[c + 1]]."""
     start, node = links.nodes()
-    pairs = np.unique(node.astype(np.int64) << 32 | Ragged(start).owners)
+    issued = np.zeros(len(start) - 1, np.bool_)
+    issued[searches.query] = True  # links of the whole log know more queries than a part of it has
+    owners = Ragged(start).owners
+    pairs = np.unique((node.astype(np.int64) << 32 | owners)[issued[owners]])
     first = np.searchsorted(pairs >> 32, np.arange(len(links.tree) + 1))
     return first, (pairs & 0xFFFFFFFF).astype(np.int32)
 

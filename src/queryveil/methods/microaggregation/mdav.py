@@ -165,7 +165,7 @@ class Mdav(Method):
                 digest = log.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
                 # The first user of a group gives it a name.
                 name = digest[users[np.unique(mine, return_index=True)[1]]].astype(np.uint64)
-                query = replaced(of, item, queries_of(links), name, key)
+                query = replaced(of, item, queries_of(links, searches), name, key)
         size = np.bincount(group[users])
         notes = self._notes(len(size), int(size.min()), int(size.max()), parts, log.n_users - len(users))
         if self.distance == "semantic":
