@@ -17,6 +17,7 @@ from benchmarks import (
     mdav,
     microaggregation,
     pipelines,
+    planning,
     removal,
     scrub,
     spark,
@@ -37,6 +38,7 @@ REPORTS = {
     "knowledge": knowledge.report,
     "mdav": mdav.report,
     "pipelines": pipelines.report,
+    "planning": planning.report,
     "removal": removal.report,
 }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queryveil.assess.evaluation import evaluate
     from queryveil.assess.explanation import explain
     from queryveil.assess.neighbourhoods import neighbourhood
+    from queryveil.assess.planning import plan
     from queryveil.assess.policy import Policy, judge_release, load_policy
     from queryveil.assess.profiles import profile
     from queryveil.assess.signing import new_key, sign, verify_signature
@@ -89,6 +90,7 @@ __all__ = [
     "neighbourhood",
     "new_key",
     "open_taxonomy",
+    "plan",
     "profile",
     "read_log",
     "report",
@@ -135,6 +137,7 @@ _HOMES = {
     "neighbourhood": "assess.neighbourhoods",
     "new_key": "assess.signing",
     "open_taxonomy": "knowledge",
+    "plan": "assess.planning",
     "profile": "assess.profiles",
     "read_log": "log.ingest",
     "report": "reports",

@@ -1,6 +1,7 @@
 """The search for the release that keeps most and meets a policy.
 
-What a release keeps is found first, which is cheap. Releases are then judged from the one that keeps most downwards:
+What a release keeps is found before it is attacked, and falls with k. Releases are judged from the one that keeps most
+downwards:
 the first that meets the policy wins, and whatever keeps less is never attacked. If a release misses a line of the
 policy that falls with k, bisection finds the smallest k that does not, and smaller ones are left out.
 """
@@ -19,6 +20,7 @@ from queryveil.assess.policy import Judgement
 from queryveil.errors import Progress
 from queryveil.log import LocalLog
 
+NOTHING = 0.0
 HALF = 0.5
 """The share of the time after which what is left is halved."""
 
@@ -28,7 +30,7 @@ class Outcome:
     """What a search found.
 
     Attributes:
-        scores: What each release keeps, by its name; one that keeps nothing is not there.
+        scores: What each release keeps, by its name, as far as that was measured.
         ranked_by: What the scores are, in words.
         by_order: Whether the scores are only places in a fixed order.
         best: The releases that keep most of those that meet the policy; of several, all keep the same.
@@ -79,69 +81,88 @@ class Search:
 
     def run(self) -> Outcome:
         """Search."""
-        try:
-            found = self._ranked()
-        except TimeUpError:
-            return Outcome({}, "", dropped=self._dropped, ended=True)
-        found.dropped = self._dropped
-        waiting = [one for one in self.ordered(found.scores) if one.name in found.scores]
+        found = Outcome({}, "", dropped=self._dropped)
+        waiting = [list(family) for family in self._families]
         began, judged = time.monotonic(), 0
-        while waiting := self._could_win(waiting, found):
-            left = (time.monotonic() - began) / judged * len(waiting) if judged else None
-            # If half of the time has passed without an end, halve what is left: the best of all may come too late.
-            one = waiting.pop(len(waiting) // 2 if self._spent() > HALF else 0)
-            self._say(one.name, len(waiting) + 1, left)
-            try:
-                outcome = self._judge(one)
-            except TimeUpError:
-                found.ended = True
-                break
-            judged += 1
-            if outcome is not None and outcome.meets:
-                equals = [best for best in found.best if found.scores[best.name] == found.scores[one.name]]
-                found.best = [*equals, one]
-            elif outcome is not None and outcome.meets is None:
-                found.unsure.append(one)
+        try:
+            measured = self._rank(found)
+            while waiting := self._could_win(waiting, found):
+                family = max(waiting, key=lambda family: self._bound(family[0], found))
+                # If half of the time has passed without an end, halve what is left: the best of all may come too late.
+                one = family[len(family) // 2 if self._spent() > HALF else 0]
+                left = sum(map(len, waiting))
+                self._say(one.name, left, (time.monotonic() - began) / judged * left if judged else None)
+                if measured is not None and one.name not in found.scores:
+                    self._measure(one, *measured, found)
+                    continue
+                family.remove(one)
+                judged += 1
+                self._count(one, self._judge(one), found)
+        except TimeUpError:
+            found.ended = True
         return found
 
-    def _could_win(self, waiting: Sequence[Configuration], found: Outcome) -> list[Configuration]:
-        """What keeps at least as much as the best by now, and is not known to miss the policy."""
-        least = found.scores[found.best[0].name] if found.best else None
-        left = (one for one in waiting if one.name not in self._dropped)
-        return [one for one in left if least is None or found.scores[one.name] >= least]
+    def _rank(self, found: Outcome) -> tuple[str, str] | None:
+        """Rank releases before any is judged; for some aims they are measured one by one, by what this returns."""
+        every = [one for family in self._families for one in family]
+        if self._aim == "statistics":
+            # What private releases hold must not decide between them, so their order does.
+            found.scores, found.ranked_by = (
+                {one.name: float(-place) for place, one in enumerate(every, 1)},
+                "a fixed order",
+            )
+            found.by_order = True
+        elif self._aim == "long-tail":
+            self._progress("what each release would keep")
+            found.scores, found.ranked_by = tail_kept(self._log, every), TAIL_OF
+        else:
+            for measure, detail in HISTORIES:
+                found.scores, found.ranked_by = {}, history_label(measure, detail)
+                for family in self._families:
+                    self._say(f"what {family[0].name} keeps", len(every), None)
+                    self._measure(family[0], measure, detail, found)
+                if any(found.scores.values()):
+                    break
+            return measure, detail
+        return None
+
+    def _measure(self, one: Configuration, measure: str, detail: str, found: Outcome) -> None:
+        self._in_time()
+        found.scores[one.name] = self._trials.score(one, measure, detail) or 0.0
+
+    def _bound(self, one: Configuration, found: Outcome) -> float:
+        """What a release keeps, or more: what the next smaller k keeps whose release was measured."""
+        family = self._family(one)
+        before = [found.scores[other.name] for other in family[: family.index(one) + 1] if other.name in found.scores]
+        return before[-1] if before else math.inf
+
+    def _could_win(self, waiting: Sequence[list[Configuration]], found: Outcome) -> list[list[Configuration]]:
+        """What may keep at least as much as the best by now, and is not known to miss the policy or to keep nothing."""
+        least = found.scores[found.best[0].name] if found.best else -math.inf
+        left = [
+            [one for one in family if one.name not in self._dropped and found.scores.get(one.name, 1.0) != NOTHING]
+            for family in waiting
+        ]
+        return [family for family in left if family and self._bound(family[0], found) >= least]
+
+    def _count(self, one: Configuration, judged: Judgement | None, found: Outcome) -> None:
+        """Note what became of a release."""
+        if judged is None or judged.meets is False:
+            return
+        if judged.meets is None:
+            found.unsure.append(one)
+            return
+        score = found.scores[one.name]
+        if not found.best or score >= found.scores[found.best[0].name]:
+            found.best = [*(best for best in found.best if found.scores[best.name] == score), one]
 
     def ordered(self, scores: Mapping[str, float]) -> list[Configuration]:
         """All releases, from the one that keeps most."""
         every = [one for family in self._families for one in family]
         return sorted(every, key=lambda one: -scores.get(one.name, -math.inf))
 
-    def _ranked(self) -> Outcome:
-        """What each release keeps, before any is judged."""
-        every = [one for family in self._families for one in family]
-        if self._aim == "statistics":
-            # What private releases hold must not decide between them, so their order does.
-            return Outcome({one.name: float(-place) for place, one in enumerate(every, 1)}, "a fixed order", True)
-        if self._aim == "long-tail":
-            self._progress("what each release would keep")
-            return Outcome({name: kept for name, kept in tail_kept(self._log, every).items() if kept}, TAIL_OF)
-        for family in self._families:  # the largest k is the quickest to attack, and may rule out all others
-            self._say(family[-1].name, len(every), None)
-            for line in FALLING:
-                if family[-1].name not in self._dropped and self._misses(family[-1], line):
-                    self._dropped |= {one.name: (line, family[-1].name) for one in family}
-        left = [one for one in every if one.name not in self._dropped]
-        found = Outcome({}, "")
-        for measure, detail in HISTORIES:
-            found.ranked_by = history_label(measure, detail)
-            for place, one in enumerate(left):
-                self._say(f"what {one.name} keeps", len(left) - place, None)
-                self._in_time()
-                score = self._trials.score(one, measure, detail)
-                if score:
-                    found.scores[one.name] = score
-            if found.scores:
-                break
-        return found
+    def _family(self, one: Configuration) -> list[Configuration]:
+        return next(family for family in self._families if one in family)
 
     def _judge(self, one: Configuration) -> Judgement | None:
         """Judge a release, and leave out those that a miss rules out as well."""
@@ -154,7 +175,7 @@ class Search:
 
     def _bisect(self, one: Configuration, line: str) -> None:
         """Find the smallest k of a family that does not miss a line of the policy, and leave out smaller ones."""
-        family = next(family for family in self._families if one in family)
+        family = self._family(one)
         low, high = family.index(one), len(family)
         while high - low > 1:
             # The largest first: often no k will do.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from queryveil.assess.arguments import at_least
 from queryveil.assess.comparison import Configuration
-from queryveil.assess.planning.search import Outcome, Search
+from queryveil.assess.planning.search import NOTHING, Outcome, Search
 from queryveil.assess.planning.space import AIMS, Aim, method_of, space
 from queryveil.assess.planning.trials import Trials
 from queryveil.assess.policy import Judgement, Policy, load_policy
@@ -43,6 +43,11 @@ class Tried:
     keeps: float | None
     meets: bool | None
     why: str
+
+    @property
+    def keeps_text(self) -> str:
+        """What it keeps, in words."""
+        return "-" if self.keeps is None else percent(self.keeps)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,8 @@ class Plan(Tabular):
             QueryveilError: If nothing meets the policy.
         """
         method, one = self.method, self.configuration
-        assert one is not None and self.judgement is not None  # noqa: S101  # or there is no method
+        assert one is not None  # noqa: S101  # or there is no method
+        lines_of = () if self.judgement is None else self.judgement.criteria
         others = self.runners_up
         lines = [
             *_comment(f"Plan of queryveil for --keep {self.keep}: {one.name}."),
@@ -112,7 +118,7 @@ class Plan(Tabular):
             *_listed(self.reasons),
             "#",
             *_comment("Lines of the policy:"),
-            *_listed(f"{line.sentence}. {line.why}" for line in self.judgement.criteria if line.found is not None),
+            *_listed(f"{line.sentence}. {line.why}" for line in lines_of if line.found is not None),
             "#",
             *_comment(f"Runners-up, {min(SHOWN, len(others))} of {len(others):,}:"),
             *_listed(f"{other.name}: {_kept(other)}{other.why}" for other in others[:SHOWN]),
@@ -165,7 +171,7 @@ class Plan(Tabular):
         return pa.Table.from_pylist([vars(one) for one in self.tried], schema=_SCHEMA)
 
     def _repr_html_(self) -> str:
-        rows = [(one.name, one.meets, None if one.keeps is None else percent(one.keeps), one.why) for one in self.tried]
+        rows = [(one.name, one.meets, one.keeps_text, one.why) for one in self.tried]
         title = f"Plan for {self.keep}: {'none' if self.configuration is None else self.configuration.name}"
         return html_rows(title, ("release", "meets the policy", "keeps", "why"), rows, ())
 
@@ -183,10 +189,10 @@ class Plan(Tabular):
             yield "Every run draws new noise, so the release that you make is not the one that was attacked."
         else:
             kept = next(tried for tried in self.tried if tried.name == one.name)
-            yield f"Of the releases that meet the policy, it keeps the most {self.ranked_by}: {_share(kept)}."
+            yield f"Of the releases that meet the policy, it keeps the most {self.ranked_by}: {kept.keeps_text}."
             yield (
                 "Of equals, the one with the least linkage counts. It is taken for granted that if a k meets a limit on"
-                " linkage, attribution or exposed queries, a larger k does."
+                " linkage, attribution or exposed queries, a larger k does, and that a larger k keeps no more."
             )
         judged = sum(tried.meets is not None for tried in self.tried)
         yield (
@@ -216,12 +222,8 @@ class Plan(Tabular):
 _SCHEMA = pa.schema([("name", pa.string()), ("keeps", pa.float64()), ("meets", pa.bool_()), ("why", pa.string())])
 
 
-def _share(one: Tried) -> str:
-    return "not measured" if one.keeps is None else percent(one.keeps)
-
-
 def _kept(one: Tried) -> str:
-    return "" if one.keeps is None else f"keeps {percent(one.keeps)}; "
+    return "" if one.keeps is None else f"keeps {one.keeps_text}; "
 
 
 def _comment(text: str, first: str = "# ") -> list[str]:
@@ -350,11 +352,9 @@ def _tried(one: Configuration, outcome: Outcome, trials: Trials) -> Tried:
         return Tried(one.name, keeps, True, "it meets the policy")
     if one in outcome.unsure and judged is not None:
         return Tried(one.name, keeps, None, "; ".join(line.sentence for line in judged.open))
-    if outcome.scores and one.name not in outcome.scores:
-        return Tried(one.name, None, None, "it keeps nothing of it, so it was not judged")
-    why = (
-        "time was up before it was judged"
-        if outcome.ended and not outcome.best
-        else "it keeps less, so it was not judged"
-    )
-    return Tried(one.name, keeps, None, why)
+    if keeps == NOTHING:
+        return Tried(one.name, keeps, None, "not judged: it keeps nothing")
+    if outcome.by_order:
+        return Tried(one.name, keeps, None, "not judged: an earlier one meets the policy")
+    why = "time was up" if outcome.ended else "a release that keeps more meets the policy"
+    return Tried(one.name, keeps, None, f"not judged: {why}")
