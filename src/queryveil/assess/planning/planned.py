@@ -19,7 +19,7 @@ from queryveil.files.folders import check_file, write_whole
 from queryveil.knowledge import open_taxonomy
 from queryveil.log import QueryLog, local
 from queryveil.log.sharing import sharing
-from queryveil.methods import Affinity, Method, Pipeline
+from queryveil.methods import Method, Pipeline
 from queryveil.text.show import percent, printable
 from queryveil.text.tabular import Tabular, html_rows
 
@@ -238,8 +238,6 @@ def _listed(items: Iterable[str]) -> list[str]:
 def _values(step: Method, given: dict[str, Any]) -> list[tuple[str, Any]]:
     """The parameters of a step, all that have a value, so that other defaults change nothing."""
     known = step.parameters()
-    if isinstance(step, Affinity):
-        known["min_term_users"] = step.term_users
     if "taxonomy" in known:
         known["taxonomy"] = given["taxonomy"]  # its place, of which the method knows only the name
     return [(name, value) for name, value in known.items() if value is not None]

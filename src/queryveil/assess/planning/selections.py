@@ -24,7 +24,7 @@ def tail_kept(log: LocalLog, configurations: Sequence[Configuration]) -> dict[st
 
     Args:
         log: The log.
-        configurations: Equality and affinity, with or without scrubbing first.
+        configurations: Equality and affinity whose `min_term_users` is k, with or without scrubbing first.
     """
     tail = (log.users_per_query > 0) & (log.users_per_query < FEW)
     total = max(int(tail.sum()), 1)
@@ -40,7 +40,7 @@ def _selected(log: LocalLog, configurations: Sequence[Configuration]) -> Iterato
         if isinstance(last, Equality):
             groups[scrub, None].append((one.name, last))
         elif isinstance(last, Affinity):
-            alike = last.model_copy(update={"k": 2, "theta": 1.0, "link": "none"})
+            alike = last.model_copy(update={"k": 2, "theta": 1.0, "link": "none", "min_term_users": None})
             groups[scrub, alike].append((one.name, last))
     for (scrub, params), members in groups.items():
         base = log if scrub is None else local(scrub.scrubbed(log), "plan")

@@ -44,7 +44,8 @@ class Family:
         return tuple(self._with(k) for k in self.ks or (None,))
 
     def _with(self, k: int | None) -> Configuration:
-        value = {} if k is None else {"k": k}
+        # As by default, but stated, so that a recipe says it.
+        value = {} if k is None else {"k": k, "min_term_users": k}
         steps = [with_parameters(step, value) for step in self.steps]
         name = self.name if k is None else f"{self.name}, k = {k}"
         if len(steps) == 1:
