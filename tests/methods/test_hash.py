@@ -220,6 +220,19 @@ def test_what_is_not_hashed_word_by_word_is_refuted(key_file, change, why):
     assert [v for v in verdicts if not v.holds and re.search(why, v.counterexample)], verdicts
 
 
+def test_tokens_whose_digits_follow_a_pattern_are_refuted(key_file):
+    """They could spell the words; those of a keyed digest are as if drawn at random."""
+    words = [f"w{i}" for i in range(300)]
+    log = qv.read_log(pa.table({"user": ["a"] * 300, "query": words}))
+    release = qv.Hash(key_file=key_file).anonymize(log)
+    assert qv.verify(release, log).holds
+    name = {token(word): f"{i:016x}" for i, word in enumerate(words)}
+    rows = [row | {"query": name[row["query"]]} for row in rows_of(release)]
+    assert refuted(log, release, rows) == (
+        "the digits of tokens are not equally frequent, as those of keyed digests are"
+    )
+
+
 def swapped(text, one, other):
     """A text with two tokens exchanged."""
     names = {one: other, other: one}
