@@ -12,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
+from tests.strategies import weekly
 
 needs_spark = pytest.mark.skipif(
     find_spec("pyspark") is None or shutil.which("java") is None,
     reason="needs PySpark (pip install 'queryveil[spark]') and Java 17",
 )
 on_both_engines = pytest.mark.parametrize("read", ["duckdb", "spark"], indirect=True)
+on_both_engines_weekly = pytest.mark.parametrize("read", ["duckdb", pytest.param("spark", marks=weekly)], indirect=True)
+"""For what is rarely done on Spark and takes it long: there it runs once a week."""
 on_one_machine = pytest.mark.parametrize("read", ["duckdb"], indirect=True)
 """For what other tests compare between the engines: a few rows take Spark many seconds."""
 

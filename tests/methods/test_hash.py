@@ -19,7 +19,7 @@ from queryveil.claims.base import Evidence
 from queryveil.errors import QueryveilError
 from queryveil.methods import hash as module
 from queryveil.release import loaded
-from tests.both import on_both_engines, on_one_machine
+from tests.both import on_both_engines_weekly, on_one_machine
 from tests.engines.test_engines import ROWS, TABLE
 from tests.oracles import log as oracle
 from tests.oracles.text import words
@@ -79,7 +79,7 @@ def test_every_word_becomes_its_token(key_file, rows, link):
     check(rows, log, key_file, link if log.has_times else "user")
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_the_same_release_on_both_engines(read, key_file, tmp_path):
     log = read(TABLE)
     release = check(ROWS, log, key_file, "user")
