@@ -20,20 +20,13 @@ from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.release.bands import Band
 from queryveil.release.manifest import Counts
 
-SOME = {"methods": ["equality", "wngen", "clump"], "ks": [2, 5], "tests": 50}
+SOME = {"methods": ["equality", "clump"], "ks": [2, 5], "tests": 50}
 ONE = {"methods": ["equality"], "ks": [2], "tests": 10}
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    place = tmp_path_factory.mktemp("logs") / "log.tsv"
-    qv.generate(place, users=100, seed=3)
-    return place
-
-
-@pytest.fixture(scope="module")
-def log(path):
-    return qv.read_log(path)
+def log(small_world):
+    return qv.read_log(small_world.file)
 
 
 @pytest.fixture(scope="module")
