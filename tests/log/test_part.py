@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from tests.both import on_both_engines
+from tests.both import on_both_engines, on_one_machine
 from tests.oracles.log import Row, good
 from tests.strategies import table
 
@@ -36,14 +36,20 @@ def searches(log):
     return Counter(tuple(row.values()) for row in found.to_pylist())
 
 
+def in_both(part, log):
+    """The id of each user in the part: by the names of the whole, and by those of the part."""
+    with log.workspace() as work, part.workspace() as own:
+        there = part.in_whole(own.table('SELECT user_id, CAST(user_id AS BIGINT) AS "user" FROM users', "who"), work)
+        named = work.fetch(f'SELECT u."user" AS name, w."user" AS id FROM {there} w JOIN users u USING (user_id)')
+        mine = own.fetch('SELECT "user" AS name, user_id AS id FROM users')
+    return [{row["name"]: row["id"] for row in found.to_pylist()} for found in (named, mine)]
+
+
 @on_both_engines
 def test_a_part_has_the_events_of_its_queries_and_their_ids(read):
     log = read(TABLE)
     with log.workspace() as work:
         part = log.only(work.read(ids(log, "red mug", "coffee"), "some"), "why")
-        nothing = work.read(ids(log), "nothing")
-        with pytest.raises(qv.QueryveilError, match="Nothing is left of the log after the first steps"):
-            log.only(nothing, "why")
     expected = [row for row in good(ROWS) if row.query in ("red mug", "coffee")]
     assert searches(part) == Counter((row.user, row.query, row.url, row.country) for row in expected)
     assert (part.stats.events, part.stats.users, part.stats.clicks, part.stats.rows) == (3, 3, 2, 3)
@@ -54,29 +60,25 @@ def test_a_part_has_the_events_of_its_queries_and_their_ids(read):
     same = "SELECT DISTINCT q.query_id AS a, q.query AS b FROM events e JOIN queries q ON q.query_id = e.query_id"
     whole = {tuple(row.values()) for row in log.engine.fetch(same).to_pylist()}
     assert {tuple(row.values()) for row in part.engine.fetch(same).to_pylist()} < whole
-    with log.workspace() as work, part.workspace() as own:
-        who = own.table('SELECT user_id, CAST(user_id AS BIGINT) AS "user" FROM users', "who")
-        there = part.in_whole(who, work)
-        named = work.fetch(
-            f'SELECT u."user" AS name, w."user" AS id FROM {there} w JOIN users u ON u.user_id = w.user_id'
-        )
-        mine = own.fetch('SELECT user_id, "user" AS name FROM users').to_pylist()
-    assert {row["name"]: row["id"] for row in named.to_pylist()} == {row["name"]: row["user_id"] for row in mine}
-    assert {row["name"] for row in mine} == {"a", "b", "c"}
+    there, mine = in_both(part, log)
+    assert there == mine
+    assert set(mine) == {"a", "b", "c"}
     part.close()
 
 
-@on_both_engines
+@on_one_machine
 def test_a_scrubbed_log_knows_its_users_in_the_original(read):
     log = read(TABLE)
     scrubbed = qv.scrub(log, "remove", kinds=["email"])
     assert scrubbed.whole is scrubbed, "its queries have ids of their own"
-    with log.workspace() as work, scrubbed.workspace() as own:
-        who = own.table('SELECT user_id, CAST(user_id AS BIGINT) AS "user" FROM users', "who")
-        there = scrubbed.in_whole(who, work)
-        named = work.fetch(
-            f'SELECT u."user" AS name, w."user" AS id FROM {there} w JOIN users u ON u.user_id = w.user_id'
-        )
-        mine = own.fetch('SELECT user_id, "user" AS name FROM users').to_pylist()
-    assert {row["name"]: row["id"] for row in named.to_pylist()} == {row["name"]: row["user_id"] for row in mine}
-    scrubbed.close()
+    there, mine = in_both(scrubbed, log)
+    assert there == mine
+
+
+@on_one_machine
+def test_a_part_of_nothing_is_refused(read):
+    log = read(TABLE)
+    with log.workspace() as work:
+        nothing = work.read(ids(log), "nothing")
+        with pytest.raises(qv.QueryveilError, match="Nothing is left of the log after the first steps"):
+            log.only(nothing, "why")

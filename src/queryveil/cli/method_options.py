@@ -73,7 +73,7 @@ def _thens(words: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def told_apart(words: list[str]) -> list[str]:
+def named_by_step(words: list[str]) -> list[str]:
     """The command line with the options behind each `--then NAME` named after its step, if they are those of NAME."""
     from queryveil.methods import STEPS
 
@@ -116,7 +116,7 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
 
     Args:
         method: The method.
-        step: Behind which `--then` it is named; 0 for that of `--method`. `told_apart` makes the words that these
+        step: Behind which `--then` it is named; 0 for that of `--method`. `named_by_step` makes the words that these
             options have then.
     """
     from queryveil.methods import Pipeline, parameters_of
