@@ -16,7 +16,7 @@ from queryveil.assess.measures import MEASURES
 from queryveil.assess.policy import Evidence, Number, Policy
 from queryveil.knowledge.directory import build_directory
 from queryveil.methods import METHODS
-from queryveil.methods.recipe import shipped
+from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.release.bands import Band
 from queryveil.release.manifest import Counts
 
