@@ -16,6 +16,7 @@ from benchmarks import (
     knowledge,
     mdav,
     microaggregation,
+    pipelines,
     removal,
     scrub,
     spark,
@@ -35,6 +36,7 @@ REPORTS = {
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,
+    "pipelines": pipelines.report,
     "removal": removal.report,
 }
 

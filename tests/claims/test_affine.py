@@ -68,7 +68,7 @@ def some_of(rows: list[Row], data) -> tuple[set[str], list[str]]:
     return data.draw(st.sets(st.sampled_from(queries)) | st.just(set(queries))), queries
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(LOGS, CLAIMS, st.data())
 def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, data):
     log = qv.read_log(table(rows))

@@ -84,7 +84,7 @@ class AffineUsers(WitnessedClaim):
     def _look_for_protected(self, log: LocalLog, released: Longs, certificate: Certificate | None) -> Checked:
         """Look for queries of the log that protect each other and hold all that are released.
 
-        There is a largest set of them: the log without queries that have too few users behind them, which are
+        There is a largest set of them: what remains of the log after queries with too few users behind them were
         removed until there is none. A certificate may name a smaller one in its table `protected`.
         """
         named = None if certificate is None else certificate.table("protected", "query_id")

@@ -60,7 +60,8 @@ def check_by_tables(claim: "AffineUsers", evidence: Evidence) -> Checked:
         few, alone = _badly_protected(claim, log, work, compared), _wrong_alone(claim, work, compared)
         found = evidence.first(
             "SELECT q.query, bad.n, bad.what FROM"
-            f" (SELECT query_id, 0 AS alone, n, 'users behind it' AS what FROM {few} UNION ALL SELECT query_id, 1, n, what FROM {alone}) AS bad JOIN {evidence.queries} q"
+            f" (SELECT query_id, 0 AS alone, n, 'users behind it' AS what FROM {few} UNION ALL"
+            f" SELECT query_id, 1, n, what FROM {alone}) AS bad JOIN {evidence.queries} q"
             " ON q.query_id = bad.query_id ORDER BY bad.alone, q.query, bad.n, bad.what LIMIT 1"
         )
     wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"

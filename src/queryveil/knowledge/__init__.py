@@ -178,6 +178,8 @@ def categorize(
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     if not 1 <= categories <= MOST_CATEGORIES:
         raise QueryveilError(f"The number of categories must be from 1 to {MOST_CATEGORIES}. Got {categories} instead.")
+    if resolver is None:  # a part of a log has the queries of the whole, whose categories may be known already
+        log = log.whole
     here = local(log, "Categorizing")
 
     def found() -> Links:

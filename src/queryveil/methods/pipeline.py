@@ -90,9 +90,9 @@ class Pipeline(Method):
         return self
 
     @property
-    def last(self) -> Method:
-        """The step that makes the released table."""
-        return self.steps[-1]
+    def parts(self) -> tuple[Method, ...]:
+        """The steps."""
+        return self.steps
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:

@@ -4,7 +4,7 @@ Where pseudonyms stand for sessions, the record of a user is all of their sessio
 A reader of the release cannot do that: what is measured on such records is a bound of what they can learn of users.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog, local
 from queryveil.methods import METHODS
 from queryveil.methods.microaggregation.common import Searches
+from queryveil.methods.scrub import Scrub
 from queryveil.release import Release, loaded
 
 
@@ -28,6 +29,16 @@ def original(release: Release, measure: str) -> LocalLog:
     return local(release.log, measure)
 
 
+def of_log(release: Release, log: LocalLog) -> Release:
+    """A release as one of a log, if it was made from that log after scrubbing, where users have other ids."""
+    made = release.log
+    if made is None or made is log or made.part is None or made.part.of is not log or release.pseudonyms is None:
+        return release
+    work = log.workspace()
+    work.keeps = (made, release.workspace)
+    return replace(release, log=log, pseudonyms=made.in_whole(release.pseudonyms, work), workspace=work)
+
+
 def events(release: Release) -> str:
     """SQL that counts released events, of which one with several clicks has several rows; the table is r."""
     return "count(DISTINCT r.event)" if {"event", "url"} <= set(release.schema.names) else "count(*)"
@@ -40,6 +51,8 @@ class UserRecords:
     Attributes:
         log: The log.
         issued: The queries of each user in the log.
+        given: Those of them that a user could give to a shared record: all, unless earlier steps of a pipeline chose
+            queries; then those that are released of them.
         released: The queries of each user in the release; none for a user who was left out.
         group: Users with the same number share a record; -1 for a user who was left out.
         shared: Whether the release has records that several users share.
@@ -48,6 +61,7 @@ class UserRecords:
 
     log: LocalLog
     issued: Searches
+    given: Searches
     released: Searches
     group: Longs
     shared: bool
@@ -73,7 +87,14 @@ def user_records(release: Release, measure: str) -> UserRecords:
         group[:] = -1
         group[some] = np.unique(digest, return_inverse=True)[1]
     by_repetition = getattr(METHODS.get(release.manifest.last.method), "by_repetition", False)
-    return UserRecords(log, Searches.of(log), released, group, shared, by_repetition)
+    issued = given = Searches.of(log)
+    if sum(step.method != Scrub.name for step in release.manifest.steps) > 1:
+        known = np.zeros(log.n_queries, np.bool_)
+        known[released.query] = True
+        chosen = known[issued.query]
+        start = np.concatenate([[0], np.cumsum(chosen)])[issued.start]
+        given = Searches(start, issued.query[chosen], issued.times[chosen])
+    return UserRecords(log, issued, given, released, group, shared, by_repetition)
 
 
 def records(release: Release, measure: str) -> tuple[LocalLog, Searches]:

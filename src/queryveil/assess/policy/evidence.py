@@ -111,12 +111,13 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
 def promised_k(claims: Sequence[Claim]) -> int | None:
     """How many people a release promises behind each query or record; None if it promises no such number.
 
-    A promise about words, or about metadata, does not say how many people issued a query, so it does not count.
+    A promise about words, or about metadata, does not say how many people issued a query, so it does not count. Where
+    both queries and records are promised to have users, the smaller number counts.
     """
-    people = QueryUsers | AffineUsers | RecordUsers | BagUsers | ConceptUsers
-    found = [claim.users for claim in claims if isinstance(claim, people)]
-    found += [claim.users for claim in claims if isinstance(claim, RowUsers) and not claim.clicked]
-    return max(found, default=None)
+    queries = [claim.users for claim in claims if isinstance(claim, QueryUsers | AffineUsers)]
+    queries += [claim.users for claim in claims if isinstance(claim, RowUsers) and not claim.clicked]
+    records = [claim.users for claim in claims if isinstance(claim, RecordUsers | BagUsers | ConceptUsers)]
+    return min((max(found) for found in (queries, records) if found), default=None)
 
 
 def issued_by_few(release: Release, log: QueryLog, k: int) -> int:
