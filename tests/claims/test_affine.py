@@ -151,4 +151,8 @@ def test_on_spark_all_queries_are_compared_by_tables(spark):
     found = looked(log, claim.look, released)
     assert found.counterexample == "the query 'phone red' has 1 users behind it"
     assert "by a search of all released queries" in found.how
+    drawn = claim.model_copy(update={"drawn": True})
+    assert looked(log, drawn.look, {"cell phone case x1"}).counterexample is None
+    found = looked(log, drawn.look, released)
+    assert found.counterexample == "the query 'phone red' has too few users behind it"
     log.close()

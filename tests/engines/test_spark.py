@@ -93,6 +93,27 @@ def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
     assert qv.verify(tmp_path / "r", local).holds
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [qv.Affinity(k=4, theta=0.7), qv.Odp(k=3)],
+        [qv.Scrub(), qv.Equality(k=3), qv.Columns(min_click_users=3, time="day", link="user")],
+    ],
+    ids=["records", "columns"],
+)
+def test_a_pipeline_is_that_of_one_machine_row_by_row(logs, steps):
+    local, there = logs
+    one, other = (qv.Pipeline(steps).anonymize(log, seed=9) for log in (local, there))
+    assert one.manifest == other.manifest
+    rows = pa.Table.from_batches(list(one.batches()), one.schema)
+    assert len(rows) > 15
+    assert rows.equals(pa.Table.from_batches(list(other.batches()), other.schema))
+    maps = [[row for batch in release.user_map() for row in batch.to_pylist()] for release in (one, other)]
+    assert sorted(maps[0], key=str) == sorted(maps[1], key=str)
+    found = qv.verify(other, there)
+    assert found.holds, found
+
+
 def whole(release):
     return release.manifest, pa.Table.from_batches(list(release.batches()), release.schema)
 

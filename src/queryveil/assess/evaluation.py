@@ -17,7 +17,7 @@ from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.log import QueryLog, local
 from queryveil.log.sharing import sharing
-from queryveil.release import Release, check_log, loaded_release
+from queryveil.release import Release, as_of, check_log, loaded_release
 from queryveil.text.show import percent
 from queryveil.text.tabular import Tabular, html_rows
 
@@ -130,7 +130,7 @@ def evaluate(
     """
     here = local(log, "evaluate")
     at_least(1, "evaluate", "tests", tests)
-    made = loaded_release(release)
+    made = as_of(loaded_release(release), here)
     check_log(made, here)
     made = of_log(made, here)
     if sensitive is not None:

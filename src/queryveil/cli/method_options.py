@@ -46,8 +46,8 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
         known = [known for known in METHODS if known != Pipeline.name]
         if name is None or (name == Pipeline.name and recipe is None):
             raise QueryveilError(f"Name a method with --method ({', '.join(known)}), or a recipe with --recipe.")
-        for one in (name, *then):
-            if one not in STEPS and one != Pipeline.name:
+        for one in then if name == Pipeline.name else (name, *then):
+            if one not in STEPS:
                 raise QueryveilError(f"There is no method '{one}'; {did_you_mean(one, STEPS)}.")
         if name == Pipeline.name and then:
             raise QueryveilError("The recipe has steps of its own; write further ones into it, and leave --then out.")

@@ -298,10 +298,10 @@ def _bounds(metadata: list[Any]) -> str:
 
 def _sentence(method: type[Method], error: ValidationError) -> str:
     problem = error.errors()[0]
-    if not problem["loc"]:
-        return str(problem["msg"]).removeprefix("Value error, ")
-    name = str(problem["loc"][0])
     known = {parameter.name: parameter for parameter in parameters_of(method)}
+    name = str(problem["loc"][0]) if problem["loc"] else None
+    if name is None or (name in method.model_fields and name not in known):  # of all parameters, or of a step
+        return str(problem["msg"]).removeprefix("Value error, ")
     if name not in known:
         return f"{method.__name__} has no parameter '{name}'; {did_you_mean(name, known)}."
     if problem["type"] == "value_error":
