@@ -168,3 +168,10 @@ def test_the_release_of_the_command_line_is_that_of_python(run, log, tmp_path):
     pipeline.anonymize(qv.read_log(log), seed=2**127).save(tmp_path / "again")
     assert (tmp_path / "r" / "log.parquet").read_bytes() == (tmp_path / "again" / "log.parquet").read_bytes()
     assert (tmp_path / "map.csv").read_text().count("u-") == 3
+
+
+def test_an_option_behind_a_step_that_lacks_it_is_refused(run, log, tmp_path):
+    words = ("--method", "affinity", "--then", "odp", "--theta", "0.8", "-o", tmp_path / "r")
+    code, out, err = run("anonymize", log, *words)
+    assert (code, out) == (2, "")
+    assert "odp has no option --theta; put the options of affinity before --then." in err

@@ -20,7 +20,7 @@ from queryveil.formats.rows import ReadOptions
 from tests.both import QUICK, as_options, needs_spark
 from tests.engines.test_engines import TABLE, some_rows
 from tests.formats.test_formats import MAPPING, ROWS, aol, csv_text, json_lines
-from tests.strategies import table
+from tests.strategies import table, weekly
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
 
@@ -96,10 +96,13 @@ def test_the_release_is_that_of_one_machine_row_by_row(logs, method, tmp_path):
 @pytest.mark.parametrize(
     "steps",
     [
-        [qv.Affinity(k=4, theta=0.7), qv.Odp(k=3)],
-        [qv.Scrub(), qv.Equality(k=3), qv.Columns(min_click_users=3, time="day", link="user")],
+        pytest.param([qv.Affinity(k=4, theta=0.7), qv.Odp(k=3)], id="records"),
+        pytest.param(
+            [qv.Scrub(), qv.Equality(k=3), qv.Columns(min_click_users=3, time="day", link="user")],
+            id="columns",
+            marks=weekly,
+        ),
     ],
-    ids=["records", "columns"],
 )
 def test_a_pipeline_is_that_of_one_machine_row_by_row(logs, steps):
     local, there = logs

@@ -78,6 +78,8 @@ def named_by_step(words: list[str]) -> list[str]:
     from queryveil.methods import STEPS
 
     found, thens = list(words), _thens(words)
+    first = _value_of("--method", words)
+    before = {flag for option in options_of(STEPS[first]) for flag in _flags(option)} if first in STEPS else set()
     for number, (place, name) in enumerate(thens, 1):
         if name not in STEPS:
             continue
@@ -90,6 +92,8 @@ def named_by_step(words: list[str]) -> list[str]:
                 flag, equals, value = words[at][:2], "=", words[at][2:].removeprefix("=")
             if flag in flags:
                 found[at] = flags[flag] + equals + value
+            elif flag in before:  # it would silently be taken for that of the first step
+                raise QueryveilError(f"{name} has no option {flag}; put the options of {first} before --then.")
     return found
 
 
