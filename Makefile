@@ -28,7 +28,7 @@ demo: $(VENV)/.installed-attack,dp,report,search
 	mkdir -p demo
 	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --truth demo/truth --overwrite
 	$(QUERYVEIL) profile demo/log.tsv.gz
-	$(QUERYVEIL) anonymize demo/log.tsv.gz --method equality -k 5 -o demo/release --overwrite
+	$(QUERYVEIL) anonymize demo/log.tsv.gz --recipe publish-queries -o demo/release --overwrite
 	$(QUERYVEIL) verify demo/release --original demo/log.tsv.gz
 	$(QUERYVEIL) explain demo/release --original demo/log.tsv.gz "cell phone case"
 	@echo

@@ -1,8 +1,8 @@
 """Pipelines against their steps: what one release in several steps costs beside the steps one by one.
 
-By hand, each step is a job of its own on the log that it sees in the pipeline: the log is scrubbed, affinity releases the
-scrubbed log, and what it chose becomes a log for `odp`. Making a log of it (`QueryLog.only`) is not counted there, but
-it is in the pipeline. Time is that of the processor, so that other work on the machine does not count.
+By hand, each step is a job of its own on the log that it sees in the pipeline: the log is scrubbed, affinity releases
+the scrubbed log, and what it chose becomes a log for `odp`. Making a log of it (`QueryLog.only`) is not counted there,
+but it is in the pipeline. Time is that of the processor, so that other work on the machine does not count.
 """
 
 import json

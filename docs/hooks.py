@@ -2,7 +2,7 @@
 
 | marker                       | becomes                                            |
 |------------------------------|----------------------------------------------------|
-| `<!-- parameters: METHOD -->` | the table of a method's parameters                 |
+| `<!-- parameters: METHOD -->` | the table of the parameters of a method or step    |
 | `<!-- limits: METHOD -->`     | what the method does not promise                   |
 | `<!-- recipe: NAME -->`       | the text of a shipped recipe                       |
 | `<!-- policy: default -->`    | the text of the shipped policy                     |
@@ -23,7 +23,7 @@ import queryveil
 from queryveil import cli
 from queryveil.assess import policy as policies
 from queryveil.claims.limits import LIMITS
-from queryveil.methods import METHODS, parameters_of
+from queryveil.methods import STEPS, parameters_of
 from queryveil.methods.recipe import shipped
 
 _MARKER = re.compile(r"<!-- (\w+): ([\w.-]+) -->")
@@ -46,7 +46,7 @@ def parameters(method: str) -> str:
                 _default(parameter.default),
                 parameter.help,
             )
-            for parameter in parameters_of(METHODS[method])
+            for parameter in parameters_of(STEPS[method])
         ],
     )
 

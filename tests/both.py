@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
+from tests.strategies import weekly
 
 needs_spark = pytest.mark.skipif(
     find_spec("pyspark") is None or shutil.which("java") is None,
     reason="needs PySpark (pip install 'queryveil[spark]') and Java 17",
 )
 on_both_engines = pytest.mark.parametrize("read", ["duckdb", "spark"], indirect=True)
+on_both_engines_weekly = pytest.mark.parametrize("read", ["duckdb", pytest.param("spark", marks=weekly)], indirect=True)
+"""For what is rarely done on Spark and takes it long: there it runs once a week."""
 on_one_machine = pytest.mark.parametrize("read", ["duckdb"], indirect=True)
 """For what other tests compare between the engines: a few rows take Spark many seconds."""
 
@@ -34,6 +38,15 @@ QUICK = {
 }
 """Settings for a Spark that sees a few hundred rows."""
 
+PARTS = {
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    # The engine asks for twice as many parts of a shuffle.
+    "spark.default.parallelism": "1",
+    "spark.sql.files.minPartitionNum": "2",
+    "spark.sql.leafNodeDefaultParallelism": "2",
+}
+"""Even a few rows are in several parts: in two, because each part costs as much as a thousand rows."""
+
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
     """Settings of Spark as words of the command line."""
@@ -48,23 +61,36 @@ def spark() -> Iterator[object]:
     from queryveil.engines.spark_session import start
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Shuffles have several parts even for a few rows.
-    session = start("local[2]", QUICK | {"spark.sql.adaptive.coalescePartitions.enabled": "false"})
+    session = start("local[2]", QUICK | PARTS)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def read_on_spark(spark: object) -> Iterator[Callable[..., qv.QueryLog]]:
+    """Reads a log on Spark; files that test the same table share its log."""
+    with _reader(lambda table: spark.createDataFrame(table), {"engine": spark}) as call:
+        yield call
 
 
 @pytest.fixture(scope="module")
 def read(request: pytest.FixtureRequest) -> Iterator[Callable[..., qv.QueryLog]]:
     """Reads a log from a path, or from an Arrow table, on one of the engines; the same table is read once."""
+    if request.param == "spark":
+        yield request.getfixturevalue("read_on_spark")
+        return
+    with _reader(lambda table: table, {}) as call:
+        yield call
+
+
+@contextmanager
+def _reader(given: Callable[[pa.Table], object], engine: Mapping[str, object]) -> Iterator[Callable[..., qv.QueryLog]]:
     logs: dict[int, tuple[object, qv.QueryLog]] = {}
-    session = request.getfixturevalue("spark") if request.param == "spark" else None
 
     def call(source: pa.Table | str | Path, **options: object) -> qv.QueryLog:
         if id(source) not in logs:
-            given = session.createDataFrame(source) if session and isinstance(source, pa.Table) else source
-            engine = {} if session is None else {"engine": session}
-            logs[id(source)] = (source, qv.read_log(given, **options, **engine))
+            found = given(source) if isinstance(source, pa.Table) else source
+            logs[id(source)] = (source, qv.read_log(found, **options, **engine))
         return logs[id(source)][1]
 
     yield call

@@ -3,6 +3,7 @@
 import os
 
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from tests.oracles.log import Row
@@ -26,6 +27,12 @@ LOGS = st.lists(ROWS, min_size=1, max_size=60)
 def examples(number: int) -> int:
     """How many random examples a test tries; `make test EXAMPLES=20` tries twenty times as many."""
     return number * int(os.environ.get("EXAMPLES", "1"))
+
+
+weekly = pytest.mark.skipif(
+    examples(1) == 1, reason="takes long; `make test EXAMPLES=10` runs it, and the checks do so once a week"
+)
+"""For long runs whose promise others test in a smaller way, and for rates that need thousands of tries."""
 
 
 def table(rows: list[Row]) -> pa.Table:

@@ -116,7 +116,7 @@ def test_what_is_added_is_in_the_help(package):
 def test_what_is_added_is_made_verified_evaluated_attacked_compared_and_reported(package):
     log, out = package / "log", package / "r"
     known = [out, "--original", log, "--user-map", package / "map.csv"]
-    made, verified, evaluated, attacked, _, _, longest, verbs = queryveil(
+    made, verified, evaluated, attacked, _, _, longest, verbs, first, last, both = queryveil(
         package,
         ["anonymize", log, "--method", "single", "-k", "3", "--link", "user", "-o", out, *known[3:]],
         ["verify", out, "--original", log],
@@ -126,7 +126,13 @@ def test_what_is_added_is_made_verified_evaluated_attacked_compared_and_reported
         ["report", *known, "-o", package / "report.html"],
         ["longest", log],
         ["--help"],
+        ["anonymize", log, "--method", "single", "-k", "3", "--then", "odp", "-k", "3", "-o", package / "first"],
+        ["anonymize", log, "--method", "equality", "-k", "2", "--then", "single", "-k", "3", "-o", package / "last"],
+        ["verify", package / "first", "--original", log],
     )
+    for shown in (first, last):  # as a step of a pipeline
+        assert f"Holds: {PROMISE}" in shown
+    assert f"holds    {PROMISE}" in both
     assert longest == "9\n"
     assert "Show how many characters the longest query of a log has." in verbs
     assert f"Holds: {PROMISE}" in made

@@ -20,8 +20,8 @@ import queryveil
 from queryveil import cli
 from queryveil.claims import CLAIMS
 from queryveil.formats import FORMATS
-from queryveil.methods import METHODS, parameters_of
-from queryveil.methods.recipe import shipped
+from queryveil.methods import METHODS, STEPS, parameters_of
+from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.release.manifest import Manifest
 from queryveil.text import LANGUAGES, language
 
@@ -64,13 +64,20 @@ def plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted(METHODS.keys() & STEPS.keys()))
 def test_every_method_has_a_page_with_its_parameters_and_limits(method):
     page = text(f"docs/methods/{method}.md")
     assert f"<!-- parameters: {method} -->" in page
     assert f"<!-- limits: {method} -->" in page
     assert f"methods/{method}.md" in text("mkdocs.yml")
     assert f"]({method}.md)" in text("docs/methods/index.md")
+
+
+def test_pipelines_have_a_page_with_the_parameters_of_what_is_only_a_step():
+    page = text("docs/methods/pipeline.md")
+    for step in STEPS.keys() - METHODS.keys():
+        assert f"<!-- parameters: {step} -->" in page
+    assert "](pipeline.md)" in text("docs/methods/index.md")
 
 
 def commands_of_papers() -> list[tuple[str, str, str]]:
@@ -100,9 +107,9 @@ def test_every_row_about_papers_has_a_command():
             assert any(re.search(rf"def test_\w*{name}", one) for one in tests), name
 
 
-@pytest.mark.parametrize(("method", "name"), [(m, p.name) for m in METHODS for p in parameters_of(METHODS[m])])
+@pytest.mark.parametrize(("method", "name"), [(m, p.name) for m in STEPS for p in parameters_of(STEPS[m])])
 def test_every_parameter_says_what_it_is(method, name):
-    parameter = next(p for p in parameters_of(METHODS[method]) if p.name == name)
+    parameter = next(p for p in parameters_of(STEPS[method]) if p.name == name)
     assert len(parameter.help.split()) >= 3
 
 
@@ -144,7 +151,8 @@ def test_every_language_is_described(id):
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_recipe_is_shown(name):
-    assert f"<!-- recipe: {name} -->" in text("docs/methods/rules.md")
+    page = "docs/methods/rules.md" if load_recipe(name).method != "pipeline" else f"docs/pipelines/{name}.md"
+    assert f"<!-- recipe: {name} -->" in text(page)
 
 
 def test_every_page_is_in_the_navigation():

@@ -16,7 +16,7 @@ from tests.both import needs_spark
 from tests.oracles.affinity import are_affine, count, vectors_of
 from tests.oracles.log import Row, good, users_per_word
 from tests.oracles.text import words
-from tests.strategies import examples, table
+from tests.strategies import examples, table, weekly
 
 WORDS = st.lists(st.sampled_from(["cell", "phone", "case", "nokia", "red", "the", "x1", "x2"]), min_size=1, max_size=5)
 LOGS = st.lists(
@@ -68,7 +68,7 @@ def some_of(rows: list[Row], data) -> tuple[set[str], list[str]]:
     return data.draw(st.sets(st.sampled_from(queries)) | st.just(set(queries))), queries
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(LOGS, CLAIMS, st.data())
 def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, data):
     log = qv.read_log(table(rows))
@@ -151,4 +151,16 @@ def test_on_spark_all_queries_are_compared_by_tables(spark):
     found = looked(log, claim.look, released)
     assert found.counterexample == "the query 'phone red' has 1 users behind it"
     assert "by a search of all released queries" in found.how
+    log.close()
+
+
+@weekly  # the pipeline in tests/engines/test_spark.py has this check too, of a release that holds
+@needs_spark
+def test_on_spark_queries_that_too_few_protect_are_removed_round_by_round(spark):
+    rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [Row("v", "cell phone case x1"), Row("w", "phone red")]
+    log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
+    drawn = AffineUsers(users=5, theta=0.9, vectors="words", concept_min_users=5, min_term_users=1, drawn=True)
+    assert looked(log, drawn.look, {"cell phone case x1"}).counterexample is None
+    found = looked(log, drawn.look, {row.query for row in rows})
+    assert found.counterexample == "the query 'phone red' has too few users behind it"
     log.close()

@@ -2,14 +2,18 @@ import json
 
 import pytest
 
+import queryveil as qv
 
-@pytest.fixture
-def released(run, tmp_path):
-    """A synthetic log, its release, and who is who in it."""
-    log, release, secret = tmp_path / "log.tsv.gz", tmp_path / "release", tmp_path / "map.csv"
-    assert run("synth", "--users", 150, "--seed", 1, "-o", log)[0] == 0
-    words = ["anonymize", log, "--method", "equality", "-k", 3, "--link", "user", "-o", release, "--user-map", secret]
-    assert run(*words)[0] == 0
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """A synthetic log, its release, and who is who in it; no test changes them."""
+    folder = tmp_path_factory.mktemp("attacked")
+    log, release, secret = folder / "log.tsv.gz", folder / "release", folder / "map.csv"
+    qv.generate(log, users=100, seed=1)
+    made = qv.Equality(k=3, link="user").anonymize(qv.read_log(log))
+    made.save(release)
+    made.save_user_map(secret)
     return log, release, secret
 
 
@@ -85,18 +89,17 @@ def test_bad_input_is_one_sentence(run, released, words, sentence):
     assert sentence in err
 
 
-def test_another_log_is_refused(run, released, tmp_path):
+def test_another_log_is_refused(run, released, log):
     _, release, _ = released
-    run("synth", "--users", 150, "--seed", 2, "-o", tmp_path / "other.tsv.gz")
-    code, _, err = run("attack", release, "--original", tmp_path / "other.tsv.gz")
+    code, _, err = run("attack", release, "--original", log)
     assert code == 2
     assert "made from another log" in err
 
 
 def test_hashed_words_are_read_with_a_log_of_ones_own_and_personal_data_is_shown_masked(run, tmp_path):
     log, other, release, plain = (tmp_path / name for name in ("log.tsv", "other.tsv", "hashed", "plain"))
-    run("synth", "--users", 150, "--seed", 1, "-o", log)
-    run("synth", "--users", 300, "--seed", 2, "-o", other)
+    run("synth", "--users", 100, "--seed", 1, "-o", log)
+    run("synth", "--users", 100, "--seed", 2, "-o", other)
     assert run("anonymize", log, "--method", "hash", "-o", release)[0] == 0
     code, out, _ = run("attack", release, "--original", log, "--reference", other, "--n-known", 1)
     assert code == 0

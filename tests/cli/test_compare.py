@@ -12,10 +12,8 @@ MAIN = "from queryveil.cli import main; main()"
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    place = tmp_path_factory.mktemp("logs") / "log.tsv"
-    qv.generate(place, users=100, seed=3)
-    return place
+def path(small_world):
+    return small_world.file
 
 
 def stored(folder):

@@ -7,7 +7,7 @@ from queryveil import cli
 from queryveil.cli import OLD, _modern
 from queryveil.cli.method_options import off_option
 from queryveil.errors import QueryveilWarning
-from queryveil.methods import METHODS, parameters_of
+from queryveil.methods import STEPS, parameters_of
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_nothing_else_is_translated(words, recwarn):
 def test_the_new_names_exist():
     commands = typer.main.get_command(cli.build([])).commands
     assert set(OLD[""].values()) <= commands.keys()
-    names = {one.name for method in METHODS.values() for one in parameters_of(method)}
+    names = {one.name for method in STEPS.values() for one in parameters_of(method)}
     of_methods = {f"--{name.replace('_', '-')}" for name in names} | {off_option(name) for name in names}
     for verb in OLD.keys() - {""}:
         known = {name for one in commands[verb].params for name in one.opts}
@@ -71,6 +71,6 @@ def test_the_help_says_what_each_method_does(run):
     code, out, _ = run("anonymize", "--help")
     assert code == 0
     plain = " ".join(out.split())
-    for name, method in METHODS.items():
+    for name, method in STEPS.items():
         assert f"{name} {method.summary}" in plain
         assert len(method.summary.split()) <= 12

@@ -1,21 +1,28 @@
 import json
 import re
 import shlex
+import shutil
 
 import pytest
 
 import queryveil as qv
 
 
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory, small_world):
+    folder = tmp_path_factory.mktemp("reported")
+    log = qv.scrub(small_world.log, "remove")
+    release = qv.Affinity(k=3, theta=0.8, link="user").anonymize(log, seed=7)
+    release.save(folder / "release")
+    release.save_user_map(folder / "map.csv")
+    return folder
+
+
 @pytest.fixture
-def released(run, tmp_path):
+def released(made_once, small_world, tmp_path):
     """A synthetic log, its release, and who is who in it."""
-    log, release, secret = tmp_path / "log.tsv.gz", tmp_path / "release", tmp_path / "map.csv"
-    assert run("synth", "--users", 120, "--seed", 1, "-o", log)[0] == 0
-    words = ["anonymize", log, "--method", "affinity", "-k", 3, "--theta", 0.8, "--link", "user", "--seed", 7]
-    words += ["--scrub", "remove"]
-    assert run(*words, "-o", release, "--user-map", secret)[0] == 0
-    return log, release, secret
+    shutil.copytree(made_once, tmp_path, dirs_exist_ok=True)
+    return small_world.file, tmp_path / "release", tmp_path / "map.csv"
 
 
 def test_a_report_says_how_to_make_the_release_again(run, released, tmp_path):

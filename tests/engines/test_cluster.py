@@ -9,6 +9,7 @@ import queryveil as qv
 from tests.both import QUICK, as_options, needs_spark
 from tests.cluster import Cluster
 from tests.engines.test_engines import some_rows
+from tests.strategies import weekly
 
 
 def rows_of(release: qv.Release) -> pa.Table:
@@ -19,6 +20,7 @@ def tables_in(folder) -> int:
     return sum(len(list(database.iterdir())) for database in folder.glob("queryveil_*"))
 
 
+@weekly
 @needs_spark
 def test_a_lost_worker_does_not_lose_the_job(tmp_path):
     log = tmp_path / "log.tsv"

@@ -160,7 +160,9 @@ def test_affinity_releases_the_generalized_core(read):
     log = read(OTHER_TABLE)
     # The defaults run on a whole cluster, in test_cluster.py.
     protection = {"min_term_users": 1, "min_query_users": 2, "max_new_users": 1}
-    release = qv.Affinity(k=4, theta=0.9, concept_min_users=4, **protection).anonymize(log, seed=1)
+    method = qv.Affinity(k=4, theta=0.9, concept_min_users=4, **protection)
+    release = method.anonymize(log, seed=1)
+    assert rows_of(release) == rows_of(method.anonymize(qv.read_log(OTHER_TABLE), seed=1))
     expected = affinity_degrees(oracle.good(OTHER), 0.9, 4, **protection)
     assert {row["query"] for row in rows_of(release)} == {query for query, degree in expected.items() if degree >= 4}
     verification = qv.verify(release, log)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import queryveil as qv
-from queryveil.log.sharing import shared, sharing
+from queryveil.log.sharing import Shared, shared, sharing
 
 
 @pytest.fixture
@@ -59,3 +59,14 @@ def test_threads_that_ask_at_once_get_the_same(log):
 
     with sharing(log), ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(ask, range(4)))) == 1
+
+
+def test_what_is_made_from_another_log_is_shared_while_that_is(log):
+    other = qv.read_log(pa.table({"user": ["a"], "query": ["cats"]}))
+    other.kept = Shared(log.kept)
+    assert shared(other, "key", object) is not shared(other, "key", object)
+    with sharing(log):
+        with sharing(other):
+            first = shared(other, "key", object)
+        assert shared(other, "key", object) is first, "it stays as long as the log that it was made from is shared"
+    assert shared(other, "key", object) is not first

@@ -1,3 +1,4 @@
+import pyarrow as pa
 import pytest
 
 import queryveil as qv
@@ -34,3 +35,43 @@ def test_errors_name_the_parameter_and_what_was_given():
         qv.Equality(theta=0.9)
     with pytest.raises(qv.QueryveilError, match="'metadata' parameter of Rules must be a list"):
         qv.Rules(max_terms=2, metadata=5)
+
+
+LOG = pa.table(
+    {
+        "user": [f"u{i % 8}" for i in range(40)],
+        "query": ["cat dog", "dog toy"] * 20,
+        "time": pa.array(range(1_700_000_000, 1_700_000_040), pa.timestamp("s")),
+        "url": ["a.com", "b.org"] * 20,
+        "country": ["fr"] * 40,
+        "shoe": ["42"] * 40,
+    }
+)
+RICH = {"time": "day", "min_metadata_users": 2}
+
+
+@pytest.mark.parametrize(
+    ("method", "note"),
+    [
+        (qv.Equality(k=2), "times and 2 extra columns; a last step columns can keep them with 'time' and 'min_meta"),
+        (qv.Equality(k=2, link="user"), "'min_metadata_users', and must then have link='user' itself."),
+        (qv.Poblete(k=1, sites=1), "times and 2 extra columns; a last step columns"),
+        (qv.Odp(k=2), "clicks, times and 2 extra columns; no step keeps them beside records."),
+        (qv.Rules(min_query_users=2), "rules can keep them with 'min_row_users', 'time' and 'min_metadata_users'."),
+        (qv.Rules(min_query_users=2, min_row_users=2, **RICH), "1 extra column; rules can keep them with 'metadata'."),
+        (qv.Pipeline([qv.Equality(k=2), qv.Columns(**RICH)]), "columns can keep them with 'min_click_users' and 'met"),
+        (qv.Pipeline([qv.Poblete(k=1, sites=1), qv.Columns(**RICH)]), "Left out: 1 extra column; columns can keep"),
+        (qv.Pipeline([qv.Equality(k=2), qv.Odp(k=2)]), "clicks, times and 2 extra columns; no step keeps them"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_what_is_left_out_is_named_with_what_can_keep_it(method, note):
+    *_, last = method.anonymize(qv.read_log(LOG), seed=1).notes
+    assert last.startswith("Left out: ")
+    assert note in last
+
+
+def test_nothing_is_said_where_all_is_kept():
+    kept = qv.Columns(min_click_users=2, metadata=("country", "shoe"), **RICH)
+    release = qv.Pipeline([qv.Equality(k=2), kept]).anonymize(qv.read_log(LOG), seed=1)
+    assert not any("Left out" in note for note in release.notes)

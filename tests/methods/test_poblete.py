@@ -11,7 +11,7 @@ import queryveil as qv
 from queryveil.claims.base import Evidence
 from queryveil.errors import QueryveilError
 from queryveil.release import check_claims, loaded
-from tests.both import on_both_engines
+from tests.both import on_both_engines_weekly
 from tests.oracles import removal as oracle
 
 ADDRESSES = {
@@ -183,7 +183,7 @@ SOUP_TABLE = pa.table(
 )
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_a_release_made_here_is_verified_on_both_engines(read, tmp_path):
     release = qv.Poblete(k=2, sites=2).anonymize(qv.read_log(SOUP_TABLE))
     release.save(tmp_path / "r")

@@ -11,7 +11,7 @@ from queryveil.engines import Table
 from queryveil.log.draws import keyed
 from queryveil.release.linkage import Linkage, measure_linkage
 from tests.assess.attacks.helpers import own_words, random_queries, read
-from tests.both import on_both_engines
+from tests.both import on_both_engines_weekly
 from tests.oracles import background as oracle
 
 
@@ -102,7 +102,7 @@ TABLE = pa.table(
 )
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_both_engines_say_the_same(read):
     log = read(TABLE)
     log.engine.number("SELECT user_id FROM users", ("user_id",), "who", "user")

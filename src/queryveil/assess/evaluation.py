@@ -11,12 +11,13 @@ import pyarrow as pa
 from queryveil.assess.arguments import at_least
 from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
+from queryveil.assess.measures.records import of_log
 from queryveil.assess.measures.registry import Group, Measure, Value
 from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.log import QueryLog, local
 from queryveil.log.sharing import sharing
-from queryveil.release import Release, check_log, loaded_release
+from queryveil.release import Release, as_of, check_log, loaded_release
 from queryveil.text.show import percent
 from queryveil.text.tabular import Tabular, html_rows
 
@@ -129,8 +130,9 @@ def evaluate(
     """
     here = local(log, "evaluate")
     at_least(1, "evaluate", "tests", tests)
-    made = loaded_release(release)
+    made = as_of(loaded_release(release), here)
     check_log(made, here)
+    made = of_log(made, here)
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)

@@ -84,7 +84,7 @@ class AffineUsers(WitnessedClaim):
     def _look_for_protected(self, log: LocalLog, released: Longs, certificate: Certificate | None) -> Checked:
         """Look for queries of the log that protect each other and hold all that are released.
 
-        There is a largest set of them: what is left of the log after queries with too few users behind them were
+        There is a largest set of them: what remains of the log after queries with too few users behind them were
         removed until there is none. A certificate may name a smaller one in its table `protected`.
         """
         named = None if certificate is None else certificate.table("protected", "query_id")
@@ -95,11 +95,14 @@ class AffineUsers(WitnessedClaim):
                 behind, alone, how = self._count_behind(log, some, certificate, "protected")
                 if not ((behind >= 0) | np.logical_or.reduce([wrong for wrong, _, _ in alone])).any():
                     return Checked(None, how)
-        protected, rounds, bad = np.arange(log.n_queries), 0, True
+        # For some queries no other matters, and they are most of a log: they go first.
+        every = np.arange(log.n_queries)
+        users, vectors = self._compared(log, every)
+        alone = self._wrong_alone(log, every, vectors, users)
+        protected, rounds, bad = every[~np.logical_or.reduce([wrong for wrong, _, _ in alone])], 1, True
         while bad:
-            behind, alone, _ = self._count_behind(log, protected, None)
-            wrong = (behind >= 0) | np.logical_or.reduce([wrong for wrong, _, _ in alone])
-            bad, protected, rounds = bool(wrong.any()), protected[~wrong], rounds + 1
+            behind, _, _ = self._count_behind(log, protected, None)
+            bad, protected, rounds = bool((behind >= 0).any()), protected[behind < 0], rounds + 1
         how = (
             f"queries with too few users behind them were removed from the log, in {rounds} rounds, until none was left"
         )
@@ -116,10 +119,14 @@ class AffineUsers(WitnessedClaim):
             For each query that lacks users behind it and those similar to it, how many there are, -1 for the others;
             for each rule about a query by itself, which break it, with what number of which users; and what was done.
         """
-        users = _Users.of(log, released, self.max_new_users)
-        vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
+        users, vectors = self._compared(log, released)
         behind, how = self._badly_protected(log, released, vectors, users, certificate, which)
         return behind, self._wrong_alone(log, released, vectors, users), how
+
+    def _compared(self, log: LocalLog, released: Longs) -> "tuple[_Users, _Vectors]":
+        """Who issued some queries, and what they are compared by."""
+        vectors = _vectors(log, released, self.concept_min_users, self.vectors == "words")
+        return _Users.of(log, released, self.max_new_users), vectors
 
     def _badly_protected(
         self,

@@ -1,6 +1,6 @@
 """The check of k-theta-affinity by tables, for logs that outgrow a machine: all queries, without a certificate."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,59 +15,91 @@ if TYPE_CHECKING:
     from queryveil.claims.affine import AffineUsers
 
 
+class Compared(NamedTuple):
+    """Some queries, as they are compared.
+
+    Attributes:
+        people: Who issued each of them: query_id, user_id and whether the account is `new`.
+        vectors: What each with a concept holds: query_id, key, concept and w.
+        weights: The weight of each with a concept: query_id and w.
+    """
+
+    people: Table
+    vectors: Table
+    weights: Table
+
+    @classmethod
+    def of(cls, claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> "Compared":
+        """Weigh concepts and words of some queries."""
+        vectors = _vectors(claim, log, work, queries)
+        weights = work.table(f"SELECT query_id, sum(w) AS w FROM {vectors} GROUP BY query_id", "weights of queries")
+        return cls(_people(work, queries), vectors, weights)
+
+    def without(self, work: Workspace, bad: Table) -> "Compared":
+        """The same without some queries."""
+        left = [
+            work.table(
+                f"SELECT t.* FROM {given} t LEFT JOIN (SELECT query_id FROM {bad} GROUP BY query_id) AS bad"
+                " ON bad.query_id = t.query_id WHERE bad.query_id IS NULL",
+                "compared",
+            )
+            for given in self
+        ]
+        work.drop(bad, *self)
+        return Compared(*left)
+
+
 def check_by_tables(claim: "AffineUsers", evidence: Evidence) -> Checked:
     """Weigh concepts and words anew, and count the users of similar queries for every query."""
     log = evidence.log
     log.ensure_tables("word_users")
     with log.workspace() as work:
-        if not claim.drawn:
-            bad = _bad(claim, log, work, evidence.queries)
-            found = evidence.first(
-                f"SELECT q.query, bad.n, bad.what FROM {bad} bad JOIN {evidence.queries} q ON q.query_id = bad.query_id"
-                " ORDER BY bad.alone, q.query, bad.n, bad.what LIMIT 1"
-            )
-            wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
-            how = "the users behind all released queries were counted by a search of all released queries"
-            return Checked(wrong, how)
-        protected, more = work.table("SELECT query_id FROM queries", "queries"), 1
-        while more:
-            bad, before = _bad(claim, log, work, protected), protected
-            (more,) = work.row(f"SELECT count(*) AS n FROM {bad}")
-            if more:
-                protected = work.table(
-                    f"SELECT p.query_id AS query_id FROM {before} p LEFT JOIN (SELECT query_id FROM {bad}"
-                    " GROUP BY query_id) AS bad ON bad.query_id = p.query_id WHERE bad.query_id IS NULL",
-                    "protected queries",
-                )
-                work.drop(before)
-            work.drop(bad)
+        if claim.drawn:
+            return _check_drawn(claim, evidence, work)
+        compared = Compared.of(claim, log, work, evidence.queries)
+        few, alone = _badly_protected(claim, log, work, compared), _wrong_alone(claim, work, compared)
         found = evidence.first(
-            f"SELECT q.query AS query FROM {evidence.queries} q LEFT JOIN {protected} p ON p.query_id = q.query_id"
-            " WHERE p.query_id IS NULL ORDER BY q.query LIMIT 1"
+            "SELECT q.query, bad.n, bad.what FROM"
+            f" (SELECT query_id, 0 AS alone, n, 'users behind it' AS what FROM {few} UNION ALL"
+            f" SELECT query_id, 1, n, what FROM {alone}) AS bad JOIN {evidence.queries} q"
+            " ON q.query_id = bad.query_id ORDER BY bad.alone, q.query, bad.n, bad.what LIMIT 1"
         )
+    wrong = None if found is None else f"the query '{found[0]}' has {found[1]} {found[2]}"
+    return Checked(wrong, "the users behind all released queries were counted by a search of all released queries")
+
+
+def _check_drawn(claim: "AffineUsers", evidence: Evidence, work: Workspace) -> Checked:
+    """Remove queries of the log with too few users until none is left, and look for released ones among them."""
+    log = evidence.log
+    compared = Compared.of(claim, log, work, work.table("SELECT query_id FROM queries", "queries"))
+    bad = _wrong_alone(claim, work, compared)  # for which no other query matters, so once is enough
+    more = 1
+    while more:
+        compared = compared.without(work, bad)
+        bad = _badly_protected(claim, log, work, compared)
+        (more,) = work.row(f"SELECT count(*) AS n FROM {bad}")
+    found = evidence.first(
+        f"SELECT q.query AS query FROM {evidence.queries} q LEFT JOIN (SELECT query_id FROM {compared.people}"
+        " GROUP BY query_id) AS p ON p.query_id = q.query_id WHERE p.query_id IS NULL ORDER BY q.query LIMIT 1"
+    )
     wrong = None if found is None else f"the query '{found[0]}' has too few users behind it"
     return Checked(wrong, "queries with too few users behind them were removed from the log until none was left")
 
 
-def _bad(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> Table:
-    """Those of some queries that lack users, or have a rare word: query_id, alone, n and what."""
-    with log.workspace() as steps:
-        people = _people(steps, queries)
-        vectors = _vectors(claim, log, steps, queries)
-        weights = steps.table(f"SELECT query_id, sum(w) AS w FROM {vectors} GROUP BY query_id", "weights of queries")
-        few = _badly_protected(claim, log, steps, people, vectors, weights)
-        return work.table(
-            f"WITH rare AS (SELECT word_id FROM word_users WHERE users < {claim.min_term_users}),"
-            f" alone AS (SELECT p.query_id AS query_id, {_count(claim)} AS n FROM {people} p LEFT JOIN {weights} t"
-            " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id)"
-            f" SELECT query_id, 0 AS alone, n, 'users behind it' AS what FROM {few} UNION ALL"
-            f" SELECT query_id, 1, n, 'users behind it' FROM alone WHERE n < {claim.users} UNION ALL"
-            f" SELECT query_id, 1, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
-            f" HAVING count(*) < {claim.min_query_users} UNION ALL"
-            f" SELECT t.query_id, 1, {claim.min_term_users - 1}, 'users or fewer who used one of its words'"
-            f" FROM query_terms t JOIN rare ON rare.word_id = t.word_id JOIN {weights} w ON w.query_id = t.query_id",
-            "badly protected queries",
-        )
+def _wrong_alone(claim: "AffineUsers", work: Workspace, compared: Compared) -> Table:
+    """The queries that lack users by themselves, or have a rare word: query_id, n and what."""
+    people, _, weights = compared
+    return work.table(
+        f"WITH rare AS (SELECT word_id FROM word_users WHERE users < {claim.min_term_users}),"
+        f" alone AS (SELECT p.query_id AS query_id, {_count(claim)} AS n FROM {people} p LEFT JOIN {weights} t"
+        " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id)"
+        f" SELECT query_id, n, 'users behind it' AS what FROM alone WHERE n < {claim.users} UNION ALL"
+        f" SELECT query_id, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
+        f" HAVING count(*) < {claim.min_query_users} UNION ALL"
+        f" SELECT t.query_id, {claim.min_term_users - 1}, 'users or fewer who used one of its words'"
+        f" FROM query_terms t JOIN rare ON rare.word_id = t.word_id JOIN {weights} w ON w.query_id = t.query_id",
+        "wrong alone",
+    )
 
 
 def _count(claim: "AffineUsers") -> str:
@@ -88,14 +120,13 @@ def _people(work: Workspace, queries: Table) -> Table:
     )
 
 
-def _badly_protected(
-    claim: "AffineUsers", log: QueryLog, work: Workspace, people: Table, vectors: Table, weights: Table
-) -> Table:
+def _badly_protected(claim: "AffineUsers", log: QueryLog, work: Workspace, compared: Compared) -> Table:
     """The queries that lack users behind them and the queries similar to them, and how many there are.
 
     A query similar to another lacks at most 1 - theta^2 of its weight. So it holds one of any elements that weigh more
     together, and only queries that hold one of the rarest such elements, and weigh about as much, are compared.
     """
+    people, vectors, weights = compared
     square = f"CAST('{claim.theta * claim.theta!r}' AS DOUBLE)"
     same = "v.key = {0}.key AND v.concept = {0}.concept"
     with log.workspace() as steps:

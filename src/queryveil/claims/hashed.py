@@ -25,6 +25,7 @@ from queryveil.text.arrays import byte_spans
 _FORM = "^[0-9a-f]{16}( [0-9a-f]{16})*$"
 _RUNS = pa.schema([("length", pa.int64()), ("n", pa.int64()), ("query", pa.string())])
 _TOKENS = pa.schema([("token", pa.string()), ("n", pa.int64())])
+_SPELLED = pa.schema([("place", pa.int64()), ("digit", pa.string()), ("n", pa.int64())])
 _TEXTS = pa.schema([("query", pa.string()), ("low", pa.int64()), ("high", pa.int64())])
 _SEQUENCES = pa.schema([("query_id", pa.int64()), ("low", pa.int64()), ("high", pa.int64())])
 _PLACES = pa.schema([("text", pa.int64()), ("position", pa.int64()), ("word", pa.int64())])
@@ -138,12 +139,12 @@ def _patterned(evidence: Evidence, tokens: Table) -> bool:
     """Whether some digit of tokens is more frequent than by chance, as if they spelled words (chi-square test)."""
     from scipy.stats import chi2
 
-    digits = " UNION ALL ".join(
-        f"SELECT {place} AS place, substr(token, {place}, 1) AS digit, count(*) AS n FROM"  # noqa: S608  # own numbers
-        f" (SELECT token FROM {tokens} GROUP BY token) AS t GROUP BY substr(token, {place}, 1)"
-        for place in range(1, _DIGITS + 1)
-    )
-    found = evidence.work.fetch(digits)
+    with evidence.log.workspace() as steps:
+        distinct = f"SELECT token FROM {tokens} GROUP BY token"  # noqa: S608  # a table of ours
+        digits = steps.map(distinct, _spelled, _SPELLED, "digits of tokens")
+        found = steps.fetch(
+            f"SELECT place, digit, CAST(sum(n) AS BIGINT) AS n FROM {digits} GROUP BY place, digit"  # noqa: S608  # a table of ours
+        )
     place, counts = found["place"].to_numpy(), found["n"].to_numpy().astype(np.float64)
     n_tokens = float(counts[place == 1].sum())
     if n_tokens < _MANY:
@@ -160,6 +161,15 @@ def _measured(batch: pa.RecordBatch) -> pa.RecordBatch:
     formed = pc.match_substring_regex(query, _FORM)
     length = pc.if_else(formed, pc.add(pc.count_substring(query, " "), 1), 0)
     return pa.RecordBatch.from_arrays([length.cast(pa.int64()), batch["n"].cast(pa.int64()), query], schema=_RUNS)
+
+
+def _spelled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """How often each digit stands at each place of some tokens."""
+    token = batch["token"].cast(pa.string())
+    counted = [pc.utf8_slice_codeunits(token, at, at + 1).value_counts() for at in range(_DIGITS)]
+    place = np.repeat(np.arange(1, _DIGITS + 1), [len(one) for one in counted])
+    digit, n = (pa.concat_arrays([one.field(name) for one in counted]) for name in ("values", "counts"))
+    return pa.RecordBatch.from_arrays([pa.array(place), digit, n], schema=_SPELLED)
 
 
 def _cut(batch: pa.RecordBatch) -> pa.RecordBatch:

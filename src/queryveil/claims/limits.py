@@ -61,7 +61,6 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "Each word of such a query has many users, but a combination of common words can still name one person.",
         _LINKED,
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
-        "In a large release the users behind a query are counted anew for a sample only, drawn at random each time.",
     ),
     "odp": RECORDS,
     "search": RECORDS,

@@ -39,7 +39,7 @@ from queryveil.cli import (
     verify,
     web_directory,
 )
-from queryveil.cli.method_options import told_apart
+from queryveil.cli.method_options import named_by_step
 from queryveil.cli.reading import reads_log
 from queryveil.errors import QueryveilError, QueryveilWarning, command_line, renamed
 
@@ -170,7 +170,7 @@ def main() -> None:
         with command_line():
             words = _modern(sys.argv[1:])
             if "--then" in words or any(word.startswith("--then=") for word in words):
-                words = told_apart(words)
+                words = named_by_step(words)
             build(words or _completed_words())(words)
     except QueryveilError as error:
         _leave_if_stopped()

@@ -46,8 +46,8 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
         known = [known for known in METHODS if known != Pipeline.name]
         if name is None or (name == Pipeline.name and recipe is None):
             raise QueryveilError(f"Name a method with --method ({', '.join(known)}), or a recipe with --recipe.")
-        for one in (name, *then):
-            if one not in STEPS and one != Pipeline.name:
+        for one in then if name == Pipeline.name else (name, *then):
+            if one not in STEPS:
                 raise QueryveilError(f"There is no method '{one}'; {did_you_mean(one, STEPS)}.")
         if name == Pipeline.name and then:
             raise QueryveilError("The recipe has steps of its own; write further ones into it, and leave --then out.")
@@ -73,11 +73,13 @@ def _thens(words: list[str]) -> list[tuple[int, str]]:
     return found
 
 
-def told_apart(words: list[str]) -> list[str]:
+def named_by_step(words: list[str]) -> list[str]:
     """The command line with the options behind each `--then NAME` named after its step, if they are those of NAME."""
     from queryveil.methods import STEPS
 
     found, thens = list(words), _thens(words)
+    first = _value_of("--method", words)
+    before = {flag for option in options_of(STEPS[first]) for flag in _flags(option)} if first in STEPS else set()
     for number, (place, name) in enumerate(thens, 1):
         if name not in STEPS:
             continue
@@ -90,6 +92,8 @@ def told_apart(words: list[str]) -> list[str]:
                 flag, equals, value = words[at][:2], "=", words[at][2:].removeprefix("=")
             if flag in flags:
                 found[at] = flags[flag] + equals + value
+            elif flag in before:  # it would silently be taken for that of the first step
+                raise QueryveilError(f"{name} has no option {flag}; put the options of {first} before --then.")
     return found
 
 
@@ -116,7 +120,7 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
 
     Args:
         method: The method.
-        step: Behind which `--then` it is named; 0 for that of `--method`. `told_apart` makes the words that these
+        step: Behind which `--then` it is named; 0 for that of `--method`. `named_by_step` makes the words that these
             options have then.
     """
     from queryveil.methods import Pipeline, parameters_of

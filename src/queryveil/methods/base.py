@@ -119,34 +119,39 @@ class Method(BaseModel):
         return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
 
     @property
-    def parts(self) -> "tuple[Method, ...]":
-        """The steps of a pipeline, else the method itself."""
+    def parts(self) -> tuple["Method", ...]:
+        """The steps of a pipeline; of any other method the method itself."""
         return (self,)
 
     @property
     def last(self) -> "Method":
-        """The step that makes the released table."""
+        """The step that makes the released table: of a pipeline its last one, else the method itself."""
         return self.parts[-1]
 
     def _left_out(self, log: QueryLog, columns: Sequence[str]) -> list[str]:
         """A note about the columns of the log that the release does not have, and how to keep them."""
         if self.last.makes == "counts":
             return []
+        own = "time" in type(self.last).model_fields  # it has the parameters that keep columns
         extras = sum(name not in columns for name in log.stats.extras)
-        hidden = any(part.hides_clicks for part in self.parts)
-        lost = [
-            *(["clicks"] if log.has_clicks and "url" not in columns and not hidden else []),
-            *(["times"] if log.has_times and "time" not in columns else []),
-            # Not by name, which may be data in a file without a header.
-            *([f"{extras} extra column{'s' if extras > 1 else ''}"] if extras else []),
-        ]
+        lost: dict[str, str] = {}
+        if log.has_clicks and "url" not in columns and not any(part.hides_clicks for part in self.parts):
+            lost["clicks"] = "min_row_users" if own and self.last.alone else "min_click_users"
+        if log.has_times and "time" not in columns:
+            lost["times"] = "time"
+        if extras:  # not by name, which may be data in a file without a header
+            merged = getattr(self.last, "min_metadata_users", None) is not None
+            lost[f"{extras} extra column{'s' if extras > 1 else ''}"] = "metadata" if merged else "min_metadata_users"
         if not lost:
             return []
-        named = " and ".join([", ".join(lost[:-1]), lost[-1]] if len(lost) > 1 else lost)
+        named, how = _listed(list(lost)), _listed([option(name) for name in lost.values()])
+        if own:
+            return [f"Left out: {named}; {self.last.name} can keep them with {how}."]
         if self.last.makes != "events":
             return [f"Left out: {named}; no step keeps them beside {self.last.makes}."]
-        step = option("then", "columns", python="a last step Columns")
-        return [f"Left out: {named}; {step} keeps those that enough users share."]
+        link = getattr(self.last, "link", "none")
+        linked = "" if link == "none" else f", and must then have {option('link', link)} itself"
+        return [f"Left out: {named}; a last step columns can keep them with {how}{linked}."]
 
     @abstractmethod
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
@@ -293,16 +298,20 @@ def _bounds(metadata: list[Any]) -> str:
 
 def _sentence(method: type[Method], error: ValidationError) -> str:
     problem = error.errors()[0]
-    if not problem["loc"]:
-        return str(problem["msg"]).removeprefix("Value error, ")
-    name = str(problem["loc"][0])
     known = {parameter.name: parameter for parameter in parameters_of(method)}
+    name = str(problem["loc"][0]) if problem["loc"] else None
+    if name is None or (name in method.model_fields and name not in known):  # of all parameters, or of a step
+        return str(problem["msg"]).removeprefix("Value error, ")
     if name not in known:
         return f"{method.__name__} has no parameter '{name}'; {did_you_mean(name, known)}."
     if problem["type"] == "value_error":
         return f"{_named(method, name)}: {str(problem['msg']).removeprefix('Value error, ')}"
     got = problem["input"]
     return f"{_named(method, name)} must be {known[name].expected}. Got {got!r} instead."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _named(method: type[Method], name: str) -> str:

@@ -42,11 +42,12 @@ def _as_method(given: object) -> object:
     """A step as a recipe or a manifest has it: a method and its parameters."""
     from queryveil.methods import STEPS
 
-    if not isinstance(given, dict):
+    if isinstance(given, Method):
         return given
-    name, parameters = given.get("method"), given.get("parameters", {})
-    if set(given) - {"method", "parameters"} or not isinstance(name, str) or not isinstance(parameters, dict):
-        raise ValueError("a step has a method and a table of parameters")
+    step = given if isinstance(given, dict) else {}
+    name, parameters = step.get("method"), step.get("parameters", {})
+    if set(step) - {"method", "parameters"} or not isinstance(name, str) or not isinstance(parameters, dict):
+        raise ValueError("A step is a method, or a table that names one with a table of its parameters.")
     if name not in STEPS:
         raise ValueError(f"There is no step '{name}'; {did_you_mean(name, STEPS)}.")
     try:

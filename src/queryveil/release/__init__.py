@@ -4,12 +4,13 @@ from queryveil.release.checks import check_claims, check_loaded, check_log, load
 from queryveil.release.manifest import counts_of
 from queryveil.release.release import Release
 from queryveil.release.store import MANIFEST, REPORT, check_target
-from queryveil.release.user_map import with_user_map
+from queryveil.release.user_map import as_of, with_user_map
 
 __all__ = [
     "MANIFEST",
     "REPORT",
     "Release",
+    "as_of",
     "check_claims",
     "check_loaded",
     "check_log",

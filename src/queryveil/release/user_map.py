@@ -112,3 +112,18 @@ def with_user_map(release: "Release", log: QueryLog, path: str | Path) -> "Relea
         work.close()
         raise misfit
     return replace(release, log=log, pseudonyms=pseudonyms, workspace=work)
+
+
+def as_of(release: "Release", log: QueryLog) -> "Release":
+    """A release that was just made of a log which was scrubbed, with who is who by the users of the log before that.
+
+    Args:
+        release: The release; one of another log is left as it is.
+        log: The log that was scrubbed.
+    """
+    made = release.log
+    if made is None or release.pseudonyms is None or made.part is None or made.part.of is not log:
+        return release
+    work = log.workspace()
+    work.keeps = (made, release.workspace)
+    return replace(release, log=log, pseudonyms=made.in_whole(release.pseudonyms, work), workspace=work)

@@ -55,7 +55,7 @@ def comparison_page(comparison: Comparison) -> str:
         "comparison.html",
         figures,
         title="Methods compared on one log",
-        methods=len({config.method for config in comparison.configurations}),
+        methods=len({config.family for config in comparison.configurations}),
         done=done,
         other=_unreleased(comparison),
         refuted=[config for config in done if not config.holds],

@@ -26,7 +26,7 @@ def frontier_figure(comparison: "Comparison") -> Figure | None:
     some = [frontier for frontier in comparison.frontiers if frontier.points or frontier.apart]
     if not some:
         return None
-    shown = {config.method for config in comparison.configurations if config.status == "done"}
+    shown = {config.family for config in comparison.configurations if config.status == "done"}
     keys = [(f"{colour} {shape}", name) for name, (colour, shape) in looks.items() if name in shown]
     limit = number(comparison.policy.max_linkage, True)
     return Figure(
@@ -66,7 +66,7 @@ def _by_risk(frontier: "Frontier") -> list[tuple[str, float]]:
 
 def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
     """A colour and a shape for each method; the two go round at different speeds, so that no pair comes twice soon."""
-    methods = list(dict.fromkeys(config.method for config in comparison.configurations))
+    methods = list(dict.fromkeys(config.family for config in comparison.configurations))
     return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(methods)}
 
 
@@ -117,16 +117,16 @@ def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict
 
 def _value(comparison: "Comparison", config: "Configuration", kept: float, looks: Looks) -> dict[str, Any]:
     """A release as a point."""
-    colour = f"var(--{looks[config.method][0]})"
+    colour = f"var(--{looks[config.family][0]})"
     meets = comparison.meets(config.name)
-    link = config.parameters.get("link", "none")
+    link = config.setting("link") or "none"
     return {
         "name": config.name,
-        "method": config.method,
-        "series": config.name if config.method == "rules" else f"{config.method}, {link}",  # recipes have no order
+        "method": config.family,
+        "series": config.name if config.method == "rules" else f"{config.family}, {link}",  # recipes have no order
         "link": link,
         "label": _label(config),
-        "order": config.k or config.parameters.get("epsilon", 0),
+        "order": config.k or config.setting("epsilon") or 0,
         "kept": kept,
         "risk": comparison.risk(config.name),
         "shown": number(kept, True),
@@ -140,7 +140,7 @@ def _value(comparison: "Comparison", config: "Configuration", kept: float, looks
 def _label(config: "Configuration") -> str:
     if config.k is not None:
         return str(config.k)
-    epsilon = config.parameters.get("epsilon")
+    epsilon = config.setting("epsilon")
     return "" if epsilon is None else f"ε {epsilon:g}"
 
 

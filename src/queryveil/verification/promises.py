@@ -149,7 +149,7 @@ def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
     wrong = [step.method for step in first if step.method not in _QUERIES or not _only_queries(step.parameters)]
     if wrong or (last.method not in _AFTER if first else last.method not in REQUIRED or last.method == "pipeline"):
         raise ValueError("steps")
-    if not first and manifest.scrub is None:
+    if len(manifest.steps) < 2:
         raise ValueError("a pipeline of one step")
     begin, *rest = _STEPS[last.method].claims(manifest.last, log)
     promised: list[Claim] = []

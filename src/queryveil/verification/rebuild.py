@@ -131,8 +131,10 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
 def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdict:
     """Whether one of the methods makes the release."""
     manifest = release.manifest
-    scrubbed = log
-    if manifest.scrub is not None and log.stats.scrub is None and manifest.steps[0].method != Scrub.name:
+    scrubs, scrubbed = manifest.steps[0].method == Scrub.name, log
+    if scrubs and log.stats.scrub is not None and log.part is not None:
+        log = scrubbed = log.part.of  # its first step scrubs
+    elif not scrubs and manifest.scrub is not None and log.stats.scrub is None:
         scrubbed = repeat_scrub(log, manifest.scrub)
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")

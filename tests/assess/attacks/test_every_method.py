@@ -17,21 +17,12 @@ ATTACKS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    """A log of a few users, and the directory of its sites."""
-    folder = tmp_path_factory.mktemp("every")
-    qv.generate(folder / "log.tsv", users=100, seed=1, truth=folder / "truth")
-    qv.build_directory([folder / "truth" / "structure.rdf.u8", folder / "truth" / "content.rdf.u8"], folder / "d")
-    return qv.read_log(folder / "log.tsv"), str(folder / "d")
-
-
 @pytest.mark.parametrize(
     ("name", "saved"),
     [*((name, False) for name in GIVEN), ("equality", True), ("odp", True), ("clump", True), ("hash", True)],
 )
-def test_every_release_can_be_attacked_and_evaluated(world, tmp_path, name, saved):
-    log, directory = world
+def test_every_release_can_be_attacked_and_evaluated(small_world, tmp_path, name, saved):
+    log, directory = small_world.log, small_world.directory
     given = GIVEN[name] | ({"taxonomy": directory} if name == "search" else {})
     release = METHODS[name](**given).anonymize(log)
     if saved:

@@ -16,6 +16,7 @@ from queryveil.assess.attacks.finding import (
     share,
     surest_loss,
 )
+from tests.strategies import weekly
 
 TRIES = 1_000
 
@@ -111,6 +112,7 @@ def test_so_is_one_of_people_who_are_either_in_it_or_in_the_control(truth):
         assert np.mean([least_gain(share(a, n), share(b, n)) > 0 for a, b, _ in drawn]) > 0.035
 
 
+@weekly
 def test_a_mean_that_is_that_of_the_control_is_rarely_called_a_success():
     """About 3 times in 100: the bootstrap of a mean is a little narrow."""
     rng = np.random.default_rng(5)

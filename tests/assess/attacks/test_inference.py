@@ -56,7 +56,7 @@ def topical(users=100, queries=10, seed=0):
     )
 
 
-def test_people_of_different_interests_are_told_apart_in_a_shared_record():
+def test_people_of_different_interests_are_named_by_step_in_a_shared_record():
     log = topical()
     number = np.array([int(name[1:]) for name in log.user_text.to_pylist()])
     release = qv.Odp(k=5).release_groups(
@@ -69,7 +69,7 @@ def test_people_of_different_interests_are_told_apart_in_a_shared_record():
     assert found == disambiguation(release, log)
 
 
-def test_people_who_search_by_lot_are_not_told_apart():
+def test_people_who_search_by_lot_are_not_named_by_step():
     log = random_queries(users=200, queries=12, words=60)
     found = disambiguation(together(log, 5), log)
     assert not found.succeeds

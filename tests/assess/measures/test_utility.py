@@ -274,7 +274,7 @@ def test_what_is_not_finite_is_not_told_as_a_number():
         assert one.why
 
 
-def test_where_users_are_not_told_apart_none_are_said_to_be_lost():
+def test_where_users_are_not_named_by_step_none_are_said_to_be_lost():
     log = read([(u, f"dog {i}", u, None) for u in range(12) for i in range(2)])
     for method in (qv.Equality(k=2, link="none"), qv.DpSet(epsilon=50.0, delta=0.1)):
         assert retention(method.anonymize(log), log).users is None

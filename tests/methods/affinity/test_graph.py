@@ -75,7 +75,7 @@ def test_cores_are_those_of_the_peeled_graph_whatever_k_comes_before(users, edge
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("uvwxyz")), min_size=1, max_size=40))
-def test_with_vectors_told_apart_by_the_full_text_theta_one_is_equality(pairs):
+def test_with_vectors_named_by_step_by_the_full_text_theta_one_is_equality(pairs):
     log = qv.read_log(table([Row(user, query) for user, query in pairs]))
     n = log.n_queries
     ids = np.arange(n, dtype=np.int32)

@@ -19,7 +19,7 @@ from queryveil.methods.private import noise
 from queryveil.methods.private.contributions import PAIRS, bound, counted, random_keys, weighed
 from queryveil.release import check_claims
 from queryveil.release.summary import scrub_rows
-from tests.both import on_both_engines
+from tests.both import on_both_engines_weekly
 from tests.oracles import private as oracle
 from tests.oracles.log import Row
 from tests.strategies import examples, table
@@ -389,7 +389,7 @@ def test_explain_tells_what_noise_decided(shared, method):
     assert any("noise" in reason.rule for reason in found.reasons)
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_both_engines_release_the_same_where_noise_is_next_to_nothing(read):
     log = read(SHARED)
     zealous = qv.Zealous(max_queries_per_user=3, threshold=20, scale=0.02, clicks=True).anonymize(log)

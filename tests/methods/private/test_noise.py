@@ -15,7 +15,7 @@ from queryveil.claims.base import Evidence
 from queryveil.claims.likelihood import FINE, REACH, Chosen, Counted, Noise, evidence_of_counts
 from queryveil.methods.private import contributions, dp_set, noise, zealous
 from queryveil.release import loaded
-from tests.both import on_both_engines
+from tests.both import on_both_engines_weekly
 from tests.methods.private.test_common import USERS, forged, released, rows_of_users
 from tests.oracles import private as oracle
 from tests.strategies import examples, table
@@ -209,7 +209,7 @@ def test_all_shared_queries_are_not_what_noise_would_release(method):
     assert_all_shared_queries_are_refused(qv.read_log(SHARED), method)
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_on_both_engines_all_shared_queries_are_refused(read):
     assert_all_shared_queries_are_refused(read(SHARED), qv.DpSet(rounds=1, counts=True))
 

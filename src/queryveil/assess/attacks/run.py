@@ -21,7 +21,7 @@ from queryveil.assess.attacks.finding import (
 from queryveil.assess.attacks.registry import ATTACKS, Attempt
 from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
 from queryveil.log import QueryLog, check_is_log
-from queryveil.release import Release, loaded_release
+from queryveil.release import Release, as_of, loaded_release
 from queryveil.text.tabular import Tabular, html_list, html_rows
 
 QUESTIONS: tuple[Question, ...] = get_args(Question)
@@ -155,7 +155,7 @@ def attack(
     wrong = next((name for name in chosen if name not in ATTACKS), None)
     if wrong is not None:
         raise QueryveilError(f"There is no attack '{wrong}'; {did_you_mean(wrong, ATTACKS)}.")
-    made = loaded_release(release)
+    made = as_of(loaded_release(release), log)
     attempt = Attempt(
         made,
         log,

@@ -279,13 +279,9 @@ def _records(released: Table, column: str | None, compact: bool) -> str:
 
 
 def _truth(release: Release, log: LocalLog, ids: Longs) -> Truth | None:
-    if release.pseudonyms is None or release.log is None:
+    if release.pseudonyms is None or release.log is not log:
         return None
-    with log.workspace() as work:
-        who = release.pseudonyms
-        if release.log is not log:
-            if release.log.part is None or release.log.part.of is not log:
-                return None
-            who = release.log.in_whole(who, work)  # a pipeline scrubbed the log
-        found: pa.Table = work.fetch(f'SELECT user_id, "user" AS record FROM {who} ORDER BY record, user_id')
+    found: pa.Table = log.engine.fetch(
+        f'SELECT user_id, "user" AS record FROM {release.pseudonyms} ORDER BY record, user_id'
+    )
     return Truth(np.searchsorted(ids, found["record"].to_numpy()), found["user_id"].to_numpy().astype(np.int64))

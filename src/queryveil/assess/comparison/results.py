@@ -13,7 +13,7 @@ from queryveil.assess.measures import MEASURES
 from queryveil.assess.policy import Evidence, Judgement, Policy, judge
 from queryveil.errors import QueryveilError, did_you_mean
 from queryveil.release.bands import Band
-from queryveil.release.manifest import Counts
+from queryveil.release.manifest import PIPELINE, Counts
 from queryveil.text.show import percent
 from queryveil.text.tabular import Tabular, html_rows
 
@@ -49,6 +49,11 @@ class Configuration:
     holds: bool = False
     linked: bool = False
     known: Evidence | None = None
+
+    @property
+    def family(self) -> str:
+        """What it has in common with the others of its line in a chart: the method, or the recipe of a pipeline."""
+        return self.name.partition(", ")[0] if self.method == PIPELINE else self.method
 
     def setting(self, name: str) -> Any:
         """A parameter of the method, or of the last step that has it; None if there is none."""

@@ -208,9 +208,10 @@ def _gathered(job: Job, log: LocalLog, configurations: Sequence[Configuration], 
     )
 
 
-def _order(configuration: Configuration) -> tuple[int, float, str]:
+def _order(configuration: Configuration) -> tuple[int, str, float, str]:
     return (
         list(METHODS).index(configuration.method),
+        configuration.family,
         configuration.k or configuration.setting("epsilon") or 0,
         configuration.name,
     )

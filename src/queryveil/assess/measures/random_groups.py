@@ -81,7 +81,7 @@ def random_records(found: UserRecords, users: Longs, rng: np.random.Generator) -
         return found.released.take(owner[users]), np.arange(len(users))
     group = np.full(len(found.group), -1, np.int64)
     group[there] = permuted(found.group[there], band, rng)
-    return group_records(found.issued, group, users, rng, by_repetition=found.by_repetition)
+    return group_records(found.given, group, users, rng, by_repetition=found.by_repetition)
 
 
 def group_records(

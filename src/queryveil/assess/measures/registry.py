@@ -74,7 +74,7 @@ class Assessment:
         """
         if pseudonym(self.release) is None or not self.has_queries:
             raise QueryveilError("it is for releases of queries with user or session ids")
-        return self.once("records", lambda: user_records(self.release, "It", self.log))
+        return self.once("records", lambda: user_records(self.release, "It"))
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ class Affinity(QueryMethod):
         notes = [f"{n_concepts:,} concepts of at least {concept_users:,} users."]
         if n_concepts == 0:
             notes.append("There is no concept, so every query falls back to equality.")
-        notes.append(f"{alone:,} released queries were themselves issued by fewer than {self.k} users.")
+        notes.append(f"{alone:,} chosen queries were themselves issued by fewer than {self.k} users.")
         return Selection(kept, notes, certified)
 
     def _choose(self, log: QueryLog, work: Workspace, within: Table | None) -> tuple[Table, int, dict[str, pa.Table]]:
