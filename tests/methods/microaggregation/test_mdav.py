@@ -264,3 +264,12 @@ def test_threads_and_the_order_of_rows_do_not_matter(distance, tmp_path, monkeyp
         release.save(tmp_path / name)
     for file in ("log.parquet", "manifest.json"):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_in_a_pipeline_only_queries_that_earlier_steps_chose_stand_for_a_category():
+    queries = ["dog", "dog", "dog", "wolf", "cat", "violin"]
+    rows = [(f"u{i}", query) for i in range(12) for query in (queries[i % 6], "dog", "violin")]
+    log = qv.read_log(pa.table({"user": [user for user, _ in rows], "query": [query for _, query in rows]}))
+    for seed in range(5):
+        release = qv.Pipeline([qv.Equality(k=6), qv.Mdav(k=3)]).anonymize(log, seed=seed)
+        assert set(release.to_arrow()["query"].to_pylist()) <= {"dog", "violin"}
