@@ -267,7 +267,7 @@ def test_threads_and_the_order_of_rows_do_not_matter(distance, tmp_path, monkeyp
 
 
 def test_in_a_pipeline_only_queries_that_earlier_steps_chose_stand_for_a_category():
-    queries = ["dog", "dog", "dog", "wolf", "cat", "violin"]
+    queries = ["domestic dog", "fiddle", "a dog", "wolf", "cat", "the violin"]
     rows = [(f"u{i}", query) for i in range(12) for query in (queries[i % 6], "dog", "violin")]
     log = qv.read_log(pa.table({"user": [user for user, _ in rows], "query": [query for _, query in rows]}))
     for seed in range(5):
