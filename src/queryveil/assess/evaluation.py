@@ -11,7 +11,6 @@ import pyarrow as pa
 from queryveil.assess.arguments import at_least
 from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
-from queryveil.assess.measures.records import of_log
 from queryveil.assess.measures.registry import Group, Measure, Value
 from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
@@ -132,7 +131,6 @@ def evaluate(
     at_least(1, "evaluate", "tests", tests)
     made = as_of(loaded_release(release), here)
     check_log(made, here)
-    made = of_log(made, here)
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)

@@ -49,7 +49,10 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
         issued = log.find(text) is not None
         log = local(repeat_scrub(log, manifest.scrub), "explain")
         if issued and log.find(text) is None:
-            return Explanation(text, 0, (Reason("scrubbing finds nothing in the query", False, "it does"),))
+            step = manifest.steps[0].method if len(manifest.steps) > 1 else None
+            return Explanation(
+                text, 0, (Reason("scrubbing finds no personal data in the query", False, "it found some", step),)
+            )
     query_id = log.find(text)
     if query_id is None:
         return Explanation(text, 0, (Reason("somebody issued the query", False, "nobody did"),))

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,12 @@ class AffineUsers(WitnessedClaim):
     max_new_users: int | None = Field(None, ge=0, le=MOST)
     drawn: bool = False
     """Whether a later step released only some of the queries that protect each other."""
-    short: ClassVar[str] = "Behind every released query and those similar to it stand at least {users} users."
+
+    @property
+    def headline(self) -> str:
+        """The promise in at most fifteen words."""
+        others = "similar queries of the log" if self.drawn else "those similar to it"
+        return f"Behind every released query and {others} stand at least {self.users} users."
 
     @property
     def statement(self) -> str:

@@ -5,12 +5,14 @@ It is stated here, separate from the methods, so that the verifier can see that 
 
 from collections.abc import Sequence
 
+_ACCOUNTS = "Accounts controlled by one person count as several users."
+
 RECORDS = (
     "k-anonymity of users is not differential privacy: it says nothing about what an attacker who knows part of the log"
     " can learn.",
     "Every query of a record was typed by one of its users, and is published as it is, also if it names somebody.",
     "A record mixes the queries of its users; an attacker who splits it by topic may find the queries of one of them.",
-    "Accounts controlled by one person count as several users.",
+    _ACCOUNTS,
 )
 """For records that users share."""
 
@@ -19,7 +21,7 @@ ITEMS = (
     " learn.",
     "Words that are not in the tree, the order of words, clicks and times are lost.",
     "Each noun counts in its first sense, so an item may stand for something that nobody meant.",
-    "Accounts controlled by one person count as several users.",
+    _ACCOUNTS,
 )
 """For items of a tree instead of words."""
 
@@ -38,12 +40,21 @@ _LINKED = (
     " of one user, can be those of one person alone, and an attacker who knows part of their history finds the rest."
 )
 
+_DRAWN = (
+    "The queries that protect a released one may be left out of the release, so a reader cannot count the users behind"
+    " it; only who has the log can."
+)
+
 LIMITS: dict[str, tuple[str, ...]] = {
+    "columns": (
+        "Users are counted for a click, and for a combination of metadata, by itself. A query together with its day or"
+        " its metadata can still be that of one person.",
+    ),
     "equality": (
         "k-anonymity of queries is not differential privacy: it says nothing about what an attacker who knows part of"
         " the log can learn.",
         _LINKED,
-        "Accounts controlled by one person count as several users.",
+        _ACCOUNTS,
     ),
     "rules": (
         "Rules are filters, not a privacy model: each promise above holds, and nothing beyond them is promised. None "
@@ -52,7 +63,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
         " personal, and miss what does not look like it.",
         "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
         _LINKED,
-        "Accounts controlled by one person count as several users.",
+        _ACCOUNTS,
     ),
     "affinity": (
         "k-theta-affinity is not differential privacy, and it is weaker than k-anonymity of queries: a released query "
@@ -71,7 +82,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "With the distance semantic, the queries of a record may be those of users outside of the group, so counts of"
         " queries are not true counts. With the others, a record mixes the queries of its users; an attacker who splits"
         " it by topic may find the queries of one of them.",
-        "Accounts controlled by one person count as several users.",
+        _ACCOUNTS,
     ),
     "clump": ITEMS,
     "partition": ITEMS,
@@ -103,6 +114,15 @@ LIMITS: dict[str, tuple[str, ...]] = {
 """By the name of the method."""
 
 
-def limits_of(steps: Sequence[str]) -> tuple[str, ...]:
-    """What methods one after the other do not promise, each said once."""
-    return tuple(dict.fromkeys(limit for step in steps for limit in LIMITS.get(step, ())))
+def limits_of(steps: Sequence[str], *, drawn: bool = False) -> tuple[str, ...]:
+    """What methods one after the other do not promise, each said once.
+
+    Args:
+        steps: Their names.
+        drawn: Whether a later step released only some of the queries that protect each other.
+    """
+    *first, last = steps
+    found = [limit for step in first for limit in LIMITS.get(step, ()) if limit != _LINKED]  # only the last one links
+    found += [*LIMITS.get(last, ()), *([_DRAWN] if drawn else [])]
+    planted = any(limit.startswith(_ACCOUNTS.rstrip(".") + ",") for limit in found)
+    return tuple(dict.fromkeys(limit for limit in found if limit != _ACCOUNTS or not planted))

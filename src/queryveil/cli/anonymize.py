@@ -164,6 +164,8 @@ def anonymize(
         _check_private(certificate_file, output, "certificate", overwrite=overwrite)
         check_file(certificate_file, (SUFFIX,), overwrite=overwrite)
     scrubbing = _scrubbing(scrub, scrub_kinds, scrub_rare_users)
+    if scrubbing is not None and configuration.parts[0].name == "scrub":
+        raise QueryveilError("The first step scrubs the log already; leave --scrub out.")
     rules = load_policy(policy) if policy is not None else None
     if rules is not None and spark:
         raise QueryveilError(

@@ -78,8 +78,8 @@ def named_by_step(words: list[str]) -> list[str]:
     from queryveil.methods import STEPS
 
     found, thens = list(words), _thens(words)
-    first = _value_of("--method", words)
-    before = {flag for option in options_of(STEPS[first]) for flag in _flags(option)} if first in STEPS else set()
+    named = [_value_of("--method", words), *(name for _, name in thens)]
+    owners = {flag: name for name in named if name in STEPS for one in options_of(STEPS[name]) for flag in _flags(one)}
     for number, (place, name) in enumerate(thens, 1):
         if name not in STEPS:
             continue
@@ -92,8 +92,8 @@ def named_by_step(words: list[str]) -> list[str]:
                 flag, equals, value = words[at][:2], "=", words[at][2:].removeprefix("=")
             if flag in flags:
                 found[at] = flags[flag] + equals + value
-            elif flag in before:  # it would silently be taken for that of the first step
-                raise QueryveilError(f"{name} has no option {flag}; put the options of {first} before --then.")
+            elif flag in owners:  # it would silently be taken for that of another step
+                raise QueryveilError(f"{name} has no option {flag}; write it behind {owners[flag]}, which has.")
     return found
 
 
@@ -181,8 +181,13 @@ def configured(chosen: Chosen, recipe: "Recipe | None", given: dict[str, Any]) -
     if chosen.method is Pipeline:
         assert recipe is not None  # noqa: S101
         _same_method(chosen.method, recipe)
-        values = {} if given["k"] is None else {"k": given["k"]}
-        return Pipeline([with_parameters(step, values) for step in recipe.parameters["steps"]])
+        steps = recipe.parameters["steps"]
+        if given["k"] is None:
+            return Pipeline(steps)
+        changed = [with_parameters(step, {"k": given["k"]}) for step in steps]
+        if not any("k" in step["parameters"] for step in changed):
+            raise QueryveilError("No step of the recipe has a k; leave -k out.")
+        return Pipeline(changed)
     first = _configured(chosen.method, recipe, given)
     others = []
     for place, method in enumerate(chosen.then, 1):

@@ -46,6 +46,12 @@ class Beside:
     metadata_users: int | None
     metadata: tuple[str, ...]
 
+    @property
+    def publishes(self) -> bool:
+        """Whether anything is released beside queries, or rows are dropped by it."""
+        least = (self.row_users, self.click_users, self.metadata_users)
+        return self.time != "drop" or any(users is not None for users in least)
+
     def release(
         self,
         method: LinkedMethod,
@@ -194,7 +200,8 @@ class Columns(QueryMethod):
 
     @model_validator(mode="after")
     def _keeps_something(self) -> Self:
-        if (self.min_click_users, self.min_metadata_users, self.time, self.link) == (None, None, "drop", "none"):
+        least = (self.min_click_users, self.min_row_users, self.min_metadata_users)
+        if least == (None, None, None) and (self.time, self.link) == ("drop", "none"):
             raise ValueError(
                 "Columns needs at least one thing to keep or link, such as"
                 f" {option('min_click_users', 5)} or {option('time', 'day')}."

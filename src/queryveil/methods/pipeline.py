@@ -8,7 +8,7 @@ it weakens is promised in its weaker form or not at all.
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -21,13 +21,14 @@ from queryveil.claims import AffineUsers, AllUsers, Claim, RecordQueries
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sharing import sharing
 from queryveil.methods.base import DELTA, Method, Reason
 from queryveil.methods.columns import Columns
 from queryveil.methods.linked import LinkedMethod
+from queryveil.methods.poblete import Poblete
 from queryveil.methods.queries import QueryMethod, Selection, Speaker, flags_of
 from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rules import Rules
@@ -80,6 +81,8 @@ class Pipeline(Method):
     steps: tuple[Step, ...] = Field((), description="the methods, in order")
 
     def __init__(self, steps: Sequence[Method | dict[str, Any]] = (), **parameters: Any) -> None:
+        if not isinstance(steps, Iterable) or isinstance(steps, str | bytes | Mapping):
+            raise QueryveilError("The 'steps' parameter of Pipeline must be a list of methods with their parameters.")
         super().__init__(steps=tuple(steps), **parameters)
 
     @model_validator(mode="after")
@@ -116,7 +119,8 @@ class Pipeline(Method):
     def describe(self, *given: Any, **named: Any) -> ReleaseMetadata:
         """What it says about a release that it makes: the limits are those of its steps."""
         described = super().describe(*given, **named)
-        described["limits"] = limits_of([step.name for step in self.steps])
+        drawn = any(_drawn(claim) for claim in described["claims"])
+        described["limits"] = limits_of([step.name for step in self.steps], drawn=drawn)
         return described
 
     @classmethod
@@ -205,6 +209,8 @@ class Pipeline(Method):
             )
             for band in bands(log.frequencies())
         )
+        if sum(band.kept_queries for band in found) != made.manifest.counts.queries:
+            raise AssertionError("a query is released that no step chose")
         manifest = made.manifest.model_copy(update={"input_counts": counts_of(log), "bands": found})
         work = log.workspace()
         work.keeps = (part, made.workspace)
@@ -242,12 +248,21 @@ class Pipeline(Method):
 
 
 def with_parameters(step: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """A step of a recipe with other values for those of its parameters that are named."""
+    """A step of a recipe with other values for those of its parameters that are named.
+
+    A k is a number of users: `poblete`, whose k counts addresses, stays as it is, and thresholds of `columns` that are
+    lower are raised to it.
+    """
     from queryveil.methods import STEPS
 
-    fields = STEPS[step["method"]].model_fields if step["method"] in STEPS else {}
+    given, fields = step["parameters"], STEPS[step["method"]].model_fields if step["method"] in STEPS else {}
     mine = {name: value for name, value in values.items() if name in fields}
-    return step | {"parameters": step["parameters"] | mine}
+    if "k" in values and step["method"] == Columns.name:
+        least = {name: given.get(name) for name in ("min_click_users", "min_row_users", "min_metadata_users")}
+        mine |= {name: max(now, values["k"]) for name, now in least.items() if isinstance(now, int)}
+    if step["method"] == Poblete.name:
+        mine.pop("k", None)
+    return step | {"parameters": given | mine}
 
 
 def _drawn(claim: Claim) -> bool:
@@ -292,11 +307,16 @@ def _senseless(steps: Sequence[Method]) -> str | None:
         wrong = _cannot_follow(step, after)
         if wrong is not None:
             return wrong
+    if isinstance(steps[0], Scrub) and steps[0].rare_term_users is not None and steps[-1].makes == "counts":
+        return (
+            f"{steps[-1].name} is differentially private only if nothing before it chooses by what users did, as scrub"
+            f" does with {option('rare_term_users')}; leave that out."
+        )
     hides = next((step for step in methods[:-1] if step.hides_clicks), None)
     shows = isinstance(steps[-1], Columns | Rules) and steps[-1].beside.click_users is not None
     clicks = shows or (isinstance(steps[-1], QueryMethod) and steps[-1].click_users is not None)
     if hides is not None and clicks:
-        return f"{steps[-1].name} publishes clicks, and what {hides.name} promises is lost with them; put it last."
+        return f"{steps[-1].name} publishes clicks, and what {hides.name} promises is lost with them; put {hides.name} last."
     return None
 
 
@@ -304,7 +324,7 @@ def _cannot_follow(step: Method, after: Method) -> str | None:
     """Why a step cannot come after another."""
     if not isinstance(step, QueryMethod):
         return f"{after.name} cannot follow {step.name}, which makes {step.makes}: every step needs events."
-    if isinstance(step, Columns) or (isinstance(step, Rules) and step.beside != Rules(no_at=True).beside):
+    if isinstance(step, Columns) or (isinstance(step, Rules) and step.beside.publishes):
         return (
             f"{step.name} decides what is published beside queries, so no step can follow it; put it last, or leave"
             " rules about rows, times and metadata to a last step columns."

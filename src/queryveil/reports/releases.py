@@ -222,8 +222,8 @@ def commands(
     place = " --taxonomy TAXONOMY" if taxonomy else ""
     again = f"release --original LOG{known}{place} --seed {seed}"
     first, *others = manifest.steps
-    made = ["queryveil anonymize LOG", f"--method {first.method}", *_options(first)]
-    made += [word for step in others for word in (f"--then {step.method}", *_options(step))]
+    made = ["queryveil anonymize LOG", f"--method {shlex.quote(first.method)}", *_options(first)]
+    made += [word for step in others for word in (f"--then {shlex.quote(step.method)}", *_options(step))]
     if manifest.scrub is not None and first.method != Scrub.name:
         made.append(f"--scrub {manifest.scrub.how}")
         made += [f"--scrub-kinds {','.join(manifest.scrub.kinds)}"] if manifest.scrub.kinds else []

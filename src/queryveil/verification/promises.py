@@ -242,6 +242,8 @@ def _private(manifest: Manifest) -> Claim:
     Whether its noise and thresholds are worth them is what its own check recomputes.
     """
     given = manifest.parameters
+    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
+        raise ValueError("which words are rare depends on all users together")
     for claim in manifest.claims:
         if isinstance(claim, DifferentialPrivacy):
             asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)

@@ -119,7 +119,7 @@ def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
         named = option("list", python="'lists'")
         return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":
-        return f"{method.name} uses random noise or a random key that was not kept"
+        return f"{method.last.name} uses random noise or a random key that was not kept"
     if method.repeats == "seed" and release.seed is None:
         return (
             "that needs its seed, which only its certificate has; so a record may have more queries of one of its users"

@@ -77,6 +77,15 @@ def looking_in(method: str, parameters: dict[str, Any], taxonomy: str, web_direc
     return parameters | {"taxonomy": taxonomy if field.default is not None else web_directory or taxonomy}
 
 
+def _published(configuration: Configuration) -> Configuration:
+    """A configuration with the name of its taxonomy alone, as in a manifest."""
+    taxonomy = configuration.setting("taxonomy")
+    if taxonomy is None:
+        return configuration
+    name = taxonomy_name(taxonomy)
+    return replace(configuration, parameters=looking_in(configuration.method, configuration.parameters, name, name))
+
+
 @dataclass(frozen=True)
 class Job:
     """What is done to every configuration."""
@@ -100,7 +109,9 @@ class Job:
     def stored(self, configuration: Configuration) -> "Stored | None":
         """A configuration that is finished; None if it is not, or cannot be read."""
         found = _stored(self.file(configuration))
-        return found if found is not None and found.configuration.name == configuration.name else None
+        if found is None or found.configuration.name != configuration.name:
+            return None
+        return found if found.configuration.parameters == _published(configuration).parameters else None
 
     def others(self, configurations: Sequence[Configuration]) -> "list[Stored]":
         """What earlier runs stored in the same folder beside some configurations."""
@@ -117,11 +128,7 @@ class Job:
     def _made(self, configuration: Configuration, log: LocalLog) -> tuple[Configuration, list[Row]]:
         method = METHODS[configuration.method](**configuration.parameters)
         taxonomy = configuration.setting("taxonomy") or "wordnet"
-        if configuration.setting("taxonomy") is not None:  # its name alone, as in a manifest
-            name = taxonomy_name(taxonomy)
-            configuration = replace(
-                configuration, parameters=looking_in(configuration.method, configuration.parameters, name, name)
-            )
+        configuration = _published(configuration)
         try:
             release = method.anonymize(log, seed=self.seed)
         except QueryveilError as error:

@@ -4,7 +4,7 @@ Where pseudonyms stand for sessions, the record of a user is all of their sessio
 A reader of the release cannot do that: what is measured on such records is a bound of what they can learn of users.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,16 +27,6 @@ def original(release: Release, measure: str) -> LocalLog:
             " whose."
         )
     return local(release.log, measure)
-
-
-def of_log(release: Release, log: LocalLog) -> Release:
-    """A release as one of a log, if it was made from that log after scrubbing, where users have other ids."""
-    made = release.log
-    if made is None or made is log or made.part is None or made.part.of is not log or release.pseudonyms is None:
-        return release
-    work = log.workspace()
-    work.keeps = (made, release.workspace)
-    return replace(release, log=log, pseudonyms=made.in_whole(release.pseudonyms, work), workspace=work)
 
 
 def events(release: Release) -> str:
