@@ -174,4 +174,37 @@ def test_an_option_behind_a_step_that_lacks_it_is_refused(run, log, tmp_path):
     words = ("--method", "affinity", "--then", "odp", "--theta", "0.8", "-o", tmp_path / "r")
     code, out, err = run("anonymize", log, *words)
     assert (code, out) == (2, "")
-    assert "odp has no option --theta; put the options of affinity before --then." in err
+    assert "odp has no option --theta; write it behind affinity, which has." in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--method", "publish-queries"], "is a recipe, not a method; use --recipe publish-queries"),
+        (["--recipe", "publish-queries", "--scrub", "mask"], "The first step scrubs the log already"),
+        (["--recipe", "publish-counts", "-k", "50"], "No step of the recipe has a k"),
+        (["--method", "scrub", "--rare-term-users", "3", "--then", "zealous"], "leave that out"),
+        (
+            ["--method", "equality", "-k", "5", "--then", "columns", "--time", "day", "-k", "2"],
+            "columns has no option -k",
+        ),
+    ],
+)
+def test_what_would_change_another_step_is_refused(run, log, tmp_path, words, sentence):
+    code, out, err = run("anonymize", log, *words, "-o", tmp_path / "r")
+    assert (code, out) == (2, "")
+    assert sentence in err
+
+
+def test_a_k_beside_a_recipe_raises_the_thresholds_of_columns(run, log, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        '[[steps]]\nmethod = "equality"\nparameters = { k = 2 }\n'
+        '[[steps]]\nmethod = "columns"\nparameters = { min_click_users = 2, min_metadata_users = 9 }\n'
+    )
+    words = ("--recipe", tmp_path / "mine.toml", "-k", 3, "--json", "--allow-empty", "-o", tmp_path / "r")
+    code, out, err = run("anonymize", log, *words)
+    if code == 2:  # the log of these tests may have fewer users than nine
+        assert "min-metadata-users is 9" in err
+        return
+    first, last = (step["parameters"] for step in json.loads(out)["parameters"]["steps"])
+    assert (first["k"], last["min_click_users"], last["min_metadata_users"]) == (3, 3, 9)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import AffineUsers, AllUsers, RecordQueries, RecordUsers
 from queryveil.claims.affine_tables import check_by_tables
+from queryveil.claims.limits import limits_of
 from queryveil.errors import QueryveilError
 from queryveil.methods.affinity.concepts import mine_concepts
 from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
@@ -435,3 +436,41 @@ def test_a_recipe_or_manifest_gives_the_same_pipeline():
     pipeline = Pipeline([qv.Scrub(how="mask"), qv.Affinity(k=4), qv.Columns(min_click_users=3, metadata=("country",))])
     assert Pipeline(**pipeline.parameters()) == pipeline
     assert Pipeline(pipeline.parameters()["steps"]).parameters() == pipeline.parameters()
+
+
+def test_limits_say_what_later_steps_leave_and_nothing_twice():
+    limits = limits_of(["affinity", "odp"], drawn=True)
+    assert not any("one session" in limit for limit in limits), "records are not linked events"
+    assert sum(limit.startswith("Accounts controlled by one person") for limit in limits) == 1
+    assert any("may be left out of the release" in limit for limit in limits)
+    assert any("its day or its metadata" in limit for limit in limits_of(["affinity", "columns"]))
+    assert any("one session" in limit for limit in limits_of(["scrub", "affinity"]))
+
+
+def test_a_list_before_records_is_kept(tmp_path):
+    rows = [Row(f"u{i}", query) for i in range(6) for query in ("cat food", "dog food", "john doe cat", "tea pot")]
+    (tmp_path / "block.txt").write_text("john doe\n")
+    log = qv.read_log(table(rows))
+    for distance in ("semantic", "strings"):
+        steps = [qv.Rules(block_list=tmp_path / "block.txt"), qv.Mdav(k=2, distance=distance)]
+        release = qv.Pipeline(steps).anonymize(log, seed=1)
+        assert "john doe cat" not in release.to_arrow()["query"].to_pylist()
+        assert qv.verify(release, log).holds
+
+
+def test_privacy_is_not_claimed_of_a_log_without_its_rare_words(monkeypatch):
+    log = qv.read_log(table([Row(f"u{i}", "cat food") for i in range(30)]))
+    with pytest.raises(qv.QueryveilError, match="differentially private only if nothing before it"):
+        qv.Pipeline([qv.Scrub(rare_term_users=2), qv.DpSet(epsilon=1, delta=0.1)])
+    scrubbed = qv.scrub(log, rare_term_users=2)
+    monkeypatch.setattr("queryveil.methods.private.dp_set.prepare", lambda log: None)
+    release = qv.DpSet(epsilon=50, delta=0.1, max_queries_per_user=1).anonymize(scrubbed)
+    found = qv.verify(release, log)
+    assert not found.holds
+    assert found.verdicts[-1].claim.startswith("The manifest claims what its method")
+
+
+@pytest.mark.parametrize("steps", [5, "affinity", {"method": "affinity"}])
+def test_what_is_no_list_of_steps_is_one_sentence(steps):
+    with pytest.raises(qv.QueryveilError, match="must be a list of methods"):
+        qv.Pipeline(steps)

@@ -35,7 +35,7 @@ class Chosen(NamedTuple):
 def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
     """What `--method NAME`, the recipe and every `--then NAME` name; None if that is wrong and `lenient`."""
     from queryveil.methods import METHODS, STEPS, Pipeline
-    from queryveil.methods.recipe import load_recipe
+    from queryveil.methods.recipe import load_recipe, shipped
 
     name = _value_of("--method", words)
     recipe = _value_of("--recipe", words)
@@ -47,6 +47,8 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
         if name is None or (name == Pipeline.name and recipe is None):
             raise QueryveilError(f"Name a method with --method ({', '.join(known)}), or a recipe with --recipe.")
         for one in then if name == Pipeline.name else (name, *then):
+            if one in shipped():
+                raise QueryveilError(f"'{one}' is a recipe, not a method; use --recipe {one}.")
             if one not in STEPS:
                 raise QueryveilError(f"There is no method '{one}'; {did_you_mean(one, STEPS)}.")
         if name == Pipeline.name and then:

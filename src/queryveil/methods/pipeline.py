@@ -316,7 +316,8 @@ def _senseless(steps: Sequence[Method]) -> str | None:
     shows = isinstance(steps[-1], Columns | Rules) and steps[-1].beside.click_users is not None
     clicks = shows or (isinstance(steps[-1], QueryMethod) and steps[-1].click_users is not None)
     if hides is not None and clicks:
-        return f"{steps[-1].name} publishes clicks, and what {hides.name} promises is lost with them; put {hides.name} last."
+        last = steps[-1].name
+        return f"{last} publishes clicks, and what {hides.name} promises is lost with them; put {hides.name} last."
     return None
 
 
