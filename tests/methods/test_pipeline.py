@@ -88,7 +88,12 @@ def made(steps, log, **options):
         return Pipeline(steps).anonymize(log, **options)
     except QueryveilError as error:
         sentence = str(error)
-        reasons = ("so nothing could be released", "Nothing is left of the log", "no click of the log", "put it last")
+        reasons = (
+            "so nothing could be released",
+            "Nothing is left of the log",
+            "no click of the log",
+            "put poblete last",
+        )
         assert any(reason in sentence for reason in reasons), sentence
     return assume(False)
 
@@ -265,11 +270,11 @@ REFUSED = {
     ),
     "clicks": (
         [qv.Poblete(), qv.Affinity()],
-        "affinity publishes clicks, and what poblete promises is lost with them; put it last.",
+        "affinity publishes clicks, and what poblete promises is lost with them; put poblete last.",
     ),
     "clicks beside": (
         [qv.Poblete(), qv.Equality(), qv.Columns(min_click_users=2)],
-        "columns publishes clicks, and what poblete promises is lost with them; put it last.",
+        "columns publishes clicks, and what poblete promises is lost with them; put poblete last.",
     ),
     "an unknown step": (
         [{"method": "equalty", "parameters": {}}, {"method": "odp"}],

@@ -9,7 +9,7 @@ from queryveil.errors import QueryveilError
 from queryveil.knowledge import open_taxonomy
 from queryveil.log import LocalLog
 from queryveil.log.sharing import sharing
-from queryveil.release import Release
+from queryveil.release import Release, as_of
 
 
 def exhaustive(log: LocalLog, keep: Aim, policy: Policy) -> tuple[str, float] | None:
@@ -43,7 +43,7 @@ def exhaustive(log: LocalLog, keep: Aim, policy: Policy) -> tuple[str, float] | 
 
 
 def _scores(release: Release, log: LocalLog, keep: Aim) -> list[float | None]:
-    on = Assessment(release, log, open_taxonomy("wordnet"))
+    on = Assessment(as_of(release, log), log, open_taxonomy("wordnet"))
     if keep == "long-tail":
         users, kept = log.users_per_query, {value.detail: value.value for value in _values("queries_kept_by_users", on)}
         of = {TAIL[0]: int((users == 1).sum()), TAIL[1]: int(((users > 1) & (users < 5)).sum())}

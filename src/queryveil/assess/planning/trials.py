@@ -22,7 +22,7 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
 from queryveil.knowledge import Taxonomy
 from queryveil.log import LocalLog
-from queryveil.release import Release
+from queryveil.release import Release, as_of
 from queryveil.verification.verifier import run_checks
 
 ORDER = (PERSONAL, ATTRIBUTION, TOKENS, SYBIL, LINKAGE)
@@ -108,7 +108,9 @@ class Trials:
         """What a release keeps by a measure; None where it does not apply or does not separate."""
         key = f"{measure} {detail}"
         if key not in self.trial(one).scores and self._begun(one):
-            on = Assessment(self._release(one), self._log, self._taxonomy, seed=self._seed)
+            # Who is who, also where a pipeline scrubbed the log.
+            made = as_of(self._release(one), self._log)
+            on = Assessment(made, self._log, self._taxonomy, seed=self._seed)
             try:
                 values = [finite(MEASURES[measure], value) for value in MEASURES[measure].of(on)]
             except QueryveilError:
