@@ -333,7 +333,7 @@ def test_explain_names_the_step_that_dropped_a_query(tmp_path):
         "red phone": "released",
         "red phone case": "released",
         "tea": "affinity",
-        "jo@example.org": None,
+        "jo@example.org": "scrub",
         "nobody else": "equality",
         "a very long query of many words": "rules",
     }

@@ -21,7 +21,7 @@ from queryveil.claims import AffineUsers, AllUsers, Claim, RecordQueries
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
 from queryveil.engines import Table, Workspace
-from queryveil.errors import QueryveilError, did_you_mean, option
+from queryveil.errors import QueryveilError, did_you_mean, option, parameter
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sharing import sharing
@@ -82,7 +82,8 @@ class Pipeline(Method):
 
     def __init__(self, steps: Sequence[Method | dict[str, Any]] = (), **parameters: Any) -> None:
         if not isinstance(steps, Iterable) or isinstance(steps, str | bytes | Mapping):
-            raise QueryveilError("The 'steps' parameter of Pipeline must be a list of methods with their parameters.")
+            named = parameter("Pipeline", "steps")
+            raise QueryveilError(f"{named} must be a list of methods with their parameters.")
         super().__init__(steps=tuple(steps), **parameters)
 
     @model_validator(mode="after")

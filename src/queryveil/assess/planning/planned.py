@@ -14,7 +14,7 @@ from queryveil.assess.planning.search import NOTHING, Outcome, Search
 from queryveil.assess.planning.space import AIMS, Aim, method_of, space
 from queryveil.assess.planning.trials import Trials
 from queryveil.assess.policy import Judgement, Policy, load_policy
-from queryveil.errors import Progress, QueryveilError, did_you_mean, parameter
+from queryveil.errors import Progress, QueryveilError, did_you_mean, option, parameter
 from queryveil.files.folders import check_file, write_whole
 from queryveil.knowledge import open_taxonomy
 from queryveil.log import QueryLog, local
@@ -112,7 +112,7 @@ class Plan(Tabular):
         lines_of = () if self.judgement is None else self.judgement.criteria
         others = self.runners_up
         lines = [
-            *_comment(f"Plan of queryveil for --keep {self.keep}: {one.name}."),
+            *_comment(f"Plan of queryveil for {option('keep', self.keep)}: {one.name}."),
             *_comment("It describes the log, so it is for those who may see the log."),
             "#",
             *_listed(self.reasons),
@@ -197,8 +197,7 @@ class Plan(Tabular):
         judged = sum(tried.meets is not None for tried in self.tried)
         yield (
             f"{judged:,} releases were judged or ruled out. Attacks are estimates, and of many releases one may pass by"
-            " chance: before you publish, have it judged again (anonymize --policy) and attacked with other seeds"
-            " (attack --seed)."
+            " chance: before you publish, have it judged again by the same policy, and attacked with other seeds."
         )
         if self.ended:
             yield f"Time was up before the search was over: {self._unjudged()}"

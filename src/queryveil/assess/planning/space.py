@@ -135,8 +135,8 @@ def _queries(policy: Policy, recipe: str, link: str) -> tuple[_Named, list[str]]
     left_out = []
     if accounts == "k":
         left_out.append(
-            "affinity with min_query_users: the policy asks for k planted accounts, and with k people behind each query"
-            " itself affinity releases what equality does."
+            f"affinity with {option('min_query_users')}: the policy asks for k planted accounts, and with k people"
+            " behind each query itself affinity releases what equality does."
         )
     elif accounts > 1:
         for theta in THETAS:
@@ -144,12 +144,18 @@ def _queries(policy: Policy, recipe: str, link: str) -> tuple[_Named, list[str]]
             found.append((f"{recipe}, θ = {theta:g}, min_query_users = {accounts}", steps))
     found.append(("scrub, equality", [_SCRUB, _step("equality", link=link)]))
     found.append(("equality", [_step("equality", link=link)]))
-    return found, [*left_out, *_others("odp, search, mdav", "they release shared records: --keep profiles")]
+    return found, [
+        *left_out,
+        *_others("odp, search, mdav", f"they release shared records: {option('keep', 'profiles')}"),
+    ]
 
 
 def _long_tail(policy: Policy, web_directory: str | None) -> tuple[_Named, list[str]]:
     found, left_out = _queries(policy, "publish-queries", "none")
-    return found, [*left_out, "link = session, link = user: the long tail needs no links: --keep sessions"]
+    return found, [
+        *left_out,
+        f"link = session, link = user: the long tail needs no links: {option('keep', 'sessions')}",
+    ]
 
 
 def _sessions(policy: Policy, web_directory: str | None) -> tuple[_Named, list[str]]:
@@ -157,7 +163,7 @@ def _sessions(policy: Policy, web_directory: str | None) -> tuple[_Named, list[s
     return found, [
         *left_out,
         "link = user: an attacker with half of a history finds most users again",
-        "other lengths of sessions (session_gap, session_events)",
+        f"other lengths of sessions ({option('session_gap')}, {option('session_events')})",
     ]
 
 
@@ -175,7 +181,7 @@ def _profiles(policy: Policy, web_directory: str | None) -> tuple[_Named, list[s
     if web_directory is not None:
         found.append(("search", [_step("search")]))
     missing = [] if web_directory else [f"search: no web directory was given ({option('web_directory', 'DIR')})"]
-    rest = "they release no records that people share: --keep long-tail or sessions"
+    rest = f"they release no records that people share: {option('keep', 'long-tail')} or sessions"
     return found, [*missing, *_others("equality, affinity", rest)]
 
 
