@@ -14,7 +14,7 @@ from queryveil.assess.planning.search import NOTHING, Outcome, Search
 from queryveil.assess.planning.space import AIMS, Aim, method_of, space
 from queryveil.assess.planning.trials import Trials
 from queryveil.assess.policy import Judgement, Policy, load_policy
-from queryveil.errors import Progress, QueryveilError, did_you_mean, option, parameter
+from queryveil.errors import Progress, QueryveilError, did_you_mean, parameter
 from queryveil.files.folders import check_file, write_whole
 from queryveil.knowledge import open_taxonomy
 from queryveil.log import QueryLog, local
@@ -112,7 +112,7 @@ class Plan(Tabular):
         lines_of = () if self.judgement is None else self.judgement.criteria
         others = self.runners_up
         lines = [
-            *_comment(f"Plan of queryveil for {option('keep', self.keep)}: {one.name}."),
+            *_comment(f"Plan of queryveil, to keep {self.keep}: {one.name}."),
             *_comment("It describes the log, so it is for those who may see the log."),
             "#",
             *_listed(self.reasons),
