@@ -141,7 +141,7 @@ def test_the_recipe_makes_the_release(small_world, smaller, tmp_path):
         assert again.to_arrow().equals(found.method.anonymize(log, seed=3).to_arrow())
         assert (tmp_path / f"{keep}.toml").stat().st_mode & 0o777 == 0o600
         text = (tmp_path / f"{keep}.toml").read_text()
-        assert text.startswith(f"# Plan of queryveil for --keep {keep}: {found.configuration.name}.\n")
+        assert text.startswith(f"# Plan of queryveil, to keep {keep}: {found.configuration.name}.\n")
         assert "# Runners-up" in text
         assert "# Never tried:" in text
 
