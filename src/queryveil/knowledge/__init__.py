@@ -178,9 +178,9 @@ def categorize(
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
     if not 1 <= categories <= MOST_CATEGORIES:
         raise QueryveilError(f"The number of categories must be from 1 to {MOST_CATEGORIES}. Got {categories} instead.")
-    if resolver is None:  # a part of a log has the queries of the whole, whose categories may be known already
-        log = log.whole
     here = local(log, "Categorizing")
+    if resolver is None:  # a part of a log has the queries of the whole, whose categories may be known already
+        log = here = local(here.whole, "Categorizing")
 
     def found() -> Links:
         queries = here.query_text
