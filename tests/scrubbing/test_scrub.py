@@ -381,7 +381,10 @@ def test_explain_says_that_scrubbing_removed_a_query():
     assert (reason.rule, reason.passed) == ("scrubbing finds no personal data in the query", False)
     assert qv.explain(release, log, "cell").reasons[0].rule == "at least 2 users issued the query"
     release = qv.Equality(k=2).anonymize(qv.scrub(rare_log(), "mask", rare_term_users=2))
-    for query, rule in (("tea zzz3", "scrubbing finds no personal data in the query"), ("nothing", "somebody issued the query")):
+    for query, rule in (
+        ("tea zzz3", "scrubbing finds no personal data in the query"),
+        ("nothing", "somebody issued the query"),
+    ):
         assert qv.explain(release, rare_log(), query).reasons[0].rule == rule
 
 
