@@ -21,6 +21,10 @@ class QueryveilError(Exception):
     """
 
 
+class NothingToReleaseError(QueryveilError):
+    """A log of which nothing could be released, whatever the rest of the parameters."""
+
+
 class QueryveilWarning(UserWarning):
     """Something the caller should know about, which stops nothing: a risk with its number, a change of meaning."""
 
@@ -134,6 +138,7 @@ class _Optional(NamedTuple):
 OPTIONAL = {
     "altair": _Optional("altair", "report"),
     "cryptography": _Optional("cryptography", "sign"),
+    "dp_accounting": _Optional("dp-accounting", "dp"),
     "jinja2": _Optional("jinja2", "report"),
     "markupsafe": _Optional("markupsafe", "report"),
     "opendp": _Optional("opendp", "dp"),

@@ -2,7 +2,7 @@
 
 from queryveil.log.local import NOTHING_LEFT, NOTHING_SELECTED, LocalLog, local, split_queries
 from queryveil.log.log import Part, QueryLog, check_is_log
-from queryveil.log.stats import Hits, LogStats, Scrub, Size
+from queryveil.log.stats import Hits, LogStats, Scrub, SeriesPlace, Size, Spent
 
 __all__ = [
     "NOTHING_LEFT",
@@ -13,7 +13,9 @@ __all__ = [
     "Part",
     "QueryLog",
     "Scrub",
+    "SeriesPlace",
     "Size",
+    "Spent",
     "check_is_log",
     "local",
     "split_queries",

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, Workspace, identifier
-from queryveil.errors import QueryveilError, option
+from queryveil.errors import NothingToReleaseError, QueryveilError, option
 from queryveil.files.folders import Folder, LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.log.log import DERIVED, Part, QueryLog, check_is_log
-from queryveil.log.stats import LogStats, Scrub
+from queryveil.log.stats import LogStats, Scrub, SeriesPlace
 from queryveil.text import language, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Column, Digests
@@ -77,6 +77,7 @@ class LocalLog(QueryLog):
         bad_rows: BadRows,
         empty_rows: int,
         scrub: Scrub | None = None,
+        series: SeriesPlace | None = None,
     ) -> None:
         stats = LogStats(
             rows=rows,
@@ -91,6 +92,7 @@ class LocalLog(QueryLog):
             bad_rows=bad_rows,
             content=content,
             scrub=scrub,
+            series=series,
         )
         super().__init__(engine, stats)
         self.events = events
@@ -242,6 +244,7 @@ class LocalLog(QueryLog):
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
             scrub=scrub,
+            series=self.stats.series,
         )
         made.part = Part(self, None, np.flatnonzero(there))
         return made
@@ -252,7 +255,7 @@ class LocalLog(QueryLog):
         wanted[self.engine.fetch(f"SELECT query_id FROM {queries}")["query_id"].to_numpy()] = True
         stays = wanted[self.events["query_id"].to_numpy()]
         if not stays.any():
-            raise QueryveilError(NOTHING_SELECTED)
+            raise NothingToReleaseError(NOTHING_SELECTED)
         users = np.unique(self.events["user_id"].to_numpy()[stays])
         new_event, new_user = np.cumsum(stays) - 1, np.full(self.n_users, -1, np.int32)
         new_user[users] = np.arange(len(users), dtype=np.int32)
@@ -282,6 +285,7 @@ class LocalLog(QueryLog):
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
             scrub=self.stats.scrub,
+            series=self.stats.series,
         )
         part.part = Part(self, purpose, users.astype(np.int64))
         return part

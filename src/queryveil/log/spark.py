@@ -10,7 +10,7 @@ from queryveil.engines import Batches, Table, Workspace, identifier
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark, SparkRows
 from queryveil.engines.spark_errors import working
-from queryveil.errors import QueryveilError
+from queryveil.errors import NothingToReleaseError, QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
 from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, Part, QueryLog, Scrub
 from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
@@ -117,7 +117,7 @@ class SparkLog(QueryLog):
         stats = stats_of(new, self.stats)
         if stats.events == 0:
             new.close()
-            raise QueryveilError(NOTHING_SELECTED)
+            raise NothingToReleaseError(NOTHING_SELECTED)
         (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
         part = SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked))
         part.part = Part(self, purpose, None)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from queryveil.formats.rows import BadRows
 
@@ -19,6 +19,26 @@ class Hits(BaseModel):
     """Distinct addresses that were clicked."""
     clicks: int = 0
     """Clicks on these addresses."""
+
+
+class Spent(BaseModel):
+    """How much privacy all releases of a series have used together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    epsilon: float = Field(ge=0, allow_inf_nan=False)
+    delta: float = Field(ge=0, le=1)
+
+
+class SeriesPlace(BaseModel):
+    """Where in its series a release is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    number: int = Field(ge=1, le=1_000_000)
+    """Its number, from 1."""
+    previous: str | None = Field(pattern="^[0-9a-f]{64}$")
+    """The SHA-256 of the manifest of the release before it; None for the first."""
+    spent: Spent | None = None
+    """What this release and those before it use of the privacy budget, if the method is differentially private."""
 
 
 class Size(BaseModel):
@@ -80,3 +100,5 @@ class LogStats:
     """A digest of all rows, independent of their order; for a scrubbed log, of the rows of the original."""
     scrub: Scrub | None = None
     """How the log was scrubbed, if it was."""
+    series: SeriesPlace | None = None
+    """Where in its series a release of the log is, if its events wait in one."""

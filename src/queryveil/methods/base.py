@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
-from queryveil.errors import QueryveilError, did_you_mean, not_both, option, parameter, renamed
+from queryveil.errors import NothingToReleaseError, QueryveilError, did_you_mean, not_both, option, parameter, renamed
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
@@ -222,7 +222,7 @@ def check_k(method: Method, users: int, who: str = "users", *, name: str = "k") 
     """
     least = getattr(method, name)
     if least is not None and users < least:
-        raise QueryveilError(
+        raise NothingToReleaseError(
             f"{_named(type(method), name)} is {least}, but the log has only {users} {who}, so nothing could be"
             " released."
         )

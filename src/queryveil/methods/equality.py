@@ -13,10 +13,11 @@ from queryveil.engines import Table, Workspace
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason, check_k, enough_users
-from queryveil.methods.queries import QueryMethod, Selection, joined
+from queryveil.methods.jitter import JitteredMethod
+from queryveil.methods.queries import Selection, joined
 
 
-class Equality(QueryMethod):
+class Equality(JitteredMethod):
     """Release a query when at least k users issued it (Adar 2007).
 
     A click is released when at least k users made it, that is, clicked the same address for the same query, and its
@@ -31,6 +32,11 @@ class Equality(QueryMethod):
     summary: ClassVar[str] = "release each query that at least k users issued"
 
     k: int = Field(5, ge=2, description="least distinct users of a released query, and of a released click")
+
+    @property
+    def least_users(self) -> int:
+        """Least users of a released query: k."""
+        return self.k
 
     @property
     def click_users(self) -> int:
@@ -52,4 +58,4 @@ class Equality(QueryMethod):
 
     def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Compare the query's distinct users with k."""
-        return [enough_users(log, query_id, self.k)]
+        return [enough_users(log, query_id, self.k), *self.jitter_reasons()]

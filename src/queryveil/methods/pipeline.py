@@ -100,8 +100,9 @@ class Pipeline(Method):
 
     @property
     def repeats(self) -> Literal["always", "seed", "never"]:
-        """As its last step; the others draw nothing."""
-        return self.last.repeats
+        """As its last step, unless an earlier one draws something."""
+        drawn = any(step.repeats == "seed" for step in self.selecting)
+        return "seed" if drawn and self.last.repeats == "always" else self.last.repeats
 
     @property
     def scrub(self) -> Scrub | None:
@@ -147,10 +148,10 @@ class Pipeline(Method):
         """Run the steps: those that choose queries on the whole log, and the last on what they chose."""
         base = log if self.scrub is None else self.scrub.scrubbed(log)
         with sharing(base), base.workspace() as work:
-            chosen = self._select(base, work)
+            chosen = self._select(base, work, seed)
             speaker = Speaker(self, self._promised(base))
             if isinstance(self.last, QueryMethod):
-                final = self.last.select(base, work, chosen.queries if self.selecting else None)
+                final = self.last.choose(base, work, seed, chosen.queries if self.selecting else None)
                 notes, certified = [*chosen.notes, *final.notes], {**chosen.certified, **final.certified}
                 return self.last.publish(base, work, Selection(final.queries, notes, certified), speaker, seed=seed)
             if not self.selecting:
@@ -159,13 +160,13 @@ class Pipeline(Method):
             made = self.last._anonymize(part, seed=seed)
             return self._of_whole(self._renamed(made, base, speaker.claims), base, part, chosen)
 
-    def _select(self, log: QueryLog, work: Workspace) -> Selection:
+    def _select(self, log: QueryLog, work: Workspace, seed: int) -> Selection:
         """What the steps before the last chose, with notes that name the step."""
         chosen: Table | None = None
         notes: list[str] = []
         certified: dict[str, pa.Table] = {}
         for place, step in enumerate(self.selecting):
-            found = step.select(log, work, chosen)
+            found = step.choose(log, work, seed, chosen)
             chosen = found.queries
             (n,) = work.row(f"SELECT count(*) AS n FROM {chosen}")
             notes += [f"After {step.name}: {n:,} of {log.n_queries:,} distinct queries.", *found.notes]

@@ -61,6 +61,17 @@ class QueryMethod(LinkedMethod):
             within: The query_id of those that earlier steps left; by default all. Users are counted in the whole log.
         """
 
+    def choose(self, log: QueryLog, work: Workspace, seed: int, within: Table | None = None) -> Selection:
+        """Choose queries, where a method may also draw something at random.
+
+        Args:
+            log: The log.
+            work: Where tables are made.
+            seed: Random seed.
+            within: As for `select`.
+        """
+        return self.select(log, work, within)
+
     @abstractmethod
     def claims(self, log: QueryLog) -> list[Claim]:
         """What it promises about each query that it chose."""
@@ -73,7 +84,7 @@ class QueryMethod(LinkedMethod):
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release the events of the queries that it chooses."""
         with log.workspace() as work:
-            return self.publish(log, work, self.select(log, work), Speaker(self), seed=seed)
+            return self.publish(log, work, self.choose(log, work, seed), Speaker(self), seed=seed)
 
     def publish(self, log: QueryLog, work: Workspace, chosen: Selection, speaker: Speaker, *, seed: int) -> Release:
         """Release all events of the chosen queries, with the clicks that enough users made."""

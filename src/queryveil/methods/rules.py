@@ -21,7 +21,8 @@ from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import Reason, check_k, enough_users
 from queryveil.methods.columns import Beside, Least, Rounding, explain_rows
-from queryveil.methods.queries import QueryMethod, Selection, Speaker, joined
+from queryveil.methods.jitter import JitteredMethod
+from queryveil.methods.queries import Selection, Speaker, joined
 from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
@@ -30,7 +31,7 @@ from queryveil.release.manifest import names_a_file
 Most = Annotated[int, Field(ge=1)]
 
 
-class Rules(QueryMethod):
+class Rules(JitteredMethod):
     """Release what passes every rule that is set; without a rule nothing is released."""
 
     name: ClassVar[str] = "rules"
@@ -80,6 +81,19 @@ class Rules(QueryMethod):
             )
         return self
 
+    @model_validator(mode="after")
+    def _jitter_has_a_rule(self) -> Self:
+        if self.jitter is not None and self.min_query_users is None:
+            raise ValueError(
+                f"{option('jitter')} raises the least users of a query; set {option('min_query_users')} too."
+            )
+        return self
+
+    @property
+    def least_users(self) -> int | None:
+        """Least users of a released query, if there is such a rule."""
+        return self.min_query_users
+
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
         """The shipped recipes."""
@@ -115,7 +129,7 @@ class Rules(QueryMethod):
         present = {name: path for name, path in self._lists.items() if path.exists()}
         reasons = []
         if self.min_query_users is not None:
-            reasons.append(enough_users(log, query_id, self.min_query_users))
+            reasons += [enough_users(log, query_id, self.min_query_users), *self.jitter_reasons()]
         if self.min_term_users is not None:
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"

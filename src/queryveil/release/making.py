@@ -261,6 +261,7 @@ def _manifest(
         claims=tuple(metadata["claims"]),
         limits=tuple(metadata["limits"]),
         scrub=scrub.without_counts if private and scrub is not None else scrub,
+        series=log.stats.series,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
         input_counts=UNPUBLISHED if private else counts_of(log),
         counts=counts,

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim
-from queryveil.log import QueryLog, Scrub
+from queryveil.log import QueryLog, Scrub, SeriesPlace
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
 
@@ -84,6 +84,8 @@ class Manifest(BaseModel):
     linkage: Linkage | None = None
     """What background knowledge reveals in the release, as its publisher measured it; None if nothing is linked, or
     nothing could be measured."""
+    series: SeriesPlace | None = None
+    """Where in its series it is; None for a release by itself."""
     input_fingerprint: str | None
     """A digest of the original log under a key that follows from the seed; None if the release is differentially
     private, because it would reveal something exact about the log."""

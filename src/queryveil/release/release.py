@@ -129,6 +129,7 @@ class Release(Tabular):
         format: str = "parquet",
         overwrite: bool = False,
         allow_empty: bool = False,
+        ready: Callable[[Folder], None] | None = None,
     ) -> tuple[Verdict, ...]:
         """Check every claim, then write the release as a new folder.
 
@@ -141,6 +142,7 @@ class Release(Tabular):
             format: `parquet`, `aol` (TSV) or `csv`.
             overwrite: Whether an earlier release may be replaced; ignored for a place from `check_target`.
             allow_empty: Whether to write a release without a query.
+            ready: Called with the complete folder before it is moved to its place.
 
         Returns:
             The verdicts of the checks, all of which hold.
@@ -168,7 +170,7 @@ class Release(Tabular):
             written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
             manifest = self.manifest.model_copy(update=written)
             verdicts = checked(Release(manifest, *open_table(stage, table)), self.log, self.certificate)
-            publish(manifest, verdicts, stage, target)
+            publish(manifest, verdicts, stage, target, ready)
         except OSError as error:
             why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
             raise QueryveilError(f"The release cannot be written to {place}: {why}.") from error

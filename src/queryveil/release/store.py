@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -117,11 +117,19 @@ def open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
     return writers.open_table(local_folder(str(place)).path / name)
 
 
-def publish(manifest: Manifest, verdicts: Sequence[Verdict], stage: Folder, target: Target) -> None:
+def publish(
+    manifest: Manifest,
+    verdicts: Sequence[Verdict],
+    stage: Folder,
+    target: Target,
+    ready: Callable[[Folder], None] | None = None,
+) -> None:
     """Write the report and the manifest beside the table, and move all of it to its place."""
     stage.write(REPORT, markdown(manifest, verdicts).encode())
     manifest = manifest.model_copy(update={"files": stage.sha256()})
     stage.write(MANIFEST, written(manifest))
+    if ready is not None:
+        ready(stage)
     target.folder.take(stage, target.replaces)
 
 

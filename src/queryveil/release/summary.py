@@ -147,6 +147,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     parts = [
         "# Release report",
         f"Made by {manifest.software} with {_methods(manifest)}{_made_from(manifest)}.",
+        *_series(manifest),
         "## What it promises",
         "\n".join(map(_promise, verdicts)) or "- Nothing.",
         "Each promise was checked against the released file and the original log before the release was written. "
@@ -165,6 +166,25 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _series(manifest: Manifest) -> list[str]:
+    """Where in its series the release is."""
+    series = manifest.series
+    if series is None:
+        return []
+    after = "" if series.previous is None else f", after the release whose manifest has the SHA-256 `{series.previous}`"
+    spent = ""
+    if series.spent is not None:
+        spent = (
+            f" All releases up to this one are together ({series.spent.epsilon:.6g}, {series.spent.delta:g})-"
+            "differentially private for every user's whole log."
+        )
+    return [
+        f"This is release {series.number} of a series{after}. No event is in two releases of the series. The log that"
+        " it was made from is all events that waited for it, so numbers of users are about these. Anyone who has all"
+        f" logs can check the series with `queryveil series verify`.{spent}"
+    ]
 
 
 def _methods(manifest: Manifest) -> str:

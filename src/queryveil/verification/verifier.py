@@ -76,6 +76,8 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     unchecked = (IN_PARTS,) if in_parts else ()
     # A differentially private release says nothing about its log that could be compared.
     checks: list[Callable[[], Verdict]] = [] if release.manifest.private else [lambda: _same_log(release, log)]
+    if (release.manifest.series, log.stats.series) != (None, None):
+        checks = [lambda: _in_series(release, log), *checks]
     if release.folder is not None:
         folder = release.folder
         today = [lambda: bytes_right(release, folder)] if release.manifest.format_version == FORMAT_VERSION else []
@@ -201,6 +203,18 @@ def _limits_right(release: Release, log: QueryLog) -> Verdict:
     if missing is not None:
         return Verdict(claim, False, f"it does not say: {missing}")
     return Verdict(claim, required == stated, None if required == stated else "it says more than that")
+
+
+def _in_series(release: Release, log: QueryLog) -> Verdict:
+    claim = "The release is at its place in its series."
+    stated, found = release.manifest.series, log.stats.series
+    if stated is not None and found is None:
+        whole = f"it is release {stated.number} of a series; check all of it with 'queryveil series verify'"
+        return Verdict(claim, False, whole)
+    if stated is None or found is None:
+        return Verdict(claim, False, "its manifest does not say that it is part of a series")
+    wrong = next((name for name in type(found).model_fields if getattr(stated, name) != getattr(found, name)), None)
+    return Verdict(claim, wrong is None, wrong and f"'{wrong}' in 'series' of its manifest is not right")
 
 
 def _same_log(release: Release, log: QueryLog) -> Verdict:

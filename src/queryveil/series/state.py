@@ -1,0 +1,295 @@
+"""The events that wait in a series, from one period to the next.
+
+`Series.add` makes each state from the one before, and `Series.verify` makes them all again from the logs.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from queryveil.claims import DifferentialPrivacy
+from queryveil.engines import DuckDB
+from queryveil.errors import QueryveilError, option
+from queryveil.kernels.types import Bools
+from queryveil.log import LocalLog, QueryLog, Scrub, SeriesPlace, local
+from queryveil.log.waiting import Waiting, keyed_names, waiting_of
+from queryveil.methods import METHODS, Method, Pipeline
+from queryveil.methods import Scrub as ScrubStep
+from queryveil.methods.private.common import PrivateMethod
+from queryveil.release import Release
+from queryveil.scrubbing import scrub
+from queryveil.series.budget import spent
+from queryveil.series.ledger import Settings
+from queryveil.series.published import Published
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def method_of(settings: Settings) -> Method:
+    """The method of a series."""
+    return METHODS[settings.method](**settings.parameters)
+
+
+def micros(moment: datetime) -> int:
+    """A time in microseconds since 1970."""
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def moment_of(time: int) -> datetime:
+    """The time of microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=time)
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What came with a log."""
+
+    events: int
+    users: int
+    late: int
+    expired: int
+    start: datetime | None
+    end: datetime
+
+
+@dataclass(frozen=True)
+class State:
+    """What a series knows between two periods.
+
+    Attributes:
+        waiting: The events that wait; None before the first log.
+        published: Which queries are in releases.
+        ends: The end of each period so far.
+        content: What takes the place of the digest of all rows of the waiting events; it follows from the logs.
+        releases: How many releases there are.
+        previous: The SHA-256 of the manifest of the last one.
+    """
+
+    waiting: Waiting | None = None
+    published: Published = field(default_factory=Published.nothing)
+    ends: tuple[datetime, ...] = ()
+    content: bytes = b""
+    releases: int = 0
+    previous: str | None = None
+
+    def with_log(
+        self, log: QueryLog, settings: Settings, added: datetime, *, drop_late: bool
+    ) -> "tuple[State, Arrived]":
+        """Let the events of a log wait too, and delete what has waited too long.
+
+        Args:
+            log: The log of a new period.
+            settings: Those of the series.
+            added: When it was added.
+            drop_late: Whether events from before the end of the last log are left out; otherwise they are refused.
+        """
+        ours = local(log, "A series")
+        check_scrub(ours, settings.scrub)
+        number = len(self.ends) + 1
+        fresh = waiting_of(_scrubbed(ours, settings.scrub), settings.key, number)
+        last = max(self.ends, default=None)
+        late = 0
+        if last is not None:
+            in_time = ~fresh.timed | (fresh.events["time"] > micros(last))
+            late = int(np.count_nonzero(~in_time))
+            if late and not drop_late:
+                raise QueryveilError(
+                    f"{late:,} events of the log are not later than the last one ended ({last}), so they may be"
+                    " published already; add the logs in the order of time, or leave these events out with"
+                    f" {option('drop_late', True)}."
+                )
+            fresh = fresh.kept(in_time)
+        times = fresh.events["time"][fresh.timed]
+        start, end = (moment_of(int(t)) for t in (times.min(), times.max())) if len(times) else (None, added)
+        end = max(end, last) if last is not None else end
+        arrived = Arrived(len(fresh), len(fresh.texts["user"]), late, 0, start, end)
+        content = log.stats.content
+        content = hashlib.sha256(self.content + content).digest() if self.content else content
+        waiting = fresh
+        if self.waiting is not None:
+            old = self.waiting.kept(self._in_time(settings, end))
+            arrived = replace(arrived, expired=len(self.waiting) - len(old))
+            waiting = old.joined(fresh)
+        return replace(self, waiting=waiting, ends=(*self.ends, end), content=content), arrived
+
+    def _in_time(self, settings: Settings, end: datetime) -> Bools:
+        """Which waiting events may wait on at the end of a period."""
+        assert self.waiting is not None  # noqa: S101
+        if settings.retention is None:
+            return np.ones(len(self.waiting), np.bool_)
+        return self._times >= micros(settings.retention.before(end))
+
+    @property
+    def _times(self) -> "np.typing.NDArray[np.int64]":
+        """The time of each waiting event, or the end of the period that it came in."""
+        assert self.waiting is not None  # noqa: S101
+        ends = np.array([0, *(micros(end) for end in self.ends)])
+        found: np.typing.NDArray[np.int64] = np.where(
+            self.waiting.timed, self.waiting.events["time"], ends[self.waiting.events["since"]]
+        )
+        return found
+
+    def as_log(self, settings: Settings, method: Method) -> LocalLog:
+        """The log that the next release is made from: all events that wait."""
+        assert self.waiting is not None  # noqa: S101
+        number, used = self.releases + 1, None
+        if isinstance(method, PrivateMethod):
+            used = spent(method.claim, number, settings.budget_delta or 0)
+        log = self.waiting.as_log(
+            DuckDB(),
+            content=self.content,
+            scrub=settings.scrub,
+            series=SeriesPlace(number=number, previous=self.previous, spent=used),
+        )
+        times = self.published.times_of(log.query_text)
+        before = np.flatnonzero(times)
+        log.engine.read("earlier_releases", pa.table({"query_id": before.astype(np.int32), "times": times[before]}))
+        return log
+
+    def after(self, queries: pa.Array, log: LocalLog, manifest: str) -> "tuple[State, Bools]":
+        """What waits on after a release, and which events left: all events of the queries that it has.
+
+        Args:
+            queries: The distinct queries of the release.
+            log: The log that it was made from.
+            manifest: The SHA-256 of its manifest.
+        """
+        assert self.waiting is not None  # noqa: S101
+        known = pc.is_in(log.query_text, value_set=queries.cast(log.query_text.type))
+        left = known.to_numpy(zero_copy_only=False)[self.waiting.events["query"]]
+        after = replace(
+            self,
+            waiting=self.waiting.kept(~left),
+            published=self.published.after(queries),
+            releases=self.releases + 1,
+            previous=manifest,
+        )
+        return after, left
+
+    def waited(self, left: Bools, end: datetime) -> float:
+        """How many days some events have waited on average at the end of a period."""
+        if not left.any():
+            return 0.0
+        return float((micros(end) - self._times[left]).mean() / 86_400e6)
+
+    def without(self, *, user: str | None = None, before: datetime | None = None) -> "tuple[State, int]":
+        """The same without the waiting events of a user, or up to a time; and how many these were.
+
+        Args:
+            user: The keyed digest of the user's name.
+            before: Events up to this time.
+        """
+        if self.waiting is None:
+            return self, 0
+        gone = np.zeros(len(self.waiting), np.bool_)
+        if user is not None:
+            at = pc.index(self.waiting.texts["user"], pa.scalar(user, pa.large_string())).as_py()
+            gone |= self.waiting.events["user"] == at if at >= 0 else False
+        if before is not None:
+            gone |= self._times <= micros(before)
+        return replace(self, waiting=self.waiting.kept(~gone)), int(np.count_nonzero(gone))
+
+
+def queries_of(release: Release) -> pa.Array:
+    """The distinct queries of a release."""
+    found = [pc.unique(batch["query"]) for batch in release.batches()]
+    return pc.unique(pa.concat_arrays(found)) if found else pa.array([], pa.string())
+
+
+def fingerprint_of(log: QueryLog, settings: Settings) -> str:
+    """A digest of a log under the key of the series."""
+    key = b"fingerprint|%d|%d" % settings.key
+    return hmac.new(key, log.stats.content, hashlib.sha256).hexdigest()
+
+
+def digest_of_user(name: str, key: Sequence[int]) -> str:
+    """What takes the place of the name of a user."""
+    from queryveil.text import fold_blanks
+
+    return str(keyed_names(fold_blanks(pa.array([name])).cast(pa.large_string()), key)[0].as_py())
+
+
+def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
+    """A method without a first step that scrubs, and how that scrubs: a series scrubs logs on the way in."""
+    if not isinstance(method, Pipeline) or method.scrub is None:
+        return method, None
+    step: ScrubStep = method.scrub
+    if step.rare_term_users is not None:
+        raise QueryveilError(
+            "Which words are rare changes from period to period, so a series cannot scrub them; leave"
+            f" {option('rare_term_users')} out."
+        )
+    nothing = Scrub.model_validate(
+        {
+            "how": step.how,
+            "kinds": step.kinds,
+            "rare_term_users": None,
+            "hits": {},
+            "total": {"queries": 0, "events": 0},
+        }
+    )
+    rest = method.steps[1:]
+    return (rest[0] if len(rest) == 1 else Pipeline(rest)), nothing
+
+
+def check_scrub(log: QueryLog, asked: Scrub | None) -> None:
+    """Refuse a log that was scrubbed already."""
+    if log.stats.scrub is not None:
+        raise QueryveilError("The log was scrubbed before; add it as it is, and let the recipe of the series scrub it.")
+
+
+def _scrubbed(log: LocalLog, asked: Scrub | None) -> LocalLog:
+    if asked is None:
+        return log
+    return local(scrub(log, asked.how, kinds=asked.kinds), "A series")
+
+
+_REFUSED = {
+    "odp": "a user who is in the records of two releases stands in what these groups have in common, which may be one"
+    " person",
+    "search": "a user who is in the records of two releases stands in what these groups have in common, which may be"
+    " one person",
+    "mdav": "a user who is in the records of two releases stands in what these groups have in common, which may be one"
+    " person",
+    "clump": "a user who is in two releases stands in what their groups have in common, which may be one person",
+    "partition": "a user who is in two releases stands in what their groups have in common, which may be one person",
+    "wngen": "every event is released at once, in general terms, so nothing would wait",
+    "poblete": "two releases of one query may together show more addresses than the method allows",
+    "hash": "tokens would either be the same in all releases, and easier to guess each time, or match nowhere",
+}
+"""Methods that cannot keep their promises in a series, and why."""
+
+
+def check_method(method: Method, settings_budget: tuple[float | None, float | None]) -> DifferentialPrivacy | None:
+    """Refuse a method that cannot keep its promises in a series; the claim of a private one.
+
+    Raises:
+        QueryveilError: If the method is refused, or the budget does not fit it.
+    """
+    for step in method.parts:
+        if step.name in _REFUSED:
+            raise QueryveilError(
+                f"{step.name} cannot make a series, because {_REFUSED[step.name]}; use equality, affinity, rules,"
+                " zealous or dp-set."
+            )
+    epsilon, delta = settings_budget
+    if not isinstance(method, PrivateMethod):
+        if (epsilon, delta) != (None, None):
+            raise QueryveilError(
+                f"{method.name} is not differentially private, so it has no budget; leave {option('budget_epsilon')}"
+                f" and {option('budget_delta')} out."
+            )
+        return None
+    if epsilon is None or delta is None or not epsilon > 0 or not 0 < delta < 1:
+        raise QueryveilError(
+            f"A series by {method.name} needs a budget for all releases together: {option('budget_epsilon')} above 0,"
+            f" and {option('budget_delta')} between 0 and 1."
+        )
+    return method.claim
