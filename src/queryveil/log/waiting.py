@@ -6,7 +6,7 @@ because here they are only compared.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,25 @@ class Waiting:
         sizes = np.diff(self.starts)
         words, texts["word"], _ = _used(self.words[np.repeat(there, sizes)], texts["word"])
         return Waiting(events, extras, clicks, texts, values, offsets(sizes[there]), words)
+
+    def in_order(self) -> "Waiting":
+        """The same with users in the order of their digests, and events in the order of users."""
+        from queryveil.kernels.digest import digests
+        from queryveil.kernels.order import digest_order
+
+        by_digest = digest_order(*digests(*byte_spans(self.texts["user"])))
+        new_user = _inverse(by_digest)
+        user = new_user[self.events["user"]]
+        order = np.argsort(user, kind="stable")  # the events of a user are in order already
+        event = _inverse(order)[self.clicks["event"]]
+        by_event = np.argsort(event, kind="stable")
+        return replace(
+            self,
+            events={name: (user if name == "user" else values)[order] for name, values in self.events.items()},
+            extras={name: ids[order] for name, ids in self.extras.items()},
+            clicks={name: (event if name == "event" else values)[by_event] for name, values in self.clicks.items()},
+            texts={**self.texts, "user": self.texts["user"].take(pa.array(by_digest))},
+        )
 
     def joined(self, others: "Waiting") -> "Waiting":
         """These events and others, most or all of them later."""
@@ -209,44 +228,27 @@ def waiting_of(log: LocalLog, key: Sequence[int], since: int) -> Waiting:
         key: Two secret numbers below 2**64.
         since: The number of the period that they come in.
     """
-    from queryveil.kernels.digest import digests
-    from queryveil.kernels.order import digest_order
     from queryveil.kernels.times import MISSING
 
-    names = keyed_names(log.user_text, key)
-    by_digest = digest_order(*digests(*byte_spans(names)))
-    new_user = np.empty(log.n_users, np.int32)
-    new_user[by_digest] = np.arange(log.n_users, dtype=np.int32)
-    user = new_user[log.events["user_id"].to_numpy()]
-    order = np.argsort(user, kind="stable")  # the events of a user are in order already
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    event = place[log.clicks["event_id"].to_numpy()]
-    by_event = np.argsort(event, kind="stable")
-    time = pc.fill_null(log.events["time"].cast(pa.int64()), MISSING).to_numpy()
-    return Waiting(
-        events={
-            "user": user[order],
-            "query": log.events["query_id"].to_numpy()[order],
-            "time": time[order],
-            "since": np.full(len(order), since, np.int32),
-        },
-        extras={name: log.events[f"{name} id"].to_numpy()[order] for name in log.extras},
-        clicks={
-            "event": event[by_event],
-            "rank": pc.fill_null(log.clicks["rank"], -1).to_numpy().astype(np.int32)[by_event],
-            "url": pc.fill_null(log.clicks["url_id"], -1).to_numpy().astype(np.int32)[by_event],
-        },
-        texts={
-            "user": names.take(pa.array(by_digest)),
-            "query": log.query_text,
-            "url": log.url_text,
-            "word": log.tokens.text.cast(pa.large_string()),
-        },
-        values=log.extras,
-        starts=log.tokens.start,
-        words=log.tokens.word,
-    )
+    columns = {
+        "user": log.events["user_id"].to_numpy(),
+        "query": log.events["query_id"].to_numpy(),
+        "time": pc.fill_null(log.events["time"].cast(pa.int64()), MISSING).to_numpy(),
+        "since": np.full(len(log.events), since, np.int32),
+    }
+    clicks = {
+        "event": log.clicks["event_id"].to_numpy(),
+        "rank": pc.fill_null(log.clicks["rank"], -1).to_numpy().astype(np.int32),
+        "url": pc.fill_null(log.clicks["url_id"], -1).to_numpy().astype(np.int32),
+    }
+    texts = {
+        "user": keyed_names(log.user_text, key),
+        "query": log.query_text,
+        "url": log.url_text,
+        "word": log.tokens.text.cast(pa.large_string()),
+    }
+    extras = {name: log.events[f"{name} id"].to_numpy() for name in log.extras}
+    return Waiting(columns, extras, clicks, texts, log.extras, log.tokens.start, log.tokens.word).in_order()
 
 
 def keyed_names(names: pa.Array, key: Sequence[int]) -> pa.Array:
@@ -294,8 +296,7 @@ def _sorted_places(first: Waiting, second: Waiting, users: "_Union", queries: "_
         for name, union in (("user", users), ("query", queries))
     )
     order = np.lexsort((query, np.concatenate([first.events["time"], second.events["time"]]), user))
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    place = _inverse(order)
     return _Places(place[: len(first)], place[len(first) :])
 
 
@@ -338,6 +339,13 @@ def _union(first: pa.Array, second: pa.Array) -> _Union:
     source = places.both(np.arange(len(low)), len(low) + np.flatnonzero(fresh))
     text = pa.concat_arrays([first, second]).take(pa.array(source))
     return _Union(text, places.first, of_second, source)
+
+
+def _inverse(order: Longs) -> Ints:
+    """Where each member went that an order put elsewhere."""
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
 
 
 def _repeats(ordered: ULongs) -> bool:

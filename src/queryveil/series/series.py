@@ -7,6 +7,7 @@ published is a union of whole releases, each of which keeps the promise of the m
 """
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queryveil.claims.certificates import SUFFIX
-from queryveil.errors import NothingToReleaseError, QueryveilError, option
+from queryveil.errors import NothingToReleaseError, Progress, QueryveilError, option
 from queryveil.files.folders import Folder, Target, check_file, local_folder
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.methods import Method, Pipeline
@@ -34,6 +35,7 @@ from queryveil.series.ledger import (
 )
 from queryveil.series.released import count_users, of_user
 from queryveil.series.state import (
+    OtherLogError,
     State,
     check_method,
     digest_of_user,
@@ -45,7 +47,8 @@ from queryveil.series.state import (
 from queryveil.series.status import Status
 
 if TYPE_CHECKING:
-    pass
+    from queryveil.series.attacks import SeriesFindings
+    from queryveil.verification.verifier import Verification
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,51 @@ class Series:
         """What came, what was released, what waits and what was lost, period by period."""
         with self._folder.opened() as ledger:
             return Status(ledger)
+
+    def verify(self, releases: Sequence[str | Path], logs: Iterable[QueryLog] | None = None) -> "Verification":
+        """Check the series: the chain of its releases, and with the logs every promise of every release.
+
+        Args:
+            releases: The folders of all releases, in their order.
+            logs: All logs that were added, in their order; they can be read one at a time (a generator). By default
+                only what needs no log is checked.
+        """
+        from queryveil.series.verify import check_series
+
+        with self._folder.opened() as ledger:
+            return check_series(ledger, [Release.load(folder) for folder in releases], logs)
+
+    def attack(
+        self,
+        releases: Sequence[str | Path],
+        logs: Iterable[QueryLog],
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> "SeriesFindings":
+        """Attack the series: what do its releases show together, and when they appear?
+
+        Args:
+            releases: The folders of all releases, in their order.
+            logs: All logs that were added, in their order.
+            seed: Random seed.
+            progress: Called with the name of each step as it begins.
+
+        Raises:
+            QueryveilError: If releases or logs are not those of the ledger.
+        """
+        from queryveil.series.attacks import attack_series
+        from queryveil.series.verify import check_series
+
+        with self._folder.opened() as ledger:
+            loaded = [Release.load(folder) for folder in releases]
+            wrong = next((one for one in check_series(ledger, loaded, None).verdicts if not one.holds), None)
+            if wrong is not None:
+                raise QueryveilError(f"These are not the releases of this ledger: {wrong.counterexample}.")
+            try:
+                return attack_series(ledger, loaded, logs, seed=seed, progress=progress)
+            except OtherLogError as error:
+                raise QueryveilError(f"These are not the logs of this ledger: {error}.") from None
 
     def forget(self, *, user: str | None = None, before: datetime | None = None) -> Erased:
         """Delete waiting events: those of a person (the right to erasure), or all up to a time.

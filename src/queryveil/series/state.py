@@ -5,7 +5,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -22,10 +22,10 @@ from queryveil.log.waiting import Waiting, keyed_names, waiting_of
 from queryveil.methods import METHODS, Method, Pipeline
 from queryveil.methods import Scrub as ScrubStep
 from queryveil.methods.private.common import PrivateMethod
-from queryveil.release import Release
+from queryveil.release import MANIFEST, Release
 from queryveil.scrubbing import scrub
 from queryveil.series.budget import spent
-from queryveil.series.ledger import Settings
+from queryveil.series.ledger import Ledger, Period, Settings
 from queryveil.series.published import Published
 
 _EPOCH = datetime(1970, 1, 1)
@@ -51,6 +51,7 @@ def moment_of(time: int) -> datetime:
 class Arrived:
     """What came with a log."""
 
+    fresh: Waiting
     events: int
     users: int
     late: int
@@ -109,7 +110,7 @@ class State:
         times = fresh.events["time"][fresh.timed]
         start, end = (moment_of(int(t)) for t in (times.min(), times.max())) if len(times) else (None, added)
         end = max(end, last) if last is not None else end
-        arrived = Arrived(len(fresh), len(fresh.texts["user"]), late, 0, start, end)
+        arrived = Arrived(fresh, len(fresh), len(fresh.texts["user"]), late, 0, start, end)
         content = log.stats.content
         content = hashlib.sha256(self.content + content).digest() if self.content else content
         waiting = fresh
@@ -195,6 +196,79 @@ class State:
         if before is not None:
             gone |= self._times <= micros(before)
         return replace(self, waiting=self.waiting.kept(~gone)), int(np.count_nonzero(gone))
+
+
+class OtherLogError(QueryveilError):
+    """A log that is not the one that was added in its period."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A period, made again from its log.
+
+    Attributes:
+        period: What the ledger says about it.
+        arrived: What came with the log.
+        forgotten: How many events were deleted on request before it, for each request.
+        log: What its release was made from; closed when the next period is asked for.
+        release: Its release; None if nothing could be released.
+        left: Which events of the log left with it.
+        before: What waited before they left.
+        after: What waits afterwards.
+    """
+
+    period: Period
+    arrived: Arrived
+    forgotten: tuple[int, ...]
+    log: LocalLog
+    release: Release | None
+    left: Bools
+    before: State
+    after: State
+
+
+def replayed(ledger: Ledger, releases: Sequence[Release], logs: Iterable[QueryLog]) -> Iterator[Step]:
+    """Every period of a series, made again from the logs and the releases.
+
+    Args:
+        ledger: The ledger of the series, of which nothing is used but settings, times, and what was forgotten.
+        releases: Its releases, in their order.
+        logs: The logs that were added, in their order.
+
+    Raises:
+        OtherLogError: If one of the logs is another, is missing, or there are more.
+    """
+    settings, method = ledger.settings, method_of(ledger.settings)
+    state, given, made = State(), iter(logs), iter(releases)
+    for period in ledger.periods:
+        log = next(given, None)
+        if log is None:
+            raise OtherLogError(f"the log of period {period.number} is missing")
+        if fingerprint_of(log, settings) != period.fingerprint:
+            raise OtherLogError(f"another log stands in the place of that of period {period.number}")
+        gone = []
+        for note in ledger.forgotten:
+            if note.after == period.number - 1:
+                state, events = state.without(user=note.user, before=note.before)
+                gone.append(events)
+        state, arrived = state.with_log(log, settings, period.added, drop_late=True)
+        pool = state.as_log(settings, method)
+        release = None if period.release is None else next(made)
+        after, left = state, np.zeros(len(pool.events), np.bool_)
+        if release is not None:
+            after, left = state.after(queries_of(release), pool, digest_of(release))
+        yield Step(period, arrived, tuple(gone), pool, release, left, state, after)
+        pool.close()
+        state = after
+    if next(given, None) is not None:
+        raise OtherLogError("there are more logs than periods")
+
+
+def digest_of(release: Release) -> str:
+    """The SHA-256 of the manifest of a release in a folder."""
+    if release.folder is None:
+        raise QueryveilError("A series is checked by the folders of its releases; give these.")
+    return hashlib.sha256(release.folder.read(MANIFEST)).hexdigest()
 
 
 def queries_of(release: Release) -> pa.Array:
