@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from queryveil.release import Release
     from queryveil.reports import compare, report
     from queryveil.scrubbing import scrub
+    from queryveil.series import Series
     from queryveil.synth import generate
     from queryveil.verification import verify
 
@@ -74,6 +75,7 @@ __all__ = [
     "Rules",
     "Scrub",
     "Search",
+    "Series",
     "Spark",
     "Wngen",
     "Zealous",
@@ -121,6 +123,7 @@ _HOMES = {
     "Rules": "methods",
     "Scrub": "methods",
     "Search": "methods",
+    "Series": "series",
     "Spark": "engines.spark",
     "Wngen": "methods",
     "Zealous": "methods",

@@ -32,6 +32,7 @@ from queryveil.cli import (
     profile,
     report,
     reproduce,
+    series,
     sign,
     sweep,
     synth,
@@ -98,6 +99,15 @@ def build(words: list[str]) -> typer.Typer:
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
     web = "Make a taxonomy from the dump of a web directory."
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
+    verbs: dict[str, Callable[..., None]] = {
+        "init": series.init,
+        "add": reads_log(series.add),
+        "status": series.status,
+        "verify": reads_log(series.verify),
+        "attack": reads_log(series.attack),
+        "forget": series.forget,
+    }
+    app.add_typer(_group("series", **verbs), help="Release after release: a series that is safe as a whole.")
     for part in (app, *(group.typer_instance for group in app.registered_groups)):
         for command in part.registered_commands if part is not None else ():
             # Typer keeps line breaks, and those of a docstring are made for the source.

@@ -103,11 +103,14 @@ def attack(
         about = {"manifest_sha256": sha256(local_folder(release).read(MANIFEST)).hexdigest()}
         typer.echo(printing.json_text(about | found.as_dict() | judgement))
     else:
-        printing.tables(*_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"]))
+        printing.tables(
+            *finding_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"])
+        )
     raise typer.Exit(0 if judged is None or judged.meets else 1)
 
 
-def _tables(found: "Findings") -> list[Any]:
+def finding_tables(found: "Findings") -> list[Any]:
+    """What attacks found, for the terminal."""
     from queryveil.assess.attacks.finding import estimated, shown
     from queryveil.assess.attacks.run import QUESTIONS
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from queryveil.assess.signing import SignedVerification
     from queryveil.verification.verifier import Verification
 
+_REFUTED = "The release is refuted."
+
 
 def verify(
     reader: AnyReader,
@@ -63,7 +65,9 @@ def verify(
     if signed is None and (original is None or statement is not None):
         raise QueryveilError("Give --original LOG to check what is promised, --signed-by KEY.pub to check who signed.")
     if signed is not None and (original is None or not signed.holds):
-        _show(Verification(signed.verdicts), signed, "The release is the one that was signed.", as_json)
+        show_verdicts(
+            Verification(signed.verdicts), "The release is the one that was signed.", _REFUTED, as_json, signed
+        )
     if not is_address(release):
         options.use_taxonomy(Release.load(release), taxonomy)  # a wrong folder must fail before the log is read
     log = reader(original or ())
@@ -71,11 +75,21 @@ def verify(
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:
         found = replace(found, verdicts=(*signed.verdicts, *found.verdicts, *signed.repeated(found)))
-    _show(found, signed, "The release keeps its promises.", as_json)
+    show_verdicts(found, "The release keeps its promises.", _REFUTED, as_json, signed)
 
 
-def _show(found: "Verification", signed: "SignedVerification | None", held: str, as_json: bool) -> NoReturn:
-    """Print the verdicts and what the statement says, and exit."""
+def show_verdicts(
+    found: "Verification", held: str, refuted: str, as_json: bool, signed: "SignedVerification | None" = None
+) -> NoReturn:
+    """Print the verdicts and what a statement says, and exit.
+
+    Args:
+        found: What was checked.
+        held: What to say if everything holds.
+        refuted: What to say if not.
+        as_json: Whether to print JSON.
+        signed: What was found about the signature, if there is one.
+    """
     stated = None if signed is None or signed.statement is None else signed.statement.predicate
     if as_json:
         more = {} if signed is None else {"statement": None if stated is None else stated.model_dump(mode="json")}
@@ -94,5 +108,5 @@ def _show(found: "Verification", signed: "SignedVerification | None", held: str,
         # A statement is about the files that were signed, so it is shown only if these are the files.
         for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
             typer.echo(f"stated   {printing.printable(line)}")
-        typer.echo(held if found.holds else "The release is refuted.")
+        typer.echo(held if found.holds else refuted)
     raise typer.Exit(0 if found.holds else 1)

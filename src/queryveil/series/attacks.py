@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,7 @@ class SeriesFindings(Findings):
 
     exposure: tuple[Exposure, ...] = ()
     """By period."""
+    of: ClassVar[str] = "this series"
 
 
 @dataclass(frozen=True)

@@ -345,7 +345,7 @@ class Series:
             digest = None if user is None else digest_of_user(user, ledger.settings.key)
             state, events = self._state(ledger).without(user=digest, before=before)
             published = {} if digest is None else of_user(self._folder.path, digest, len(ledger.releases))
-            if state.waiting is not None:
+            if events and state.waiting is not None:
                 note = Forgotten(after=len(ledger.periods), user=digest, before=before, events=events)
                 entry = ledger.model_copy(
                     update={"forgotten": (*ledger.forgotten, note), "changes": ledger.changes + 1}

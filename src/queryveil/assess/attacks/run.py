@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import pyarrow as pa
 
@@ -47,12 +47,14 @@ class Findings(Tabular):
     method: str
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
+    of: ClassVar[str] = "this release"
+    """What was attacked."""
 
     @property
     def summary(self) -> str:
         """What a reader should take away, with the numbers behind it."""
         number = "1 attack was" if len(self.findings) == 1 else f"{len(self.findings)} attacks were"
-        parts = [f"{number} tried on this release by '{self.method}'."]
+        parts = [f"{number} tried on {self.of} by '{self.method}'."]
         for question in QUESTIONS:
             tried = [finding for finding in self.findings if finding.question == question]
             won = [finding for finding in tried if finding.succeeds]
