@@ -20,6 +20,7 @@ from benchmarks import (
     planning,
     removal,
     scrub,
+    series,
     spark,
 )
 
@@ -34,6 +35,7 @@ REPORTS = {
     "foundations": foundations.report,
     "affinity": affinity.report,
     "scrub": scrub.report,
+    "series": series.report,
     "spark": spark.report,
     "knowledge": knowledge.report,
     "mdav": mdav.report,
