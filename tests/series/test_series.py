@@ -41,7 +41,7 @@ def test_the_verifier_accepts_the_series(week):
     assert week.wrong() == []
 
 
-@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PERIODS, st.sampled_from([None, "2days"]))
 def test_a_series_is_the_literal_one(tmp_path_factory, periods, retention):
     days = spread(periods)
@@ -58,7 +58,7 @@ def test_a_series_is_the_literal_one(tmp_path_factory, periods, retention):
     assert made.wrong() == []
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PERIODS)
 def test_every_difference_of_states_has_k_users_and_nothing_is_lost(tmp_path_factory, periods):
     days = spread(periods)
@@ -204,6 +204,26 @@ def test_pseudonyms_do_not_carry_over(tmp_path):
     by_query = [dict(zip(t["query"].to_pylist(), t["user"].to_pylist(), strict=True)) for t in (first, second)]
     same = sum(by_query[0][query] == by_query[1][query] for query in by_query[0])
     assert same < 8  # of 20 queries; about one by chance
+
+
+def test_pseudonyms_that_are_carried_over(tmp_path):
+    made = Made(tmp_path, qv.Equality(k=2, link="user"), carry_pseudonyms=True)
+    for day in range(2):
+        made.add(log(("a", f"only {day}", 24 * day), ("b", f"only {day}", 24 * day + 1), ("a", "both", 24 * day + 2),
+                     ("b", "both", 24 * day + 3)))  # fmt: skip
+    links = made.series.links()
+    assert links["release"].to_pylist() == [1, 1, 2, 2]
+    assert sorted(links["person"].to_pylist()) == [1, 1, 2, 2]
+    assert links["user"].to_pylist() == [1, 2, 1, 2]
+    found = made.series.attack(made.releases, made.logs).findings[-1]
+    assert (found.setting, found.estimate.value) == ("pseudonyms carry over", 1)
+
+
+def test_pseudonyms_are_not_kept_unless_asked_for(tmp_path, week):
+    with pytest.raises(qv.QueryveilError, match="keeps no pseudonyms"):
+        week.series.links()
+    with pytest.raises(qv.QueryveilError, match="Only pseudonyms of users"):
+        qv.Series.init(tmp_path / "l", qv.Equality(), carry_pseudonyms=True)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +379,7 @@ def test_a_budget_is_spent_and_then_refused(tmp_path):
     method = qv.Zealous(epsilon=4, delta=0.01, max_queries_per_user=2)
     made = Made(tmp_path, method, budget_epsilon=8, budget_delta=0.03)
     epsilons = [made.add(many(day)).epsilon for day in range(2)]
-    assert epsilons[0] == pytest.approx(4)
+    assert 3.9 < epsilons[0] <= 4  # at the delta of the budget, which is larger
     assert 4 < epsilons[1] <= 8
     assert qv.Release.load(made.releases[1]).manifest.series.spent.epsilon == epsilons[1]
     with pytest.raises(qv.QueryveilError, match="The privacy budget is spent: with release 3"):

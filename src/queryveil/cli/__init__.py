@@ -105,6 +105,7 @@ def build(words: list[str]) -> typer.Typer:
         "status": series.status,
         "verify": reads_log(series.verify),
         "attack": reads_log(series.attack),
+        "links": series.links,
         "forget": series.forget,
     }
     app.add_typer(_group("series", **verbs), help="Release after release: a series that is safe as a whole.")

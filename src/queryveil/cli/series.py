@@ -57,6 +57,14 @@ def init(
     budget_delta: Annotated[
         float | None, typer.Option("--budget-delta", metavar="D", help="The delta of all releases together.")
     ] = None,
+    carry_pseudonyms: Annotated[
+        bool,
+        typer.Option(
+            "--carry-pseudonyms",
+            help="Keep who has which pseudonym, so that 'series links' can link releases. Makes people far easier to"
+            " re-identify.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(help="Random seed of all releases. Keep it secret.", show_default="128 random bits")
     ] = None,
@@ -69,7 +77,13 @@ def init(
 
     method = _configured(recipe, jitter)
     Series.init(
-        ledger, method, retention=retention, budget_epsilon=budget_epsilon, budget_delta=budget_delta, seed=seed
+        ledger,
+        method,
+        retention=retention,
+        budget_epsilon=budget_epsilon,
+        budget_delta=budget_delta,
+        carry_pseudonyms=carry_pseudonyms,
+        seed=seed,
     )
     shown = printing.printable(str(ledger))
     typer.echo(f"Made {shown}. Next: queryveil series add {shown} LOG -o RELEASE, once for each period.")
@@ -270,6 +284,35 @@ def attack(
     else:
         written = [] if report is None else [f"\nThe page is {printing.printable(report)}."]
         printing.tables(*finding_tables(found), f"\n{found.summary}", *written)
+
+
+def links(
+    ledger: Ledger,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The table to write; ends with .csv.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier table.")] = False,
+) -> None:
+    """Write which pseudonyms of different releases are of one person, if the ledger keeps them.
+
+    With this table, everything that a person issued in all releases is one record. 'series attack' measures what that
+    makes easier; publish it only if you must.
+    """
+    import io
+
+    import pyarrow.csv as pacsv
+
+    from queryveil.files.folders import check_file, write_whole
+    from queryveil.series import Series
+
+    place = check_file(output, (".csv",), overwrite)
+    table = Series(ledger).links()
+    content = io.BytesIO()
+    pacsv.write_csv(table, content)
+    write_whole(place, content.getvalue(), overwrite=overwrite, private=True)
+    people = len(table["person"].unique())
+    typer.echo(
+        f"{len(table):,} pseudonyms of {people:,} people are in {printing.printable(output)}. It links all"
+        " releases, and only you can read it until you decide otherwise."
+    )
 
 
 def forget(

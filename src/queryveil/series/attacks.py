@@ -161,13 +161,16 @@ def attack_series(
     if any(one is None for one in linked) or len(linked) < 2:
         skipped.append(SeriesSkipped("release_linkage", "needs two releases with linked events; nothing is linked"))
     else:
-        findings.append(_linkage([one for one in linked if one is not None], np.random.default_rng(seed)))
+        carried = settings.carry_pseudonyms
+        findings.append(_linkage([one for one in linked if one is not None], np.random.default_rng(seed), carried))
     return SeriesFindings(method.name, tuple(findings), tuple(skipped), exposure)
 
 
 def promised(releases: Sequence[Release]) -> int | None:
     """How many users a release of the series promises behind a query; None if it promises none."""
     kinds = QueryUsers, AffineUsers, TermUsers
+    if any(release.manifest.private for release in releases):  # a least number of users there is not the promise
+        return None
     claims = [claim for release in releases[:1] for claim in release.manifest.claims]
     return next((claim.users for kind in kinds for claim in claims if isinstance(claim, kind)), None)
 
@@ -323,7 +326,7 @@ def _appear(state: State, waiting: Waiting, ledger: Ledger, method: Method, targ
         log.close()
 
 
-def _linkage(linked: Sequence[_Linked], rng: np.random.Generator) -> Finding:
+def _linkage(linked: Sequence[_Linked], rng: np.random.Generator, carried: bool) -> Finding:
     """Whether the pseudonym with the most similar queries in the next release is that of the same person."""
     hits = control = chance = 0.0
     trials = candidates = 0
@@ -341,6 +344,8 @@ def _linkage(linked: Sequence[_Linked], rng: np.random.Generator) -> Finding:
         # A person may have several pseudonyms: index_in names one place for equal names.
         place = np.asarray(pc.index_in(one.users.take(pa.array(some)), value_set=one.users.take(pa.array(some))))
         same = of_other[None, :] == place[:, None]
+        if carried:  # the attacker reads it
+            best = same
         hits += float(((best & same).sum(axis=1) / best.sum(axis=1)).sum())
         wrong = np.roll(same, 1, axis=0)
         control += float(((best & wrong).sum(axis=1) / best.sum(axis=1)).sum())
@@ -350,7 +355,7 @@ def _linkage(linked: Sequence[_Linked], rng: np.random.Generator) -> Finding:
     estimate = share(hits, trials) if trials else Estimate(0.0, 0.0, 1.0)
     return SeriesFinding(
         attack="release_linkage",
-        setting="",
+        setting="pseudonyms carry over" if carried else "",
         number="pseudonyms whose most similar pseudonym in the next release is of the same person",
         unit="share",
         estimate=estimate,

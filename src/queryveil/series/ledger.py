@@ -85,6 +85,8 @@ class Settings(BaseModel):
     retention: Retention | None = None
     budget_epsilon: float | None = None
     budget_delta: float | None = None
+    carry_pseudonyms: bool = False
+    """Whether the ledger keeps who had which pseudonym, so that releases can be linked."""
     seed: int
     """Decides everything that is random, in all releases; secret."""
     key: tuple[int, int]

@@ -1,4 +1,4 @@
-"""How many events of each user every release of a series has, by keyed digests: one small file per release."""
+"""Which users every release of a series has, by keyed digests: one small file per release."""
 
 from pathlib import Path
 
@@ -16,28 +16,69 @@ def released_file(folder: Path, number: int) -> Path:
     return folder / f"released-{number}.arrow"
 
 
-def count_users(waiting: Waiting, left: Bools, folder: Path, number: int) -> None:
-    """Write how many events of each user left with a release."""
+def count_users(waiting: Waiting, left: Bools, folder: Path, number: int, pseudonyms: pa.Table | None) -> None:
+    """Write how many events of each user left with a release, and their pseudonyms if these are kept.
+
+    Args:
+        waiting: The events that waited.
+        left: Which of them left.
+        folder: The folder of the ledger.
+        number: The number of the release.
+        pseudonyms: The `user` (pseudonym) of each `user_id`, to carry them over; None if they are not kept.
+    """
     events = np.bincount(waiting.events["user"][left], minlength=len(waiting.texts["user"]))
     there = np.flatnonzero(events)
-    table = pa.table({"user": waiting.texts["user"].take(pa.array(there)), "events": events[there]})
+    columns = {"user": waiting.texts["user"].take(pa.array(there)), "events": events[there]}
+    if pseudonyms is not None:
+        of_user = np.zeros(len(events), np.int64)
+        of_user[pseudonyms["user_id"].to_numpy()] = pseudonyms["user"].to_numpy()
+        columns["pseudonym"] = of_user[there]
+    table = pa.table(columns)
     place = released_file(folder, number)
     with pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
     place.chmod(0o600)
 
 
+def linked_pseudonyms(folder: Path, releases: int, rng: np.random.Generator) -> pa.Table:
+    """The pseudonyms of all releases: `release`, `user` as it stands there, and `person`, a random number.
+
+    Args:
+        folder: The folder of the ledger.
+        releases: How many releases there are.
+        rng: Draws the numbers of persons.
+    """
+    tables = [_read(folder, number) for number in range(1, releases + 1)]
+    digests = pc.unique(pa.chunked_array([table["user"].combine_chunks() for table in tables], pa.large_string()))
+    person = rng.permutation(len(digests)) + 1
+    parts = [
+        pa.table(
+            {
+                "release": np.full(len(table), number),
+                "user": table["pseudonym"],
+                "person": person[pc.index_in(table["user"], value_set=digests).to_numpy()],
+            }
+        )
+        for number, table in enumerate(tables, 1)
+    ]
+    return pa.concat_tables(parts).sort_by([("release", "ascending"), ("user", "ascending")])
+
+
 def of_user(folder: Path, digest: str, releases: int) -> dict[int, int]:
     """How many events of a user each release has, by its number."""
     found = {}
     for number in range(1, releases + 1):
-        place = released_file(folder, number)
-        try:
-            with pa.memory_map(str(place)) as file:
-                table = pa.ipc.open_file(file).read_all()
-            events = pc.sum(table.filter(pc.equal(table["user"], digest))["events"]).as_py()
-        except (OSError, pa.ArrowException, KeyError):
-            raise QueryveilError(f"{place} is damaged; restore the ledger from a backup.") from None
+        table = _read(folder, number)
+        events = pc.sum(table.filter(pc.equal(table["user"], digest))["events"]).as_py()
         if events:
             found[number] = events
     return found
+
+
+def _read(folder: Path, number: int) -> pa.Table:
+    place = released_file(folder, number)
+    try:
+        with pa.memory_map(str(place)) as file:
+            return pa.ipc.open_file(file).read_all()
+    except (OSError, pa.ArrowException):
+        raise QueryveilError(f"{place} is damaged; restore the ledger from a backup.") from None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from queryveil.claims.certificates import SUFFIX
 from queryveil.errors import NothingToReleaseError, Progress, QueryveilError, option
@@ -33,7 +34,7 @@ from queryveil.series.ledger import (
     now,
     read_retention,
 )
-from queryveil.series.released import count_users, of_user
+from queryveil.series.released import count_users, linked_pseudonyms, of_user
 from queryveil.series.state import (
     OtherLogError,
     State,
@@ -92,6 +93,7 @@ class Series:
         retention: str | None = None,
         budget_epsilon: float | None = None,
         budget_delta: float | None = None,
+        carry_pseudonyms: bool = False,
         seed: int | None = None,
     ) -> "Series":
         """Begin a series.
@@ -105,6 +107,8 @@ class Series:
                 ever.
             budget_epsilon: For a differentially private method, the epsilon that all releases may use together.
             budget_delta: The delta that they may use together.
+            carry_pseudonyms: Whether the ledger keeps the pseudonyms of users, so that `links` can say which of
+                different releases are of one person. That makes people far easier to re-identify.
             seed: Random seed of all releases; by default 128 random bits, kept in the ledger.
 
         Raises:
@@ -114,6 +118,11 @@ class Series:
         claim = check_method(method, (budget_epsilon, budget_delta))
         if claim is not None and budget_epsilon is not None and budget_delta is not None:
             check_budget(spent(claim, 1, budget_delta), budget_epsilon, 1)
+        if carry_pseudonyms and getattr(method.last, "link", "none") != "user":
+            raise QueryveilError(
+                f"Only pseudonyms of users can be carried over; set {option('link', 'user')} too, or leave"
+                f" {option('carry_pseudonyms', True)} out."
+            )
         parameters = _with_paths(method)
         settings = Settings(
             method=method.name,
@@ -122,6 +131,7 @@ class Series:
             retention=None if retention is None else read_retention(retention),
             budget_epsilon=budget_epsilon,
             budget_delta=budget_delta,
+            carry_pseudonyms=carry_pseudonyms,
             **new_secrets(seed),
         )
         LedgerFolder(path).make(Ledger(settings=settings))
@@ -232,7 +242,10 @@ class Series:
                 }
             )
             entry, changed = self._staged(ledger, after, changed)
-            count_users(state.waiting, left, self._folder.path, after.releases)
+            kept = None
+            if ledger.settings.carry_pseudonyms and made.pseudonyms is not None:
+                kept = pool.engine.fetch(f'SELECT user_id, "user" FROM {made.pseudonyms}')
+            count_users(state.waiting, left, self._folder.path, after.releases, kept)
             self._folder.announce(entry, Path(str(target.folder)), Path(str(stage)), manifest)
             done.append((entry, changed))
 
@@ -327,6 +340,23 @@ class Series:
                 return attack_series(ledger, loaded, logs, seed=seed, progress=progress)
             except OtherLogError as error:
                 raise QueryveilError(f"These are not the logs of this ledger: {error}.") from None
+
+    def links(self) -> pa.Table:
+        """Which pseudonyms of different releases are of one person: `release`, `user` as it stands there, `person`.
+
+        Publish it only if you must: `attack` measures what it makes easier.
+
+        Raises:
+            QueryveilError: If the series was not begun with `carry_pseudonyms`, or has no release.
+        """
+        with self._folder.opened() as ledger:
+            if not ledger.settings.carry_pseudonyms or not ledger.releases:
+                raise QueryveilError(
+                    "This ledger keeps no pseudonyms, so releases cannot be linked; begin a series with"
+                    f" {option('carry_pseudonyms', True)}, and make a release."
+                )
+            draws = np.random.default_rng(ledger.settings.seed)
+            return linked_pseudonyms(self._folder.path, len(ledger.releases), draws)
 
     def forget(self, *, user: str | None = None, before: datetime | None = None) -> Erased:
         """Delete waiting events: those of a person (the right to erasure), or all up to a time.
