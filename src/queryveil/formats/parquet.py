@@ -76,7 +76,7 @@ def _as_text(name: str, values: pa.Array) -> pa.Array:
     kind = values.type
     if name == "time" and pa.types.is_timestamp(kind):
         return values.cast(pa.timestamp("us", tz=kind.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
-    if name == "rank" and pa.types.is_floating(kind):
+    if name in ("rank", "clicked") and pa.types.is_floating(kind):
         values = values.cast(pa.float64())  # not every step knows half precision
         # A missing rank is NaN in many data frames; an invalid one stays text and is reported as a bad row.
         values = pc.if_else(pc.is_nan(values), None, values)
@@ -105,6 +105,7 @@ def _check(name: str, column: int, kind: pa.DataType, where: str) -> None:
         "url": text or types.is_null(value),
         "time": text or number or types.is_timestamp(value) or types.is_date(value),
         "rank": text or number or types.is_floating(value),
+        "clicked": text or number or types.is_boolean(value) or types.is_floating(value),
     }.get(name, True)
     if not fits:
         raise QueryveilError(

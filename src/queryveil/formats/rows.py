@@ -13,7 +13,10 @@ from queryveil.text.show import printable
 MOST_COLUMNS = 100
 """A file with more columns is not a log: its columns are users or queries, or it is a transposed table."""
 
-CANONICAL = ("user", "query", "time", "rank", "url")
+MOST_RESULTS = 1_000
+"""A longer list of results is not what a search showed."""
+
+CANONICAL = ("user", "query", "time", "rank", "url", "clicked")
 
 # Other common names of the columns, compared without case, spaces, dashes and underscores.
 _ALIASES = {
@@ -22,6 +25,7 @@ _ALIASES = {
     "time": ("time", "querytime", "timestamp", "ts", "datetime", "date", "eventtime"),
     "rank": ("rank", "itemrank", "position", "clickrank", "resultrank"),
     "url": ("url", "clickurl", "clickedurl", "resulturl", "link"),
+    "clicked": ("clicked", "isclicked", "wasclicked"),
 }
 
 

@@ -80,8 +80,8 @@ class LogStats:
     """Statistics of a whole log."""
 
     rows: int
-    """Rows that were read and kept. For a scrubbed log, the rows that it would have when written: one per click, and
-    one per event without a click; repeated rows of an event count once there."""
+    """Rows that were read and kept. For a scrubbed log, the rows that it would have when written: one per click
+    (in a log of views, one per result shown), and one per event without any; repeated rows of an event count once."""
     events: int
     users: int
     queries: int
@@ -102,3 +102,5 @@ class LogStats:
     """How the log was scrubbed, if it was."""
     series: SeriesPlace | None = None
     """Where in its series a release of the log is, if its events wait in one."""
+    views: int = 0
+    """Results that were shown, clicked or not; 0 if the log has clicks alone."""
