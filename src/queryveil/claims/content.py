@@ -41,11 +41,11 @@ class PartOfLog(Claim):
 
     def _too_often(self, evidence: Evidence, what: Literal["rows", "events"], released: Table) -> str | None:
         """A query with more rows or events than in the log; there an event has a row, or one for each result."""
-        ours = f"JOIN {evidence.queries} q ON q.query_id ="
+        ours, results = f"JOIN {evidence.queries} q ON q.query_id =", evidence.log.results
         log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours} e.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
         if what == "rows":
             log_rows += (
-                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM {evidence.log.results} c {ours} c.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM {results} c {ours} c.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 " GROUP BY c.event_id, c.query_id HAVING count(*) > 1"
             )
         found = evidence.first(
@@ -68,7 +68,7 @@ class PartOfLog(Claim):
                 f" LEFT JOIN {evidence.urls} u ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL"
                 " GROUP BY r.query, r.url ORDER BY query, url LIMIT 1"
             )
-        where = ""
+        where, results = "", evidence.log.results
         alike = ["query_id, url_id", "query_id, url_id, rank"]
         if "clicked" in evidence.columns and evidence.log.has_views:
             alike += [f"{keys}, clicked" for keys in alike]
@@ -81,7 +81,7 @@ class PartOfLog(Claim):
             named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
             found = evidence.first(
                 f"WITH r AS (SELECT {keys}, count(*) AS n FROM {evidence.rows} WHERE {given} GROUP BY {keys}),"  # noqa: S608  # parts of this module, checked numbers and escaped names
-                f" c AS (SELECT {named}, count(*) AS n FROM {evidence.log.results} c JOIN r ON {same} GROUP BY {grouped})"
+                f" c AS (SELECT {named}, count(*) AS n FROM {results} c JOIN r ON {same} GROUP BY {grouped})"
                 " SELECT q.query AS query, u.url AS url, r.n AS n, coalesce(c.n, 0) AS original FROM r"
                 f" LEFT JOIN c ON {same} JOIN {evidence.queries} q ON q.query_id = r.query_id"
                 f" JOIN {evidence.urls} u ON u.url_id = r.url_id WHERE r.n > coalesce(c.n, 0)"

@@ -33,8 +33,8 @@ def shuffled_rows(
     """Released rows in the order of pseudonym, query, and a keyed draw per event.
 
     Columns: user or session if rows are linked, event (renumbered), query_id, rank, url_id, and the carried ones. An
-    event has one row per click, or one row without a click. Views of a log that has them are in the place of clicks, and
-    have a column clicked.
+    event has one row per click, or one row without a click. Views of a log that has them are in the place of clicks,
+    with a column clicked.
     """
     check_linking(log, linking)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]

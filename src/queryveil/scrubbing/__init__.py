@@ -1,4 +1,4 @@
-"""Scrubbing: personal data in queries is removed or masked, and results with such addresses left out, before any method.
+"""Scrubbing: personal data in queries is removed or masked, and results with such data left out, before any method.
 
 It reduces the personal data in a release, but promises nothing: it finds forms and listed names, not meaning.
 """
