@@ -85,9 +85,14 @@ def is_column_name(name: str) -> bool:
     return name != "" and name.isprintable() and '"' not in name
 
 
+def plain_name(name: str) -> str:
+    """A name without what does not matter in it: case, spaces, dashes and underscores."""
+    return "".join(c for c in name.lower() if c not in " -_")
+
+
 def known_columns(names: Sequence[str]) -> dict[str, str]:
     """The canonical columns that are recognized by their usual names."""
-    plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
+    plain = {plain_name(name): name for name in reversed(names)}
     found = {}
     for canonical, aliases in _ALIASES.items():
         column = next((plain[alias] for alias in aliases if alias in plain), None)

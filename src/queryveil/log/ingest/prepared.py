@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.formats.results import NOT_SHOWN
 from queryveil.formats.rows import CANONICAL, BadRows, Rows
 from queryveil.kernels.types import Bools, Flags, Ints, Longs, ULongs
 from queryveil.text import fold_blanks, normal_form
@@ -123,7 +124,7 @@ def _bad_views(clicked: Flags, is_result: Bools, time: Longs) -> tuple[tuple[str
 
     return (
         ("bad clicked", clicked == -2),
-        ("a click on what was not shown", (clicked == 1) & ~is_result),
+        (NOT_SHOWN, (clicked == 1) & ~is_result),
         # Several rows are the results of one event, which is told by its time.
         ("a view without an event", is_result & (time == MISSING)),
     )

@@ -157,9 +157,9 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        selected = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
-    extras = tuple(name for name in chosen if name not in CANONICAL)
-    return _Source(selected, parse, extras, "clicked" in chosen, where)
+        selected = frame.select(*(backquoted(column) for column in chosen.names))
+    extras = tuple(name for name in chosen.columns if name not in CANONICAL)
+    return _Source(selected, parse, extras, chosen.views, where)
 
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:

@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError, option
+from queryveil.formats.results import TOO_LONG
 from queryveil.formats.rows import MOST_RESULTS, BadRows
 from queryveil.kernels.types import Bools, Flags, Ints, Longs
 from queryveil.log.ingest.prepared import Prepared
 
-KINDS = {1: "a rank that repeats", 2: "an over-long result list"}
+KINDS = {1: "a rank that repeats", 2: TOO_LONG}
 """What can be wrong with results that are fine one by one, as `find_bad_views` numbers it."""
 
 
