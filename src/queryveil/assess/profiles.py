@@ -35,6 +35,15 @@ class Length:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """Results at one rank: how many were shown, and how many of these were clicked."""
+
+    rank: str
+    views: int
+    clicks: int
+
+
+@dataclass(frozen=True)
 class Profile(Tabular):
     """A log in numbers."""
 
@@ -54,10 +63,21 @@ class Profile(Tabular):
     bands: tuple[Band, ...]
     kept: tuple[Kept, ...]
     fingerprint: str
+    views: int | None = None
+    """Results shown, clicked or not; None if the log has clicks alone."""
+    ranks: tuple[Ranked, ...] = ()
+    """What was shown and clicked at each rank, if the log has views."""
 
     def as_dict(self) -> dict[str, Any]:
         """The profile as plain values, for JSON."""
-        return asdict(self) | {"bands": [band.model_dump() for band in self.bands]}
+        found = asdict(self) | {"bands": [band.model_dump() for band in self.bands]}
+        return found if self.views is not None else {k: v for k, v in found.items() if k not in ("views", "ranks")}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much there is of everything."""
+        counted = {name: getattr(self, name) for name in _COUNTS}
+        return counted if self.views is None else counted | {"views": self.views}
 
     def to_arrow(self) -> pa.Table:
         """Every number in a row: its `group`, the `name` of the part of the log, what is counted, and the `value`."""
@@ -67,16 +87,18 @@ class Profile(Tabular):
             *(("queries of at least k users", f"k = {one.k}", one) for one in self.kept),
         ]
         rows = [
-            *(("log", "", name, getattr(self, name)) for name in _COUNTS),
+            *(("log", "", name, count) for name, count in self.counts.items()),
             *(("bad rows", kind, "rows", count) for kind, count in self.bad_rows.items()),
             *(("extra columns", name, "values", count) for name, count in self.extras.items()),
             *(("queries per user", "", name, value) for name, value in self.queries_per_user.items()),
             *((group, name, what, getattr(one, what)) for group, name, one in parts for what in ("queries", "events")),
+            *(("rank", one.rank, what, getattr(one, what)) for one in self.ranks for what in ("views", "clicks")),
         ]
         return pa.Table.from_pylist([dict(zip(_SCHEMA.names, row, strict=True)) for row in rows], schema=_SCHEMA)
 
     def _repr_html_(self) -> str:
-        facts = {name.replace("_", " "): getattr(self, name) for name in (*_COUNTS, "first", "last")}
+        facts = self.counts | {"first": self.first, "last": self.last}
+        facts = {name.replace("_", " "): value for name, value in facts.items()}
         kept = pa.Table.from_pylist([asdict(one) for one in self.kept])
         return html_facts("Profile of a query log", facts.items()) + html_table("Queries of at least k users", kept)
 
@@ -118,6 +140,20 @@ def profile(log: QueryLog) -> Profile:
         bands=bands(frequencies),
         kept=tuple(Kept(k, *_sums(frequencies, users >= k)) for k in KS),
         fingerprint=log.fingerprint,
+        views=stats.views or None,
+        ranks=_ranks(log) if log.has_views else (),
+    )
+
+
+def _ranks(log: QueryLog) -> tuple[Ranked, ...]:
+    """What was shown and clicked at ranks from 0 to 10, at others, and without a rank."""
+    found = log.engine.fetch(
+        "SELECT place, count(*) AS views, CAST(sum(clicked) AS BIGINT) AS clicks FROM (SELECT CASE WHEN rank IS NULL"
+        " THEN 12 WHEN rank > 10 THEN 11 ELSE rank END AS place, clicked FROM views) AS v GROUP BY place ORDER BY place"
+    )
+    labels = {11: "11+", 12: "none"}
+    return tuple(
+        Ranked(labels.get(row["place"], str(row["place"])), row["views"], row["clicks"]) for row in found.to_pylist()
     )
 
 

@@ -18,6 +18,7 @@ from queryveil.claims.linked import LinkedEvents, Sessions
 from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
+from queryveil.claims.views import ClickedUsers, ViewUsers
 
 CLAIMS: dict[str, type[Claim]] = {
     claim.model_fields["kind"].default: claim
@@ -26,6 +27,7 @@ CLAIMS: dict[str, type[Claim]] = {
         AllUsers,
         BagUsers,
         ClickedSites,
+        ClickedUsers,
         CombinationUsers,
         ConceptUsers,
         DifferentialPrivacy,
@@ -41,6 +43,7 @@ CLAIMS: dict[str, type[Claim]] = {
         RowUsers,
         TermUsers,
         TimesRounded,
+        ViewUsers,
     )
 }
 """By kind. A manifest holds no other."""
@@ -67,6 +70,7 @@ __all__ = [
     "BagUsers",
     "Claim",
     "ClickedSites",
+    "ClickedUsers",
     "Columns",
     "CombinationUsers",
     "ConceptUsers",
@@ -85,4 +89,5 @@ __all__ = [
     "TermUsers",
     "TimesRounded",
     "Verdict",
+    "ViewUsers",
 ]

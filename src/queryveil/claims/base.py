@@ -88,6 +88,9 @@ class Evidence:
         """The released rows with the query_id and url_id of their texts, NULL for a text of no log."""
         joins, selected = "", []
         for name in self.columns:
+            if name == "clicked":  # as the log has it
+                selected.append("CASE WHEN r.clicked THEN 1 WHEN NOT r.clicked THEN 0 END AS clicked")
+                continue
             if name not in ("query", "url"):
                 selected.append(f"r.{identifier(name)} AS {identifier(name)}")
                 continue
@@ -205,7 +208,7 @@ def log_rows(log: QueryLog, names: list[str]) -> str:
             joins += " JOIN queries q ON q.query_id = e.query_id"
             selected.append("q.query AS query")
         elif name == "url":
-            joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
+            joins += f" LEFT JOIN {log.results} c ON c.event_id = e.event_id LEFT JOIN urls u ON u.url_id = c.url_id"
             selected.append("u.url AS url")
         elif name == "rank":  # never without the url, whose join it shares
             selected.append("c.rank AS rank")

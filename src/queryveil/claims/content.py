@@ -10,13 +10,13 @@ from queryveil.engines import Table
 
 
 class PartOfLog(Claim):
-    """Nothing is invented: no event, row or click of a query occurs more often than in the log."""
+    """Nothing is invented: no event, row, click or view of a query occurs more often than in the log."""
 
     kind: Literal["part-of-log"] = "part-of-log"
     exact: ClassVar[str] = "No query and no click occurs in the release more often than in the log."
 
     def check(self, evidence: Evidence) -> str | None:
-        """Compare rows and events per query, and clicks per query, address and rank."""
+        """Compare rows and events per query, and clicks or views per query, address and rank."""
         unknown = evidence.unknown_query()
         if unknown is not None:
             return f"the query '{unknown[0]}' has {unknown[1]} rows in the release and 0 in the log"
@@ -40,12 +40,12 @@ class PartOfLog(Claim):
             return self._too_often(evidence, "events", events)
 
     def _too_often(self, evidence: Evidence, what: Literal["rows", "events"], released: Table) -> str | None:
-        """A query with more rows or events than in the log; there an event has a row, or one for each of its clicks."""
-        ours = f"JOIN {evidence.queries} q ON q.query_id ="
+        """A query with more rows or events than in the log; there an event has a row, or one for each result."""
+        ours, results = f"JOIN {evidence.queries} q ON q.query_id =", evidence.log.results
         log_rows = f"SELECT e.query_id AS query_id, 1 AS n FROM events e {ours} e.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
         if what == "rows":
             log_rows += (
-                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM clicks c {ours} c.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
+                f" UNION ALL SELECT c.query_id AS query_id, count(*) - 1 AS n FROM {results} c {ours} c.query_id"  # noqa: S608  # parts of this module, checked numbers and escaped names
                 " GROUP BY c.event_id, c.query_id HAVING count(*) > 1"
             )
         found = evidence.first(
@@ -60,7 +60,7 @@ class PartOfLog(Claim):
         return f"the query '{found[0]}' has {found[1]} {what} in the release and {found[2]} in the log"
 
     def _clicked_too_often(self, evidence: Evidence) -> str | None:
-        """An address that was clicked more often for a query than in the log, or at a rank."""
+        """An address that was clicked, or shown, more often for a query than in the log, or at a rank."""
         found = None
         if evidence.has_unknown("url"):
             found = evidence.first(
@@ -68,8 +68,11 @@ class PartOfLog(Claim):
                 f" LEFT JOIN {evidence.urls} u ON u.url = r.url WHERE r.url IS NOT NULL AND u.url_id IS NULL"
                 " GROUP BY r.query, r.url ORDER BY query, url LIMIT 1"
             )
-        where = ""
-        for keys in ("query_id, url_id", "query_id, url_id, rank"):
+        where, results = "", evidence.log.results
+        alike = ["query_id, url_id", "query_id, url_id, rank"]
+        if "clicked" in evidence.columns and evidence.log.has_views:
+            alike += [f"{keys}, clicked" for keys in alike]
+        for keys in alike:
             if found is not None:
                 break
             given = " AND ".join(f"{key} IS NOT NULL" for key in keys.split(", "))
@@ -78,16 +81,18 @@ class PartOfLog(Claim):
             named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
             found = evidence.first(
                 f"WITH r AS (SELECT {keys}, count(*) AS n FROM {evidence.rows} WHERE {given} GROUP BY {keys}),"  # noqa: S608  # parts of this module, checked numbers and escaped names
-                f" c AS (SELECT {named}, count(*) AS n FROM clicks c JOIN r ON {same} GROUP BY {grouped})"
+                f" c AS (SELECT {named}, count(*) AS n FROM {results} c JOIN r ON {same} GROUP BY {grouped})"
                 " SELECT q.query AS query, u.url AS url, r.n AS n, coalesce(c.n, 0) AS original FROM r"
                 f" LEFT JOIN c ON {same} JOIN {evidence.queries} q ON q.query_id = r.query_id"
                 f" JOIN {evidence.urls} u ON u.url_id = r.url_id WHERE r.n > coalesce(c.n, 0)"
                 " ORDER BY q.query, u.url LIMIT 1"
             )
             where = " at its rank" if "rank" in keys else ""
+            where += " and clicked or not" if "clicked" in keys else ""
         if found is None:
             return None
-        click = f"the click on '{found[1]}' for '{found[0]}'{where}"
+        what = "view of" if evidence.log.has_views else "click on"
+        click = f"the {what} '{found[1]}' for '{found[0]}'{where}"
         return f"{click} occurs {found[2]} times in the release, {found[3]} in the log"
 
 

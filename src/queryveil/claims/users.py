@@ -69,7 +69,7 @@ class RowUsers(Claim):
         if missing:
             return None if self.clicked and "url" in missing else f"the release has no column '{missing[0]}'"
         if self.clicked and set(self.columns) <= {"url", "rank"}:
-            return self._check_clicks(evidence)
+            return few_users(evidence, self.columns, self.users, "clicks")
         strange = _strange(evidence.log, [name for name in self.columns if name not in ("url", "rank")])
         if strange is not None:
             return strange
@@ -91,33 +91,41 @@ class RowUsers(Claim):
         )
         return _refuted(names, found)
 
-    def _check_clicks(self, evidence: Evidence) -> str | None:
-        """Count the distinct users of every released click by ids."""
-        keys = [{"url": "url_id"}.get(name, name) for name in ("query_id", *self.columns)]
-        ids = ", ".join(f"t.{key} AS {key}" for key in keys)
-        same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
-        unknown = (evidence.has_unknown("query") or evidence.has_unknown("url")) and evidence.first(
-            f"SELECT {', '.join(f'r.{name}' for name in ('query', *self.columns))}, 0 AS n FROM {evidence.released} r"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" LEFT JOIN {evidence.queries} q ON q.query = r.query LEFT JOIN {evidence.urls} u ON u.url = r.url"
-            " WHERE (q.query_id IS NULL OR u.url_id IS NULL) AND "
-            + " AND ".join(f"r.{name} IS NOT NULL" for name in self.columns)
-            + " ORDER BY ALL LIMIT 1"
-        )
-        return _refuted(
-            ("query", *self.columns),
-            unknown
-            or evidence.first(
-                f"WITH ours AS (SELECT {', '.join(keys)} FROM {evidence.rows} WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
-                f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
-                f" people AS (SELECT {ids}, c.user_id AS user_id FROM clicks c JOIN ours t ON {same}"
-                f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
-                f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
-                f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
-                f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
-                f" JOIN {evidence.queries} q ON q.query_id = t.query_id JOIN {evidence.urls} u ON u.url_id = t.url_id"
-                f" WHERE coalesce(c.n, 0) < {self.users} ORDER BY ALL LIMIT 1"
-            ),
-        )
+
+def few_users(evidence: Evidence, columns: Sequence[str], users: int, results: str) -> str | None:
+    """The first released result that fewer users share, counted by ids.
+
+    Args:
+        evidence: The log and the release.
+        columns: The columns that they share beside the query: `url`, and maybe `rank`.
+        users: Least users.
+        results: The table of the log that holds such results.
+    """
+    keys = [{"url": "url_id"}.get(name, name) for name in ("query_id", *columns)]
+    ids = ", ".join(f"t.{key} AS {key}" for key in keys)
+    same = " AND ".join(f"c.{key} = t.{key}" for key in keys)
+    unknown = (evidence.has_unknown("query") or evidence.has_unknown("url")) and evidence.first(
+        f"SELECT {', '.join(f'r.{name}' for name in ('query', *columns))}, 0 AS n FROM {evidence.released} r"  # noqa: S608  # parts of this module, checked numbers and escaped names
+        f" LEFT JOIN {evidence.queries} q ON q.query = r.query LEFT JOIN {evidence.urls} u ON u.url = r.url"
+        " WHERE (q.query_id IS NULL OR u.url_id IS NULL) AND "
+        + " AND ".join(f"r.{name} IS NOT NULL" for name in columns)
+        + " ORDER BY ALL LIMIT 1"
+    )
+    return _refuted(
+        ("query", *columns),
+        unknown
+        or evidence.first(
+            f"WITH ours AS (SELECT {', '.join(keys)} FROM {evidence.rows} WHERE url_id IS NOT NULL"  # noqa: S608  # parts of this module, checked numbers and escaped names
+            f"{' AND rank IS NOT NULL' if 'rank' in keys else ''} GROUP BY {', '.join(keys)}),"
+            f" people AS (SELECT {ids}, c.user_id AS user_id FROM {results} c JOIN ours t ON {same}"
+            f" GROUP BY {', '.join(f't.{key}' for key in keys)}, c.user_id),"
+            f" counted AS (SELECT {', '.join(keys)}, count(*) AS n FROM people GROUP BY {', '.join(keys)})"
+            f" SELECT {', '.join({'query_id': 'q.query', 'url_id': 'u.url'}.get(key, f't.{key}') for key in keys)},"
+            f" coalesce(c.n, 0) AS n FROM ours t LEFT JOIN counted c ON {same}"
+            f" JOIN {evidence.queries} q ON q.query_id = t.query_id JOIN {evidence.urls} u ON u.url_id = t.url_id"
+            f" WHERE coalesce(c.n, 0) < {users} ORDER BY ALL LIMIT 1"
+        ),
+    )
 
 
 def _refuted(names: Sequence[str], found: tuple[object, ...] | None) -> str | None:

@@ -27,6 +27,7 @@ def profile(
         ("users", f"{found.users:,}"),
         ("distinct queries", f"{found.queries:,}"),
         ("distinct words", f"{found.words:,}"),
+        *([] if found.views is None else [("views", f"{found.views:,}")]),
         ("clicks", f"{found.clicks:,}"),
         ("from", found.first or "no times"),
         ("to", found.last or "no times"),
@@ -45,11 +46,13 @@ def profile(
     by_band = [row(band.label, band.queries, band.events) for band in found.bands]
     kept = [row(f"k = {part.k}", part.queries, part.events) for part in found.kept]
     counts = ("distinct queries", "share", "events", "share")
+    ranks = [(one.rank, f"{one.views:,}", f"{one.clicks:,}", share(one.clicks, one.views)) for one in found.ranks]
     printing.tables(
         printing.table("The log", ("", ""), size),
         printing.table("Queries per user", ("", "events"), per_user),
         printing.table("Length in words", ("words", *counts), lengths),
         printing.table("Queries by number of users", ("users", *counts), by_band),
         printing.table("Queries that at least k users issued", ("", *counts), kept),
+        *([printing.table("Results by rank", ("rank", "views", "clicks", "share clicked"), ranks)] if ranks else []),
         f"Fingerprint {found.fingerprint}",
     )

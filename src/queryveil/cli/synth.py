@@ -31,6 +31,9 @@ TruthFolder = Annotated[
         show_default="none is written"
     )
 ]  # fmt: skip
+Views = Annotated[
+    bool, typer.Option("--views", help="Write what was shown: ten results per query, clicked or not, one row each.")
+]
 Calibrate = Annotated[
     bool, typer.Option("--calibrate", help="Compare the log with AOL's even if it is large (minutes).")
 ]
@@ -42,6 +45,7 @@ def synth(
     users: Users = 1000,
     seed: Seed = 0,
     truth: TruthFolder = None,
+    views: Views = False,
     calibrate: Calibrate = False,
     overwrite: Overwrite = False,
     as_json: options.Json = False,
@@ -53,11 +57,13 @@ def synth(
     from queryveil import synth as logs
 
     with _bar() as update:
-        made = logs.generate(output, users=users, seed=seed, truth=truth, overwrite=overwrite, progress=update)
+        made = logs.generate(
+            output, users=users, seed=seed, truth=truth, views=views, overwrite=overwrite, progress=update
+        )
     figures: list[Figure] = []
     if calibrate or made.rows <= _MEASURED_ANYWAY:
         with progress("Measuring"):
-            figures = logs.calibrate(output)
+            figures = logs.calibrate(output, views=views)
     if as_json:
         found = {"path": str(output), "truth": str(truth) if truth else None, "seed": seed, **asdict(made)}
         typer.echo(printing.json_text(found | {"figures": [figure._asdict() for figure in figures]}))

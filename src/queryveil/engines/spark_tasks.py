@@ -20,6 +20,7 @@ def backquoted(name: str) -> str:
 def ddl(schema: pa.Schema) -> str:
     """Arrow columns as Spark declares them."""
     kinds = {
+        pa.int8(): "tinyint",
         pa.int32(): "int",
         pa.int64(): "bigint",
         pa.string(): "string",

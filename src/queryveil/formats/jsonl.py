@@ -1,4 +1,7 @@
-"""JSON Lines: one object per line, with columns of any name; nested fields are named with dots (`client.id`)."""
+"""JSON Lines: one object per line, with columns of any name; nested fields are named with dots (`client.id`).
+
+An object may hold the list of results that were shown (`queryveil.formats.results`).
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +14,34 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from queryveil.engines import locked
-from queryveil.formats.rows import MOST_COLUMNS, BadRows, ReadOptions, Rows, check_width, choose_columns
+from queryveil.formats.results import (
+    NAMES,
+    PARTS,
+    RESULTS,
+    Lists,
+    check_events,
+    find_results,
+    of_events,
+    one_per_result,
+    parts_of,
+)
+from queryveil.formats.rows import (
+    MOST_COLUMNS,
+    MOST_RESULTS,
+    BadRows,
+    ReadOptions,
+    Rows,
+    check_width,
+    choose_columns,
+    known_columns,
+    plain_name,
+)
 from queryveil.formats.source import Block, Lines
 from queryveil.text.arrays import from_offsets
 
 NAMED_COLUMNS = True
+_HEAD = 200
+"""How many lines say whether a file has results."""
 
 
 def sniff(head: bytes) -> bool:
@@ -37,10 +63,20 @@ def first_object(head: bytes) -> dict[str, object] | None:
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:
     """How JSON Lines become rows."""
-    return Lines(partial(_rows, options), options.encoding or "utf-8")
+    return Lines(partial(_rows, options, _shows(head, options)), options.encoding or "utf-8")
 
 
-def _rows(options: ReadOptions, block: Block) -> Rows:
+def _shows(head: bytes, options: ReadOptions) -> bool:
+    """Whether the first lines say which results were shown; others, whose writer left out what is null, then do too."""
+    keys: set[str] = set()
+    for line in head.split(b"\n")[:_HEAD]:
+        first = first_object(line)
+        keys.update({} if first is None else first)
+    plain = {plain_name(key) for key in keys}
+    return "clicked" in known_columns(list(keys)) or bool(plain & set(NAMES)) or RESULTS in options.columns
+
+
+def _rows(options: ReadOptions, shows: bool, block: Block) -> Rows:
     # Writers leave out null values, so the keys of every object of a block are collected.
     with _lines(block) as (connection, lines, bad):
         named = "SELECT text, unnest(json_keys(text)) AS key FROM good"
@@ -48,16 +84,82 @@ def _rows(options: ReadOptions, block: Block) -> Rows:
         check_width(connection.execute(some).fetchall(), block.file)
         pointer = "concat('/', replace(replace(key, '~', '~0'), '/', '~1'))"
         keys = connection.execute(
-            f"SELECT key, bool_or(json_type(text, {pointer}) IN ('OBJECT', 'ARRAY')) FROM ({named})"  # noqa: S608  # parts of this module
-            " GROUP BY key ORDER BY key"
+            f"SELECT key, bool_or(kind IN ('OBJECT', 'ARRAY')), bool_or(kind = 'ARRAY') FROM"  # noqa: S608  # parts of this module
+            f" (SELECT key, json_type(text, {pointer}) AS kind FROM ({named})) GROUP BY key ORDER BY key"
         ).fetchall()
-        plain = [key for key, is_nested in keys if not is_nested]
-        dotted = [column for column in options.columns.values() if column not in plain and "." in column]
+        plain = [key for key, is_nested, _ in keys if not is_nested]
+        lists = [key for key, _, is_list in keys if is_list]
+        results = options.columns.get(RESULTS) or find_results(lists, options)
+        events = options if results is None else of_events(options, results)
+        if results is not None:  # the addresses that were clicked may be a list too
+            clicked = events.columns.get("clicked") or known_columns(lists).get("clicked")
+            plain += [clicked] if clicked in lists else []
+        dotted = [column for column in events.columns.values() if column not in plain and "." in column]
         if not plain and not dotted:
             return Rows(block.file, lines[:0], {name: pa.array([], pa.string()) for name in ("user", "query")}, bad)
-        chosen = choose_columns([*plain, *dotted], options, block.file)
-        paths = {name: _pointer(column.split(".") if column in dotted else [column]) for name, column in chosen.items()}
-        return Rows(block.file, lines, _extracted(connection, paths), bad)
+        chosen = choose_columns([*plain, *dotted], events, block.file)
+
+        def path(column: str, known: Sequence[str] = plain) -> str:
+            return _pointer([column] if column in known else column.split("."))
+
+        paths = {name: path(column) for name, column in chosen.items()}
+        if results is None:
+            made = Rows(block.file, lines, _extracted(connection, paths), bad)
+            if shows and "clicked" not in made.columns:
+                made.columns["clicked"] = pa.nulls(len(lines), pa.string())
+            return made
+        check_events(chosen, block.file)
+        beside = paths.pop("clicked", None)
+        made = Rows(block.file, lines, _extracted(connection, paths), bad)
+        return one_per_result(made, _lists(connection, path(results, lists), beside, lines, options, results))
+
+
+def _lists(
+    connection: duckdb.DuckDBPyConnection,
+    pointer: str,
+    beside: str | None,
+    lines: NDArray[np.int64],
+    options: ReadOptions,
+    results: str,
+) -> Lists:
+    """The lists of results at a pointer, and the addresses that were clicked, at another."""
+    counted = "SELECT coalesce(json_array_length(text, $1), 0) AS n FROM good ORDER BY line"
+    count = connection.sql(counted, params=[pointer]).to_arrow_table()["n"].to_numpy().astype(np.int64)
+    # Those that are too long are not taken apart.
+    listed = (
+        "SELECT line, unnest(list) AS one, generate_subscripts(list, 1) AS place FROM (SELECT line,"  # noqa: S608  # parts of this module
+        " CAST(json_extract(text, $1) AS JSON[]) AS list FROM good"
+        f" WHERE json_array_length(text, $1) BETWEEN 1 AND {MOST_RESULTS})"
+    )
+    keys = connection.execute(
+        "SELECT DISTINCT key FROM (SELECT unnest(json_keys(one)) AS key FROM"  # noqa: S608  # parts of this module
+        f" ({listed}) WHERE json_type(one) = 'OBJECT') ORDER BY key LIMIT {MOST_COLUMNS + 1}",
+        [pointer],
+    ).fetchall()
+    check_width(keys, "A result")
+    parts = parts_of([key for (key,) in keys], options, results)
+    field = {name: f"one ->> ${i + 2}" for i, name in enumerate(parts)}
+    alone = {"url": "one ->> '$'"}  # a result that is no object is an address
+    known = {name: (field.get(name, "NULL"), alone.get(name, "NULL")) for name in PARTS}
+    selected = ", ".join(
+        f"CASE WHEN json_type(one) = 'OBJECT' THEN {inside} ELSE {outside} END AS {name}"
+        for name, (inside, outside) in known.items()
+    )
+    made = connection.sql(
+        f"SELECT {selected} FROM ({listed}) ORDER BY line, place",  # noqa: S608  # parts of this module
+        params=[pointer, *(_pointer([key]) for key in parts.values())],
+    ).to_arrow_table()
+    found = {name: made[name].combine_chunks().cast(pa.string()) for name in PARTS}
+    if beside is None:
+        return Lists(count, found)
+    clicks = connection.sql(
+        "SELECT line, one ->> '$' AS url FROM (SELECT line, unnest(CASE WHEN json_type(text, $1) = 'ARRAY' THEN"
+        " CAST(json_extract(text, $1) AS JSON[]) ELSE [json_extract(text, $1)] END) AS one FROM good)"
+        " WHERE one ->> '$' IS NOT NULL ORDER BY line",
+        params=[beside],
+    ).to_arrow_table()
+    at = np.searchsorted(lines, clicks["line"].to_numpy())
+    return Lists(count, found, at, clicks["url"].combine_chunks().cast(pa.string()))
 
 
 def json_rows(block: Block, paths: Mapping[str, str]) -> Rows:

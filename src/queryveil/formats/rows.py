@@ -13,7 +13,10 @@ from queryveil.text.show import printable
 MOST_COLUMNS = 100
 """A file with more columns is not a log: its columns are users or queries, or it is a transposed table."""
 
-CANONICAL = ("user", "query", "time", "rank", "url")
+MOST_RESULTS = 1_000
+"""A longer list of results is not what a search showed."""
+
+CANONICAL = ("user", "query", "time", "rank", "url", "clicked")
 
 # Other common names of the columns, compared without case, spaces, dashes and underscores.
 _ALIASES = {
@@ -22,6 +25,7 @@ _ALIASES = {
     "time": ("time", "querytime", "timestamp", "ts", "datetime", "date", "eventtime"),
     "rank": ("rank", "itemrank", "position", "clickrank", "resultrank"),
     "url": ("url", "clickurl", "clickedurl", "resulturl", "link"),
+    "clicked": ("clicked", "isclicked", "wasclicked"),
 }
 
 
@@ -81,9 +85,14 @@ def is_column_name(name: str) -> bool:
     return name != "" and name.isprintable() and '"' not in name
 
 
+def plain_name(name: str) -> str:
+    """A name without what does not matter in it: case, spaces, dashes and underscores."""
+    return "".join(c for c in name.lower() if c not in " -_")
+
+
 def known_columns(names: Sequence[str]) -> dict[str, str]:
     """The canonical columns that are recognized by their usual names."""
-    plain = {"".join(c for c in name.lower() if c not in " -_"): name for name in reversed(names)}
+    plain = {plain_name(name): name for name in reversed(names)}
     found = {}
     for canonical, aliases in _ALIASES.items():
         column = next((plain[alias] for alias in aliases if alias in plain), None)

@@ -1,4 +1,4 @@
-"""Tell the events and the clicks in rows that are sorted by user, time and query."""
+"""Tell the events, the clicks and the results shown in rows that are sorted by user, time and query."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.times import MISSING
-from queryveil.kernels.types import Ints, Longs
+from queryveil.kernels.types import Flags, Ints, Longs
 
 
 class Events(NamedTuple):
@@ -63,3 +63,51 @@ def find_events(user: Ints, query: Ints, time: Longs, rank: Ints, url: Ints) -> 
         Events(start, event_user, event_query, event_time),
         Clicks(click_event, click_user, click_query, click_rank, click_url),
     )
+
+
+REPEATED, TOO_MANY = 1, 2
+"""What is wrong with a result: another one of the event has its rank, or the event has too many."""
+
+
+@kernel
+def find_bad_views(user: Ints, query: Ints, time: Longs, rank: Ints, url: Ints, most: int) -> Flags:
+    """What is wrong with every row of results, 0 if nothing is.
+
+    Rows are sorted by user, time, query, rank and address. All rows of an event with more than `most` results are bad,
+    and all results of an event that share their rank with another address. The same result twice is one result.
+    """
+    n = len(user)
+    bad = np.zeros(n, np.int8)
+    start = 0
+    while start < n:
+        end, shown = start, 0
+        while end < n and user[end] == user[start] and query[end] == query[start] and time[end] == time[start]:
+            is_result = rank[end] >= 0 or url[end] >= 0
+            again = end > start and rank[end] == rank[end - 1] and url[end] == url[end - 1]
+            shown += is_result and not again
+            end += 1
+        first = start
+        for i in range(start, end):
+            if shown > most:
+                bad[i] = TOO_MANY
+                continue
+            if rank[i] != rank[first]:
+                first = i
+            if rank[i] >= 0 and url[i] != url[first]:
+                bad[first : i + 1] = REPEATED
+        start = end
+    return bad
+
+
+@kernel
+def merge_views(event: Ints, rank: Ints, url: Ints, clicked: Flags) -> tuple[Longs, Flags]:
+    """Where each result of an event first stands in sorted results, and whether it was clicked in any of its rows."""
+    place, was_clicked = np.empty(len(event), np.int64), np.empty(len(event), np.int8)
+    views = 0
+    for i in range(len(event)):
+        if i > 0 and event[i] == event[i - 1] and rank[i] == rank[i - 1] and url[i] == url[i - 1]:
+            was_clicked[views - 1] |= clicked[i]
+            continue
+        place[views], was_clicked[views] = i, clicked[i]
+        views += 1
+    return place[:views], was_clicked[:views]

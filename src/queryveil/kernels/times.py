@@ -1,9 +1,9 @@
-"""Times as text, in the spellings that query logs use, to microseconds since 1970 (UTC)."""
+"""Times as text, in the spellings that query logs use, to microseconds since 1970 (UTC); also ranks and flags."""
 
 import numpy as np
 
 from queryveil.kernels._jit import helper, kernel
-from queryveil.kernels.types import Bytes, Ints, Longs
+from queryveil.kernels.types import Bytes, Flags, Ints, Longs
 
 MISSING = np.iinfo(np.int64).min
 BAD = MISSING + 1
@@ -170,4 +170,23 @@ def parse_ranks(data: Bytes, starts: Longs, ends: Longs) -> Ints:
         else:
             value = _number(data, starts[i], ends[i])
             out[i] = value if value >= 0 else -2
+    return out
+
+
+_YES = tuple(int.from_bytes(word, "big") for word in (b"1", b"true", b"yes"))
+_NO = tuple(int.from_bytes(word, "big") for word in (b"", b"0", b"false", b"no"))
+
+
+@kernel
+def parse_flags(data: Bytes, starts: Longs, ends: Longs) -> Flags:
+    """Whether every data[starts[i]:ends[i]] says yes (1) or no (0), in any case; 0 if empty, -2 if it says neither."""
+    out = np.empty(len(starts), np.int8)
+    for i in range(len(starts)):
+        word = -1
+        if ends[i] - starts[i] <= 5:
+            word = 0
+            for at in range(starts[i], ends[i]):
+                letter = int(data[at])
+                word = word * 256 + (letter + 32 if 65 <= letter <= 90 else letter)
+        out[i] = 1 if word in _YES else 0 if word in _NO else -2
     return out

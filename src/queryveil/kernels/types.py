@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
+Flags = NDArray[np.int8]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

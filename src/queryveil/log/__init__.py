@@ -2,7 +2,7 @@
 
 from queryveil.log.local import NOTHING_LEFT, NOTHING_SELECTED, LocalLog, local, split_queries
 from queryveil.log.log import Part, QueryLog, check_is_log
-from queryveil.log.stats import Hits, LogStats, Scrub, SeriesPlace, Size, Spent
+from queryveil.log.stats import Hits, LogStats, Scrub, SeriesPlace, Size, Spent, Viewed
 
 __all__ = [
     "NOTHING_LEFT",
@@ -16,6 +16,7 @@ __all__ = [
     "SeriesPlace",
     "Size",
     "Spent",
+    "Viewed",
     "check_is_log",
     "local",
     "split_queries",

@@ -48,6 +48,7 @@ class LocalLog(QueryLog):
     Attributes:
         events: The events as an Arrow table, ordered by user, time and query.
         clicks: The clicks as an Arrow table.
+        views: The results shown as an Arrow table; None if the log has clicks alone.
         query_text: The query of each query id, in normal form.
         url_text: The address of each url id.
         user_text: The name of each user id.
@@ -78,6 +79,7 @@ class LocalLog(QueryLog):
         empty_rows: int,
         scrub: Scrub | None = None,
         series: SeriesPlace | None = None,
+        views: pa.Table | None = None,
     ) -> None:
         stats = LogStats(
             rows=rows,
@@ -93,10 +95,12 @@ class LocalLog(QueryLog):
             content=content,
             scrub=scrub,
             series=series,
+            views=0 if views is None else len(views),
         )
         super().__init__(engine, stats)
         self.events = events
         self.clicks = clicks
+        self.views = views if self.has_views else None
         self.query_text = query_text
         self.url_text = url_text
         self.user_text = user_text
@@ -105,6 +109,8 @@ class LocalLog(QueryLog):
         self.tokens = tokens
         engine.read("events", events)
         engine.read("clicks", clicks)
+        if self.views is not None:
+            engine.read("views", self.views)
         engine.read("users", _dictionary("user", user_text).append_column("digest", pa.array(user_digest)))
         engine.read("queries", _dictionary("query", query_text))
         engine.read("urls", _dictionary("url", url_text))
@@ -209,13 +215,16 @@ class LocalLog(QueryLog):
                 raise QueryveilError(NOTHING_LEFT)
             event = pa.array(np.arange(len(rows), dtype=np.int32))
             renumbered = work.read(pa.table({"event_id": rows["event_id"], "new_id": event}))
-            clicks = work.fetch(
-                "SELECT n.new_id AS event_id, c.user_id AS user_id, r.new_id AS query_id, c.rank AS rank,"
-                f" c.url_id AS url_id FROM clicks c JOIN {renumbered} n ON n.event_id = c.event_id"
-                f" JOIN {rewritten} r ON r.query_id = c.query_id"
-                f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id"
-                " WHERE r.same AND gone.url_id IS NULL ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
-            ).combine_chunks()
+            kept = {
+                table: work.fetch(
+                    "SELECT n.new_id AS event_id, c.user_id AS user_id, r.new_id AS query_id, c.rank AS rank,"
+                    f" c.url_id AS url_id{clicked} FROM {table} c JOIN {renumbered} n ON n.event_id = c.event_id"
+                    f" JOIN {rewritten} r ON r.query_id = c.query_id"
+                    f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id"
+                    " WHERE r.same AND gone.url_id IS NULL ORDER BY n.new_id, rank NULLS FIRST, url_id NULLS FIRST"
+                ).combine_chunks()
+                for table, clicked in self.result_tables
+            }
         there = np.zeros(self.n_users, np.bool_)
         there[rows["user_id"].to_numpy()] = True
         new_user = np.cumsum(there, dtype=np.int32) - np.int32(1)
@@ -231,7 +240,8 @@ class LocalLog(QueryLog):
         made = LocalLog(
             engine=engine,
             events=renumber(rows),
-            clicks=renumber(clicks),
+            clicks=renumber(kept["clicks"]),
+            views=renumber(kept["views"]) if self.has_views else None,
             query_text=query_text,
             url_text=self.url_text,
             user_text=self.user_text.filter(pa.array(there)),
@@ -240,7 +250,7 @@ class LocalLog(QueryLog):
             extras=self.extras,
             tokens=tokens,
             content=self.stats.content,
-            rows=len(rows) + len(clicks) - pc.count_distinct(clicks["event_id"]).as_py(),
+            rows=_n_rows(rows, kept[self.results]),
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
             scrub=scrub,
@@ -267,12 +277,14 @@ class LocalLog(QueryLog):
             return some.set_column(1, "user_id", pa.array(new_user[user[stays[event]]]))
 
         events, clicks = renumbered(self.events), renumbered(self.clicks)
+        views = None if self.views is None else renumbered(self.views)
         digest = self.engine.fetch("SELECT digest FROM users ORDER BY user_id")["digest"].to_numpy()
         first = new_user[self.first_seen]
         part = LocalLog(
             engine=self.engine.beside(),
             events=events,
             clicks=clicks,
+            views=views,
             query_text=self.query_text,
             url_text=self.url_text,
             user_text=self.user_text.take(pa.array(users)),
@@ -281,7 +293,7 @@ class LocalLog(QueryLog):
             extras=self.extras,
             tokens=self.tokens,
             content=self.stats.content,
-            rows=len(events) + len(clicks) - pc.count_distinct(clicks["event_id"]).as_py(),
+            rows=_n_rows(events, clicks if views is None else views),
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
             scrub=self.stats.scrub,
@@ -331,6 +343,11 @@ def local(log: QueryLog, what: str) -> LocalLog:
     if not isinstance(log, LocalLog):
         raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without {option('engine')}.")
     return log
+
+
+def _n_rows(events: pa.Table, results: pa.Table) -> int:
+    """How many rows a log has when it is written: one per result, and one per event without any."""
+    return len(events) + len(results) - int(pc.count_distinct(results["event_id"]).as_py())
 
 
 def _dictionary(name: str, text: pa.Array) -> pa.Table:

@@ -70,6 +70,7 @@ class QueryLog(ABC):
     |---------|-----------------------------------------------------------------------------|
     | events  | event_id, user_id, query_id, time, and one `NAME id` for each extra column  |
     | clicks  | event_id, user_id, query_id, rank, url_id                                   |
+    | views   | event_id, user_id, query_id, rank, url_id, clicked (0 or 1)                 |
     | users   | user_id, user, digest                                                       |
     | queries | query_id, query                                                             |
     | urls    | url_id, url                                                                 |
@@ -77,7 +78,8 @@ class QueryLog(ABC):
     | words   | word_id, word                                                               |
     | extra NAME | id, value                                                                |
 
-    and, once `ensure_tables` has asked for them:
+    The table `views` has the results that were shown, and exists only in a log that says so; `clicks` are those that
+    were clicked, in every log. And, once `ensure_tables` has asked for them:
 
     | table      | columns                                                                 |
     |------------|-------------------------------------------------------------------------|
@@ -117,6 +119,7 @@ class QueryLog(ABC):
             "users": stats.users,
             "distinct queries": stats.queries,
             "distinct words": stats.words,
+            **({"views": stats.views} if self.has_views else {}),
             "clicks": stats.clicks,
             "events with a time": stats.timed,
             "extra columns": len(stats.extras),  # not their names, which may be data in a file without a header
@@ -151,6 +154,26 @@ class QueryLog(ABC):
     def has_clicks(self) -> bool:
         """Whether there is any click."""
         return self.stats.clicks > 0
+
+    @property
+    def has_views(self) -> bool:
+        """Whether the log says which results were shown, clicked or not."""
+        return self.stats.views > 0
+
+    @property
+    def results(self) -> str:
+        """The table of the results that the log knows: `views` if it has them, else `clicks`."""
+        return "views" if self.has_views else "clicks"
+
+    @property
+    def result_tables(self) -> list[tuple[str, str]]:
+        """The tables of results, and SQL of the column of an alias `c` that the second one has beside the first."""
+        return [("clicks", ""), *([("views", ", c.clicked AS clicked")] if self.has_views else [])]
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is any result, shown or clicked."""
+        return self.has_views or self.has_clicks
 
     @cached_property
     def fingerprint(self) -> str:
@@ -218,16 +241,16 @@ class QueryLog(ABC):
 
     @abstractmethod
     def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "QueryLog":
-        """This log with other queries and fewer clicks, in tables of its own.
+        """This log with other queries, and fewer clicks and views, in tables of its own.
 
         Events are renumbered in the order of user, time and query, users and queries without an event are dropped, and
         the fingerprint stays.
 
         Args:
             texts: SQL of query_id, text and same: what each query becomes, NULL if its events are left out, and whether
-                it stays the same. Only clicks on queries that stay the same are kept, because an address often repeats
-                what was masked.
-            urls: SQL of url_id: clicks on these addresses are left out, and their events stay.
+                it stays the same. Only clicks and views of queries that stay the same are kept, because an address
+                often repeats what was masked.
+            urls: SQL of url_id: clicks and views of these addresses are left out, and their events stay.
             scrub: How the log was scrubbed.
         """
 

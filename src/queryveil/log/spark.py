@@ -12,7 +12,7 @@ from queryveil.engines.spark import Spark, SparkRows
 from queryveil.engines.spark_errors import working
 from queryveil.errors import NothingToReleaseError, QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
-from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, Part, QueryLog, Scrub
+from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, LogStats, Part, QueryLog, Scrub
 from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
 
 
@@ -73,9 +73,12 @@ class SparkLog(QueryLog):
             names = "".join(f", {identifier(f'{name} id')}" for name in self.stats.extras)
             tables = {
                 "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM {renumbered}",  # noqa: S608  # names are escaped
-                "clicks": "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
-                f" c.url_id AS url_id FROM clicks c JOIN {renumbered} r ON r.old_id = c.event_id"
-                f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL",
+                **{
+                    name: "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
+                    f" c.url_id AS url_id{clicked} FROM {name} c JOIN {renumbered} r ON r.old_id = c.event_id"
+                    f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL"
+                    for name, clicked in self.result_tables
+                },
                 "users": 'SELECT u.user_id AS user_id, u."user" AS "user", u.digest AS digest FROM users u JOIN'  # noqa: S608  # a table of ours
                 f" (SELECT user_id FROM {renumbered} GROUP BY user_id) AS r ON r.user_id = u.user_id",
                 "urls": f"SELECT u.url_id AS url_id, u.url AS url FROM urls u LEFT JOIN ({urls}) AS gone"  # noqa: S608  # parts are this package's own
@@ -88,12 +91,11 @@ class SparkLog(QueryLog):
             for name, query in tables.items():
                 new.keep(old.sql(query), name)
         make_words(new, {}, 2**64 - 1)
-        stats = stats_of(new, self.stats)
+        stats = stats_of(new, self.stats, self.has_views)
         if stats.events == 0:
             new.close()
             raise QueryveilError(NOTHING_LEFT)
-        (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
-        made = SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked, scrub=scrub))
+        made = SparkLog(new, replace(stats, rows=_n_rows(new, stats), scrub=scrub))
         made.part = Part(self, None, None)
         return made
 
@@ -103,7 +105,10 @@ class SparkLog(QueryLog):
         new.expect(self.stats.rows)
         filtered = {
             "events": "SELECT e.* FROM events e JOIN {kept} k ON k.query_id = e.query_id",
-            "clicks": "SELECT c.* FROM clicks c JOIN {kept} k ON k.query_id = c.query_id",
+            **{
+                name: f"SELECT c.* FROM {name} c JOIN {{kept}} k ON k.query_id = c.query_id"  # noqa: S608  # tables of ours
+                for name, _ in self.result_tables
+            },
             "queries": "SELECT q.* FROM queries q JOIN {kept} k ON k.query_id = q.query_id",
             "query_terms": "SELECT t.* FROM query_terms t JOIN {kept} k ON k.query_id = t.query_id",
             "users": "SELECT u.* FROM users u JOIN (SELECT e.user_id AS user_id FROM events e JOIN {kept} k"
@@ -114,12 +119,11 @@ class SparkLog(QueryLog):
             new.keep(old.sql(query.format(kept=queries)), name)
         for name in same:
             new.keep(old.sql(f"SELECT * FROM {identifier(name)}"), name)  # noqa: S608  # names are escaped
-        stats = stats_of(new, self.stats)
+        stats = stats_of(new, self.stats, self.has_views)
         if stats.events == 0:
             new.close()
             raise NothingToReleaseError(NOTHING_SELECTED)
-        (clicked,) = new.row("SELECT count(DISTINCT event_id) AS n FROM clicks")
-        part = SparkLog(new, replace(stats, rows=stats.events + stats.clicks - clicked))
+        part = SparkLog(new, replace(stats, rows=_n_rows(new, stats)))
         part.part = Part(self, purpose, None)
         return part
 
@@ -144,6 +148,13 @@ class SparkLog(QueryLog):
             ("user_id", "moment", "query_id", "old_id"),
             "n",
         )
+
+
+def _n_rows(engine: Spark, stats: LogStats) -> int:
+    """How many rows a log has when it is written: one per result, and one per event without any."""
+    table, results = ("views", stats.views) if stats.views else ("clicks", stats.clicks)
+    (with_results,) = engine.row(f"SELECT count(DISTINCT event_id) AS n FROM {table}")  # noqa: S608  # one of two words
+    return int(stats.events + results - with_results)
 
 
 _REWRITTEN = pa.schema([("query_id", pa.int64()), ("new_id", pa.int64()), ("text", pa.string()), ("same", pa.bool_())])

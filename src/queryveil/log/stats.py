@@ -1,9 +1,9 @@
 """Statistics of a whole log: how much there is of everything, and how it was scrubbed."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from queryveil.formats.rows import BadRows
 
@@ -16,7 +16,7 @@ class Hits(BaseModel):
     """Distinct queries."""
     events: int
     urls: int = 0
-    """Distinct addresses that were clicked."""
+    """Distinct addresses that were clicked, or shown if the log says so."""
     clicks: int = 0
     """Clicks on these addresses."""
 
@@ -41,7 +41,19 @@ class SeriesPlace(BaseModel):
     """What this release and those before it use of the privacy budget, if the method is differentially private."""
 
 
-class Size(BaseModel):
+class Viewed(BaseModel):
+    """Counts of a log or a release that may have views; without any, none are written."""
+
+    views: int | None = None
+    """Results that were shown, clicked or not; None if only clicks are known."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        made: dict[str, Any] = write(self)
+        return {name: value for name, value in made.items() if name != "views" or value is not None}
+
+
+class Size(Viewed):
     """How much there is in a log."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,8 +92,8 @@ class LogStats:
     """Statistics of a whole log."""
 
     rows: int
-    """Rows that were read and kept. For a scrubbed log, the rows that it would have when written: one per click, and
-    one per event without a click; repeated rows of an event count once there."""
+    """Rows that were read and kept. For a scrubbed log, the rows that it would have when written: one per click
+    (in a log of views, one per result shown), and one per event without any; repeated rows of an event count once."""
     events: int
     users: int
     queries: int
@@ -102,3 +114,5 @@ class LogStats:
     """How the log was scrubbed, if it was."""
     series: SeriesPlace | None = None
     """Where in its series a release of the log is, if its events wait in one."""
+    views: int = 0
+    """Results that were shown, clicked or not; 0 if the log has clicks alone."""

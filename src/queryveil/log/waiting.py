@@ -38,7 +38,7 @@ class Waiting:
         events: By name a value per event, ordered by user and time: user, query, time (microseconds) and since, the
             number of the period that it came in. -1 is missing, and `MISSING` of `kernels.times` a missing time.
         extras: For each extra column an id per event.
-        clicks: By name a value per click: event, rank, url.
+        clicks: By name a value per click: event, rank, url. If the log has views, they are here, with clicked (0, 1).
         texts: The texts of users, queries, addresses and words.
         values: The texts of each extra column.
         starts: Where the words of each query begin in `words`, and where the last end.
@@ -47,7 +47,7 @@ class Waiting:
 
     events: Mapping[str, NDArray[Any]]
     extras: Mapping[str, Ints]
-    clicks: Mapping[str, Ints]
+    clicks: Mapping[str, NDArray[Any]]
     texts: Mapping[str, pa.Array]
     values: Mapping[str, pa.Array]
     starts: Longs
@@ -55,6 +55,11 @@ class Waiting:
 
     def __len__(self) -> int:
         return len(self.events["user"])
+
+    @property
+    def has_views(self) -> bool:
+        """Whether `clicks` are all results that were shown."""
+        return "clicked" in self.clicks
 
     @property
     def timed(self) -> Bools:
@@ -107,6 +112,12 @@ class Waiting:
         """These events and others, most or all of them later."""
         if len(self) == 0:
             return others
+        with_clicks = [one for one in (self, others) if len(one.clicks["event"])]
+        if len({one.has_views for one in with_clicks}) > 1:
+            raise QueryveilError(
+                "Some of the waiting events have views, and others have clicks alone; read all logs of a series with"
+                " the results that were shown, or all without."
+            )
         reserve(100 * (len(self) + len(others)), "The waiting events")
         unions = {name: _union(self.texts[name], others.texts[name]) for name in _TEXTS}
         query = unions["query"]
@@ -125,6 +136,8 @@ class Waiting:
         click_order = _places(*on)
         clicks = {"event": click_order.both(*on), "rank": click_order.both(self.clicks["rank"], others.clicks["rank"])}
         clicks["url"] = click_order.both(*unions["url"].both(self.clicks["url"], others.clicks["url"]))
+        if self.has_views or others.has_views:
+            clicks["clicked"] = click_order.both(*(one.clicks.get("clicked", _NO_VIEWS) for one in (self, others)))
         word = np.concatenate(unions["word"].both(self.words, others.words))
         begin = np.concatenate([self.starts[:-1], others.starts[:-1] + len(self.words)])[query.source]
         sizes = np.concatenate([np.diff(self.starts), np.diff(others.starts)])[query.source]
@@ -158,11 +171,16 @@ class Waiting:
             "rank": _nullable(self.clicks["rank"], -1),
             "url_id": _nullable(self.clicks["url"], -1),
         }
-        clicked = int(np.count_nonzero(np.diff(event))) + 1 if len(event) else 0
+        with_results = int(np.count_nonzero(np.diff(event))) + 1 if len(event) else 0
+        results, views = pa.table(clicks), None
+        if self.has_views:
+            views = results.append_column("clicked", pa.array(self.clicks["clicked"]))
+            results = results.filter(pa.array(self.clicks["clicked"] == 1))
         return LocalLog(
             engine=engine,
             events=pa.table(events),
-            clicks=pa.table(clicks),
+            clicks=results,
+            views=views,
             query_text=self.texts["query"],
             url_text=self.texts["url"],
             user_text=self.texts["user"],
@@ -171,7 +189,7 @@ class Waiting:
             extras=self.values,
             tokens=Tokens(self.starts, self.words, self.texts["word"]),
             content=content,
-            rows=len(self) + len(event) - clicked,
+            rows=len(self) + len(event) - with_results,
             bad_rows=BadRows(),
             empty_rows=0,
             scrub=scrub,
@@ -195,6 +213,12 @@ class Waiting:
 
 
 _NOTHING = pa.array([], pa.large_string())
+_NO_VIEWS = np.empty(0, np.int8)
+
+
+def _clicked(names: Sequence[str]) -> list[str]:
+    """The column of views that clicks lack, if it is there."""
+    return [name for name in names if name == "clicked"]
 
 
 def load_waiting(folder: Path) -> Waiting:
@@ -209,7 +233,7 @@ def load_waiting(folder: Path) -> Waiting:
         made = Waiting(
             events={name: events[name].to_numpy() for name in _EVENTS},
             extras={name: _read(folder / f"extra-{at}.arrow")["id"].to_numpy() for at, name in enumerate(names)},
-            clicks={name: clicks[name].to_numpy() for name in _CLICKS},
+            clicks={name: clicks[name].to_numpy() for name in (*_CLICKS, *_clicked(clicks.column_names))},
             texts={name: _text(folder / f"text-{name}.arrow") for name in _TEXTS},
             values={name: _text(folder / f"value-{at}.arrow") for at, name in enumerate(names)},
             starts=_read(folder / "starts.arrow")["start"].to_numpy(),
@@ -236,10 +260,12 @@ def waiting_of(log: LocalLog, key: Sequence[int], since: int) -> Waiting:
         "time": pc.fill_null(log.events["time"].cast(pa.int64()), MISSING).to_numpy(),
         "since": np.full(len(log.events), since, np.int32),
     }
+    results = log.clicks if log.views is None else log.views
     clicks = {
-        "event": log.clicks["event_id"].to_numpy(),
-        "rank": pc.fill_null(log.clicks["rank"], -1).to_numpy().astype(np.int32),
-        "url": pc.fill_null(log.clicks["url_id"], -1).to_numpy().astype(np.int32),
+        "event": results["event_id"].to_numpy(),
+        "rank": pc.fill_null(results["rank"], -1).to_numpy().astype(np.int32),
+        "url": pc.fill_null(results["url_id"], -1).to_numpy().astype(np.int32),
+        **{name: results[name].to_numpy() for name in _clicked(results.column_names)},
     }
     texts = {
         "user": keyed_names(log.user_text, key),

@@ -135,8 +135,10 @@ class Method(BaseModel):
         own = "time" in type(self.last).model_fields  # it has the parameters that keep columns
         extras = sum(name not in columns for name in log.stats.extras)
         lost: dict[str, str] = {}
-        if log.has_clicks and "url" not in columns and not any(part.hides_clicks for part in self.parts):
-            lost["clicks"] = "min_row_users" if own and self.last.alone else "min_click_users"
+        if log.has_results and "url" not in columns and not any(part.hides_clicks for part in self.parts):
+            lost["views and clicks" if log.has_views else "clicks"] = (
+                "min_row_users" if own and self.last.alone else "min_click_users"
+            )
         if log.has_times and "time" not in columns:
             lost["times"] = "time"
         if extras:  # not by name, which may be data in a file without a header

@@ -1,7 +1,8 @@
-"""Columns beside the query: clicks, times and metadata, as far as enough users share them.
+"""Columns beside the query: clicks or views, times and metadata, as far as enough users share them.
 
-A column is released only if a rule covers it: clicks by a least number of users who made the same click, times by
-rounding, metadata by a least number of users with the same values. Users are counted in the whole log.
+A column is released only if a rule covers it: clicks by a least number of users who made the same click (views by those
+who were shown the same), times by rounding, metadata by a least number of users with the same values. Users are counted
+in the whole log.
 """
 
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ class Beside:
             raise QueryveilError(f"{option('time', self.time)} needs times, and the log has none; leave it out.")
         row_metadata = self.row_metadata(log)
         carried = [*(["time"] if self.time != "drop" else []), *dict.fromkeys([*metadata, *row_metadata])]
-        rows = work.table(self.rows(chosen.queries, row_metadata), "kept rows")
+        rows = work.table(self.rows(log, chosen.queries, row_metadata), "kept rows")
         merged = None
         if metadata and self.metadata_users is not None:
             merged = merged_values(log, work, rows, metadata, self.metadata_users)
@@ -90,7 +91,7 @@ class Beside:
         return of_events(
             log,
             self._events(rows, carried, metadata, merged),
-            self._clicks(chosen.queries, rows) if log.has_clicks else None,
+            self._clicks(log, chosen.queries, rows) if log.has_results else None,
             linking=method.linking,
             carried=carried,
             **speaker.method.describe([*claims, *links], seed, [*chosen.notes, *notes], chosen.certified),
@@ -100,8 +101,8 @@ class Beside:
         """The metadata that is part of a row."""
         return [name for name in _ROW_METADATA if name in log.stats.extras] if self.row_users is not None else []
 
-    def rows(self, queries: Table, row_metadata: Sequence[str]) -> str:
-        """SQL of the rows of some queries that may be released: event_id, rank, url_id."""
+    def rows(self, log: QueryLog, queries: Table, row_metadata: Sequence[str]) -> str:
+        """SQL of the rows of some queries that may be released: event_id, rank, url_id; of views also clicked."""
         if self.row_users is None:
             return (
                 "SELECT e.event_id AS event_id, CAST(NULL AS INTEGER) AS rank, CAST(NULL AS BIGINT) AS url_id"
@@ -109,10 +110,11 @@ class Beside:
             )
         ids = [identifier(f"{name} id") for name in row_metadata]
         meta = "".join(f", e.{name} AS {name}" for name in ids)
+        clicked = ", c.clicked AS clicked" if log.has_views else ""
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, c.rank AS rank,"
-            f" c.url_id AS url_id, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN {queries} r"
-            " ON r.query_id = e.query_id LEFT JOIN clicks c ON c.event_id = e.event_id"
+            f" c.url_id AS url_id{clicked}, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN {queries} r"
+            f" ON r.query_id = e.query_id LEFT JOIN {log.results} c ON c.event_id = e.event_id"
         )
         keys = ["query_id", "url_key", *ids]
         names = ", ".join(keys)
@@ -123,18 +125,20 @@ class Beside:
         same = " AND ".join(f"shared.{key} = rows_.{key}" for key in keys)
         return (
             "SELECT rows_.event_id AS event_id, rows_.rank AS rank, rows_.url_id AS url_id"
-            f" FROM ({rows}) AS rows_ JOIN ({shared}) AS shared ON {same}"
+            f"{clicked.replace('c.', 'rows_.')} FROM ({rows}) AS rows_ JOIN ({shared}) AS shared ON {same}"
         )
 
-    def _clicks(self, queries: Table, rows: Table) -> str | None:
-        """SQL of the clicks that are released; None if none are."""
+    def _clicks(self, log: QueryLog, queries: Table, rows: Table) -> str | None:
+        """SQL of the clicks or views that are released; None if none are."""
         if self.click_users is None or self.row_users is None:
-            return None if self.click_users is None else clicks_of(queries, self.click_users)
-        clicks = (
+            return None if self.click_users is None else clicks_of(log, queries, self.click_users)
+        clicked = ", k.clicked AS clicked" if log.has_views else ""
+        results = (
             "(SELECT k.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, k.rank AS rank,"
-            f" k.url_id AS url_id FROM {rows} k JOIN events e ON e.event_id = k.event_id WHERE k.url_id IS NOT NULL)"
+            f" k.url_id AS url_id{clicked} FROM {rows} k JOIN events e ON e.event_id = k.event_id"
+            " WHERE k.url_id IS NOT NULL)"
         )
-        return clicks_of(queries, self.click_users, clicks)
+        return clicks_of(log, queries, self.click_users, results)
 
     def _events(self, rows: Table, carried: Sequence[str], metadata: Sequence[str], merged: Table | None) -> str:
         """SQL of the released events with their carried columns; `merged` has the released values of metadata."""
@@ -236,9 +240,9 @@ def explain_rows(beside: Beside, log: LocalLog, query_id: int) -> Reason:
     row_metadata = beside.row_metadata(log)
     with log.workspace() as work:
         query = work.read(pa.table({"query_id": [query_id]}), "query")
-        (kept,) = work.row(f"SELECT count(*) AS n FROM ({beside.rows(query, row_metadata)}) AS kept")
+        (kept,) = work.row(f"SELECT count(*) AS n FROM ({beside.rows(log, query, row_metadata)}) AS kept")
         (total,) = work.row(
-            "SELECT count(*) AS n FROM events e LEFT JOIN clicks c ON c.event_id = e.event_id"
+            f"SELECT count(*) AS n FROM events e LEFT JOIN {log.results} c ON c.event_id = e.event_id"
             f" WHERE e.query_id = {query_id}"
         )
     names = ", ".join(("query", "url", *row_metadata))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from queryveil.claims import Claim, LinkedEvents, PartOfLog, RowUsers, Sessions
+from queryveil.claims import Claim, ClickedUsers, LinkedEvents, PartOfLog, RowUsers, Sessions, ViewUsers
 from queryveil.engines import Table, Workspace
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
@@ -94,7 +94,7 @@ class QueryMethod(LinkedMethod):
             log,
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
             f" JOIN {chosen.queries} r ON r.query_id = e.query_id",
-            clicks_of(chosen.queries, k) if k is not None and log.has_clicks else None,
+            clicks_of(log, chosen.queries, k) if k is not None and log.has_results else None,
             linking=linking,
             **speaker.method.describe(promised, seed, chosen.notes, chosen.certified),
         )
@@ -114,10 +114,12 @@ def flags_of(log: LocalLog, queries: Table | None) -> Bools | None:
     return found
 
 
-def click_claims(k: int | None, log: QueryLog) -> list[RowUsers]:
-    """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query."""
-    if k is None or not log.has_clicks:
+def click_claims(k: int | None, log: QueryLog) -> list[Claim]:
+    """What `clicks_of` keeps: an address, and a rank, only if k users clicked it for the query, or were shown it."""
+    if k is None or not log.has_results:
         return []
+    if log.has_views:
+        return [ViewUsers(users=k), ViewUsers(users=k, ranks=True), ClickedUsers(users=k)]
     return [RowUsers(users=k, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))]
 
 
@@ -139,29 +141,48 @@ def claimed_sessions(linking: Linking) -> Sessions | None:
     return Sessions(gap=linking.gap, events=linking.events) if linking.by == "session" else None
 
 
-def clicks_of(released: Table, k: int, clicks: str = "clicks") -> str:
+def clicks_of(log: QueryLog, released: Table, k: int, results: str | None = None) -> str:
     """SQL of the clicks on released queries that at least k users made; a rank stays if k users clicked at it.
 
+    If the log has views, these are treated as clicks are, and have a column `clicked`. It is known for all views of a
+    query that show the same address and rank, or for none: k users must have clicked there, or nobody, and k users not,
+    or nobody. So no view differs from fewer than k others in it.
+
     Args:
+        log: The log.
         released: The query_id of each released query.
         k: Least users of a click.
-        clicks: The table, or a query in brackets, that holds the clicks.
+        results: The table, or a query in brackets, that holds the clicks or views; by default that of the log.
     """
-    url, rank = (_shared(released, clicks, keys, k) for keys in ("query_id, url_id", "query_id, url_id, rank"))
+    results = results or log.results
+    url, rank = (_shared(released, results, keys, k) for keys in ("query_id, url_id", "query_id, url_id, rank"))
+    views = ", c.query_id AS query_id, c.user_id AS user_id, c.clicked AS clicked" if log.has_views else ""
+    kept = (
+        f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id{views} FROM {results} c"
+        f" JOIN ({url}) AS shared ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS"
+        " ranks ON ranks.query_id = c.query_id AND ranks.url_id = c.url_id AND ranks.rank = c.rank"
+    )
+    if not log.has_views:
+        return kept
+    alike = "query_id, url_id, place"
     return (
-        f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id FROM {clicks} c JOIN ({url}) AS shared"
-        f" ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS ranks"
-        " ON ranks.query_id = c.query_id AND ranks.url_id = c.url_id AND ranks.rank = c.rank"
+        f"WITH kept AS ({kept}), people AS (SELECT query_id, url_id, coalesce(rank, -1) AS place, clicked, user_id"
+        " FROM kept GROUP BY query_id, url_id, coalesce(rank, -1), clicked, user_id),"
+        f" counted AS (SELECT {alike}, clicked, count(*) AS n FROM people GROUP BY {alike}, clicked),"
+        f" known AS (SELECT {alike} FROM counted GROUP BY {alike} HAVING min(n) >= {k})"
+        " SELECT v.event_id AS event_id, v.rank AS rank, v.url_id AS url_id, CASE WHEN known.place IS NOT NULL THEN"
+        " v.clicked = 1 END AS clicked FROM kept v LEFT JOIN known ON known.query_id = v.query_id"
+        " AND known.url_id = v.url_id AND known.place = coalesce(v.rank, -1)"
     )
 
 
-def _shared(released: Table, clicks: str, keys: str, k: int) -> str:
-    """SQL of the combinations of columns that the clicks of at least k users share."""
+def _shared(released: Table, results: str, keys: str, k: int) -> str:
+    """SQL of the combinations of columns that the clicks or views of at least k users share."""
     given = " AND ".join(f"c.{key} IS NOT NULL" for key in keys.split(", "))
     named = ", ".join(f"c.{key} AS {key}" for key in keys.split(", "))
     grouped = ", ".join(f"c.{key}" for key in keys.split(", "))
     pairs = (
-        f"SELECT {named}, c.user_id AS user_id FROM {clicks} c JOIN {released} r ON r.query_id = c.query_id"
+        f"SELECT {named}, c.user_id AS user_id FROM {results} c JOIN {released} r ON r.query_id = c.query_id"
         f" WHERE {given} GROUP BY {grouped}, c.user_id"
     )
     return f"SELECT {keys} FROM ({pairs}) AS pairs GROUP BY {keys} HAVING count(*) >= {k}"

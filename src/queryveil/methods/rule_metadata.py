@@ -19,7 +19,20 @@ MERGED = -2
 MOST_COMBINATIONS = 1_000_000
 """Metadata with more combinations of values is refused: each step counts the users of all of them again."""
 
-_RESERVED = ("user", "event", "query", "time", "rank", "url", "user_id", "event_id", "query_id", "url_id", "draw")
+_RESERVED = (
+    "user",
+    "event",
+    "query",
+    "time",
+    "rank",
+    "url",
+    "clicked",
+    "user_id",
+    "event_id",
+    "query_id",
+    "url_id",
+    "draw",
+)
 """Names that metadata cannot have, because a release, or the table it is made from, has a column of that name."""
 
 

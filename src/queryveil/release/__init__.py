@@ -1,6 +1,6 @@
 """The release: the released table, its manifest, its report, and the folder that holds them."""
 
-from queryveil.release.checks import check_claims, check_loaded, check_log, loaded, loaded_release, made_from
+from queryveil.release.checks import check_claims, check_loaded, check_log, is_click, loaded, loaded_release, made_from
 from queryveil.release.manifest import counts_of
 from queryveil.release.release import Release
 from queryveil.release.store import MANIFEST, REPORT, check_target
@@ -16,6 +16,7 @@ __all__ = [
     "check_log",
     "check_target",
     "counts_of",
+    "is_click",
     "loaded",
     "loaded_release",
     "made_from",

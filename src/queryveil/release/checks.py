@@ -35,11 +35,12 @@ def made_from(release: "Release", log: QueryLog) -> bool:
     if stated is None or stated == UNPUBLISHED:
         return True
     stats = log.stats
-    return (stated.events, stated.users, stated.queries, stated.clicks) == (
+    return (stated.events, stated.users, stated.queries, stated.clicks, stated.views or 0) == (
         stats.events,
         stats.users,
         stats.queries,
         stats.clicks,
+        stats.views,
     )
 
 
@@ -47,6 +48,11 @@ def check_log(release: "Release", log: QueryLog) -> None:
     """Refuse a log that the release was not made from."""
     if not made_from(release, log):
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+
+
+def is_click(release: "Release") -> str:
+    """SQL of whether a row `r` of a release with addresses is a click; a view may be none, or not say."""
+    return "r.clicked" if "clicked" in release.schema.names else "r.url IS NOT NULL"
 
 
 def loaded_release(release: "str | Path | Release") -> "Release":

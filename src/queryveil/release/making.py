@@ -56,7 +56,8 @@ def of_events(
     Args:
         log: The original log.
         events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
-        clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks.
+        clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks. Of a
+            log with views, these are released, and it gives clicked as well.
         linking: How released events are linked.
         carried: Further columns of `events` that are released.
         holders: SQL of user_id and holder, the user under whose pseudonym they are released; by default their own.
@@ -64,10 +65,13 @@ def of_events(
     """
     work = log.workspace()
     made = shuffled_rows(log, work, events, clicks, _draws(log, metadata), linking, carried)
-    shown = (*id_column(linking), "event", "query", *carried, *(["rank", "url"] if clicks is not None else []))
-    schema = typed_columns(shown)
-    clicked = "count(url_id)" if clicks is not None else "0"
-    n_rows, n_clicks = work.row(f"SELECT count(*) AS n, {clicked} AS clicks FROM {made.rows}")  # noqa: S608  # names of tables are made here
+    results = [] if clicks is None else ["rank", "url", *(["clicked"] if log.has_views else [])]
+    schema = typed_columns((*id_column(linking), "event", "query", *carried, *results))
+    shown = "count(url_id)" if clicks is not None else "0"
+    clicked = "count(CASE WHEN clicked THEN 1 END)" if "clicked" in results else shown
+    n_rows, n_shown, n_clicks = work.row(
+        f"SELECT count(*) AS n, {shown} AS shown, {clicked} AS clicks FROM {made.rows}"  # noqa: S608  # names of tables are made here
+    )
     found = bands(
         log.frequencies(
             "SELECT query_id, count(*) AS n FROM (SELECT query_id, event FROM"  # noqa: S608  # names of tables are made here
@@ -79,6 +83,7 @@ def of_events(
         events=sum(band.kept_events for band in found),
         queries=sum(band.kept_queries for band in found),
         clicks=n_clicks,
+        views=n_shown if "clicked" in results else None,
         **count_pseudonyms(work, made, linking),
     )
     if holders is not None and made.pseudonyms is not None:

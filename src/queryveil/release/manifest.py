@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim
-from queryveil.log import QueryLog, Scrub, SeriesPlace
+from queryveil.log import QueryLog, Scrub, SeriesPlace, Viewed
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
 
@@ -14,7 +14,7 @@ FORMAT_VERSION = 2
 SOFTWARE = f"queryveil {__version__}"
 
 
-class Counts(BaseModel):
+class Counts(Viewed):
     """How much of everything there is."""
 
     model_config = ConfigDict(frozen=True)
@@ -142,4 +142,5 @@ def counts_of(log: QueryLog) -> Counts:
         users=log.stats.users,
         queries=log.stats.queries,
         clicks=log.stats.clicks,
+        views=log.stats.views or None,
     )

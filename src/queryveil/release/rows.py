@@ -33,11 +33,13 @@ def shuffled_rows(
     """Released rows in the order of pseudonym, query, and a keyed draw per event.
 
     Columns: user or session if rows are linked, event (renumbered), query_id, rank, url_id, and the carried ones. An
-    event has one row per click, or one row without a click.
+    event has one row per click, or one row without a click. Views of a log that has them are in the place of clicks,
+    with a column clicked.
     """
     check_linking(log, linking)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
     schema = pa.schema([*ids, *((name, writers.type_of(name)) for name in carried)])
+    within = () if clicks is None else ("rank", "url_id", *(["clicked"] if log.has_views else []))
     with log.workspace() as steps:
         kept = steps.map(events, *drawn(schema, "event_id", draws("event")), "kept events")
         columns = ["k.event_id AS event_id", "k.query_id AS query_id", "k.draw AS draw"]
@@ -47,13 +49,13 @@ def shuffled_rows(
             pseudonyms, joined = _number_owners(log, work, steps, kept, draws, linking)
             columns += [f'f."user" AS "{linking.by}"']
         if clicks is not None:
-            columns += ["c.rank AS rank", "c.url_id AS url_id"]
+            columns += [f"c.{name} AS {name}" for name in within]
             joined += f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
         rows = work.number(
             f"SELECT {', '.join(columns)} FROM {kept} k{joined}",  # noqa: S608  # names are escaped
             (*id_column(linking), "query_id", "draw", "event_id"),
             "event",
-            then=("rank", "url_id") if clicks is not None else (),
+            then=within,
             name="released rows",
         )
     return ReleasedRows(rows, pseudonyms)

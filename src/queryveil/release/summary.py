@@ -28,7 +28,7 @@ def share(part: int, whole: int) -> str:
 
 
 def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """What was kept of the whole log: a row each for events, users, queries and clicks.
+    """What was kept of the whole log: a row each for events, users, queries, views if it has any, and clicks.
 
     Nobody issued a masked query, so queries and events with a mask do not count as kept, but have rows of their own.
     """
@@ -40,8 +40,9 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     records = _records(manifest)
     masked = next((band for band in manifest.bands if band.masked and manifest.kind != "tokens"), None)
     with_mask = {"queries": masked.kept_queries, "events": masked.kept_events} if masked is not None else {}
-    for name in ("queries", "events", "users", "clicks"):
+    for name in ("queries", "events", "users", *_results(manifest)):
         before, after = getattr(_whole_log(manifest), name), getattr(manifest.counts, name)
+        after = 0 if name == "views" and after is None else after
         label = "distinct queries" if name == "queries" else name
         after = after if after is None else after - with_mask.get(name, 0)
         if name == "queries" and manifest.kind == "tokens":
@@ -75,8 +76,13 @@ def _item_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         ("distinct queries", f"{before.queries:,}", f"{after.queries:,} distinct items", "-"),
         ("events", f"{before.events:,}", f"{after.rows:,} items", "-"),
         ("users", f"{before.users:,}", *users),
-        ("clicks", f"{before.clicks:,}", "0", share(0, before.clicks)),
+        *((name, f"{getattr(before, name):,}", "0", share(0, getattr(before, name))) for name in _results(manifest)),
     ]
+
+
+def _results(manifest: Manifest) -> list[str]:
+    """What the log has of results: views if it says what was shown, and clicks."""
+    return ["clicks"] if _whole_log(manifest).views is None else ["views", "clicks"]
 
 
 def _linked(counts: Counts) -> str:

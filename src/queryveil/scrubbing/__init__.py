@@ -1,4 +1,4 @@
-"""Scrubbing: personal data in queries is removed or masked, and clicks on such addresses left out, before any method.
+"""Scrubbing: personal data in queries is removed or masked, and results with such data left out, before any method.
 
 It reduces the personal data in a release, but promises nothing: it finds forms and listed names, not meaning.
 """
@@ -31,15 +31,15 @@ def scrub(
     kinds: Sequence[str] | None = None,
     rare_term_users: int | None = None,
 ) -> QueryLog:
-    """Remove or mask personal data in the queries of a log, and leave out clicks on addresses with such data.
+    """Remove or mask personal data in the queries of a log, and leave out results with such data in their address.
 
     Extra columns stay unchanged.
 
     Args:
         log: The log, on either engine. It is not changed.
         how: `remove` leaves out every event whose query has a hit. `mask` replaces each hit by its kind, as in `<email>
-            pizza`; it leaves out the clicks of such events, and events whose query has no word left. Both leave out
-            clicks whose address has a hit, and keep their events.
+            pizza`; it leaves out the clicks and views of such events, and events whose query has no word left. Both
+            leave out clicks and views whose address has a hit, and keep their events.
         kinds: Kinds of personal data: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`,
             `name_place` and `name`; by default all but `name`.
         rare_term_users: Also treat every word that fewer users of the log typed as a hit, `<rare>`; only in queries.
@@ -71,7 +71,7 @@ def scrub(
             f" WHERE u.users >= {rare_term_users}"
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
-    addresses = "SELECT url_id, url FROM urls" if log.has_clicks else "SELECT url_id, url FROM urls WHERE url IS NULL"
+    addresses = "SELECT url_id, url FROM urls" if log.has_results else "SELECT url_id, url FROM urls WHERE url IS NULL"
     masked = partial(_mask_batch, kinds=chosen, common=common)
     with log.workspace() as work:
         queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
@@ -139,9 +139,10 @@ def _counted(
         "SELECT s.hits AS hits, s.stays AS stays, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events FROM"
         f" {queries} s JOIN per_query p ON p.query_id = s.query_id WHERE s.hits > 0 GROUP BY s.hits, s.stays"
     )
+    each = "sum(clicked)" if log.has_views else "count(*)"
     clicked = log.engine.fetch(
         "SELECT s.hits AS hits, count(*) AS urls, CAST(sum(c.clicks) AS BIGINT) AS clicks FROM"
-        f" {urls} s JOIN (SELECT url_id, count(*) AS clicks FROM clicks GROUP BY url_id) AS c"
+        f" {urls} s JOIN (SELECT url_id, {each} AS clicks FROM {log.results} GROUP BY url_id) AS c"
         " ON c.url_id = s.url_id WHERE s.hits > 0 GROUP BY s.hits"
     )
 
@@ -167,5 +168,11 @@ def _counted(
             queries=int(gone["queries"].to_numpy().sum()),
             events=int(gone["events"].to_numpy().sum()),
         ),
-        log=Size(queries=log.stats.queries, events=log.stats.events, users=log.stats.users, clicks=log.stats.clicks),
+        log=Size(
+            queries=log.stats.queries,
+            events=log.stats.events,
+            users=log.stats.users,
+            clicks=log.stats.clicks,
+            views=log.stats.views or None,
+        ),
     )

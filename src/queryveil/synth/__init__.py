@@ -25,6 +25,7 @@ def generate(
     users: int,
     seed: int = 0,
     truth: str | Path | None = None,
+    views: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Summary:
@@ -33,11 +34,14 @@ def generate(
     The same seed gives the same bytes on any number of threads. Memory does not grow with the number of users.
 
     Args:
-        path: The file to write. The ending decides the format: `.tsv`, `.tsv.gz`, `.tsv.zst` (AOL) or `.parquet`.
+        path: The file to write. The ending decides the format: `.tsv`, `.tsv.gz`, `.tsv.zst` (AOL; with views
+            a column more) or `.parquet`.
         users: How many users, from 100 to 5,000,000; about 56 rows each.
         seed: Random seed, from 0 to 2**63 - 1.
         truth: A folder for the ground truth, for measuring only: `queries.parquet`, and a web directory of the topics
             and sites as `structure.rdf.u8` and `content.rdf.u8`.
+        views: Write what was shown: ten results for each event, clicked or not, instead of clicks alone. Events and
+            clicks are the same.
         overwrite: Whether to replace earlier files.
         progress: Called with the users done so far and the number of all users.
 
@@ -69,4 +73,4 @@ def generate(
 
     from queryveil.synth.make import make  # loads numba, which takes a second
 
-    return make(path, ending, truth, users, seed, progress, overwrite=overwrite)
+    return make(path, ending, truth, users, seed, progress, overwrite=overwrite, views=views)

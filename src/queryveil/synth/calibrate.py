@@ -77,7 +77,7 @@ _COUNT_GRAMS = """
 """
 
 
-def _open(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
+def _open(connection: "duckdb.DuckDBPyConnection", path: Path, views: bool) -> None:
     """Make the file visible as the view `log` with user, query and time."""
     name = str(path).replace("'", "''")
     if path.name.endswith(".parquet"):
@@ -87,7 +87,7 @@ def _open(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
             select AnonID as "user", Query as query, QueryTime as "time"
             from read_csv('{name}', delim = '\t', quote = '', escape = '', header = true, auto_detect = false,
                 columns = {{AnonID: 'varchar', Query: 'varchar', QueryTime: 'varchar', ItemRank: 'varchar',
-                            ClickURL: 'varchar'}})
+                            {"ResultURL: 'varchar', Clicked: 'varchar'" if views else "ClickURL: 'varchar'"}}})
         """
     connection.execute(f"create temp view log as select * from ({source}) where query <> '-'")
 
@@ -128,8 +128,10 @@ def _measure(connection: "duckdb.DuckDBPyConnection") -> list[Figure]:
     return figures
 
 
-def calibrate(path: str | Path) -> list[Figure]:
+def calibrate(path: str | Path, *, views: bool = False) -> list[Figure]:
     """Measure a log in AOL format or Parquet against the published figures, in bounded memory.
+
+    With `views`, its rows are results, as `generate` writes them.
 
     Shares of lengths do not depend much on the size of a log. Ratios of distinct things to events and counts of
     frequent n-grams (at least 0.01 % of the users, and at least 2) do, so they compare only at about AOL's size.
@@ -144,5 +146,5 @@ def calibrate(path: str | Path) -> list[Figure]:
         connection.execute("set allowed_paths = $paths", {"paths": [str(path)]})
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
-        _open(connection, Path(path))
+        _open(connection, Path(path), views)
         return _measure(connection)

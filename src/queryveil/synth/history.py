@@ -34,6 +34,7 @@ from queryveil.synth.world import (
 )
 
 MOST_CLICKS = 5
+RESULTS_SHOWN = 10  # on a page
 DAYS = 92  # March to May
 BEGIN = 1_141_171_200  # 2006-03-01 00:00:00, in seconds
 
@@ -123,25 +124,43 @@ def _reformulate(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, la
 
 
 @helper
+def _result(tuning: Tuning, label: Row, place: int) -> int:
+    """The site at a place of the results: their list is fixed by the query, and they are sites of its topic."""
+    if place == 1 and label[TARGET] >= 0:
+        return int(label[TARGET])
+    law = tuning.results
+    return int(label[LEAF]) * SITES_PER_LEAF + zipf(stream(label[RESULTS], place), law.n, law.slope, law.shift)
+
+
+@kernel
+def results(tuning: Tuning, events: Events) -> tuple[Longs, Bools]:
+    """The sites that each event shows, RESULTS_SHOWN wide, and which of them were clicked."""
+    n = len(events.user)
+    site, clicked = np.empty((n, RESULTS_SHOWN), np.int64), np.zeros((n, RESULTS_SHOWN), np.bool_)
+    for at in range(n):
+        before = RESULTS_SHOWN * events.page[at]
+        for place in range(RESULTS_SHOWN):
+            site[at, place] = _result(tuning, events.label[at], before + place + 1)
+        for click in range(events.clicks[at]):
+            clicked[at, events.rank[at, click] - before - 1] = True
+    return site, clicked
+
+
+@helper
 def _click(world: World, tuning: Tuning, rng: Stream, events: Events, at: int) -> None:
-    """Click on results: their list is fixed by the query, and they are sites of its topic."""
+    """Click on results: the lower the rank, the less often."""
     label = events.label[at]
     navigational = label[KIND] == NAVIGATIONAL
     chance = tuning.click_navigational if navigational else tuning.click
     clicks = 0
     rank = 0
     if uniform(rng) < chance:
-        while clicks < MOST_CLICKS and rank < 10:
-            rank += 1 if navigational and clicks == 0 else 1 + zipf(rng, 10, 1.5, 1.0)
-            if rank > 10:
+        while clicks < MOST_CLICKS and rank < RESULTS_SHOWN:
+            rank += 1 if navigational and clicks == 0 else 1 + zipf(rng, RESULTS_SHOWN, 1.5, 1.0)
+            if rank > RESULTS_SHOWN:
                 break
-            place = 10 * events.page[at] + rank
-            site = label[TARGET]
-            if place > 1 or site < 0:
-                result = stream(label[RESULTS], place)
-                law = tuning.results
-                site = label[LEAF] * SITES_PER_LEAF + zipf(result, law.n, law.slope, law.shift)
-            events.site[at, clicks] = site
+            place = RESULTS_SHOWN * events.page[at] + rank
+            events.site[at, clicks] = _result(tuning, label, place)
             events.rank[at, clicks] = place
             clicks += 1
             if uniform(rng) >= tuning.click_again:

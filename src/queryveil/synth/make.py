@@ -21,7 +21,7 @@ USERS_A_CHUNK = 4096  # about 180,000 events and 100 MB of arrays
 Progress = Callable[[int, int], None]
 
 
-def _chunks(users: int, seed: int, *, parquet: bool, labels: bool) -> Iterator[Chunk]:
+def _chunks(users: int, seed: int, *, parquet: bool, labels: bool, views: bool) -> Iterator[Chunk]:
     """Yield the chunks in order; a few are made ahead on other threads, never more than memory allows."""
     workers = min(os.cpu_count() or 1, 8)
     waiting: deque[Future[Chunk]] = deque()
@@ -29,7 +29,8 @@ def _chunks(users: int, seed: int, *, parquet: bool, labels: bool) -> Iterator[C
         try:
             for first in range(0, users, USERS_A_CHUNK):
                 size = min(USERS_A_CHUNK, users - first)
-                waiting.append(pool.submit(make_chunk, seed, first, size, parquet=parquet, labels=labels))
+                kinds = {"parquet": parquet, "labels": labels, "views": views}
+                waiting.append(pool.submit(make_chunk, seed, first, size, **kinds))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -39,12 +40,14 @@ def _chunks(users: int, seed: int, *, parquet: bool, labels: bool) -> Iterator[C
                 future.cancel()
 
 
-def _write(log: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None) -> Summary:
+def _write(
+    log: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None, *, views: bool
+) -> Summary:
     """Write the log to one place and the truth to another, both of them temporary."""
     done = Summary(users=0, events=0, rows=0, clicks=0)
     known = Truth(truth, atlas()) if truth else None
-    with closing(open_sink(log, ending)) as sink, closing(known) if known else nullcontext():
-        for chunk in _chunks(users, seed, parquet=ending == ".parquet", labels=known is not None):
+    with closing(open_sink(log, ending, views=views)) as sink, closing(known) if known else nullcontext():
+        for chunk in _chunks(users, seed, parquet=ending == ".parquet", labels=known is not None, views=views):
             sink.write(chunk)
             if known:
                 known.add(chunk.labels)
@@ -76,6 +79,7 @@ def make(
     progress: Progress | None,
     *,
     overwrite: bool,
+    views: bool,
 ) -> Summary:
     """Make a log and its truth; they are written completely or not at all."""
     try:
@@ -83,7 +87,7 @@ def make(
             part, folder = beside / "log", around / "truth" if around else None
             if folder:
                 folder.mkdir(0o700)
-            done = _write(part, ending, folder, users, seed, progress)
+            done = _write(part, ending, folder, users, seed, progress, views=views)
             if folder and truth:
                 _publish(folder, truth)
             if overwrite:

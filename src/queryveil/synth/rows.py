@@ -3,14 +3,15 @@
 import numpy as np
 
 from queryveil.kernels._jit import helper, kernel
-from queryveil.kernels.types import Bytes, Ints, Longs
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 from queryveil.synth.draws import key
-from queryveil.synth.history import BEGIN, Events
+from queryveil.synth.history import BEGIN, RESULTS_SHOWN, Events
 from queryveil.synth.queries import MOST_WORDS
 from queryveil.synth.words import LONGEST_WORD, spell
 from queryveil.synth.world import World
 
 HEADER = b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n"
+VIEWS_HEADER = b"AnonID\tQuery\tQueryTime\tItemRank\tResultURL\tClicked\n"
 
 _ID_STEP = 37  # ids then run up to 24 million at 650,000 users, as AOL's do
 _LINE = 64  # bytes of a line besides query and URL
@@ -92,6 +93,17 @@ def _time(out: Bytes, at: int, seconds: int) -> int:
     return _number(out, at + 1, second % 60, 2)
 
 
+@helper
+def _event(out: Bytes, at: int, user: int, text: Bytes, begin: int, end: int, seconds: int) -> int:
+    at = _number(out, at, user, 1)
+    out[at] = _TAB
+    at = _write(out, at + 1, text, begin, end)
+    out[at] = _TAB
+    at = _time(out, at + 1, seconds)
+    out[at] = _TAB
+    return at + 1
+
+
 @kernel
 def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Ints) -> Bytes:
     """Write events as lines of the AOL format: one per click, or one if there was none."""
@@ -103,13 +115,7 @@ def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Int
             site = events.site[event, click] if clicked else 0
             begin, end = world.url_start[site], world.url_start[site + 1]
             out = _longer(out, at, starts[event + 1] - starts[event] + end - begin + _LINE)
-            at = _number(out, at, ids[event], 1)
-            out[at] = _TAB
-            at = _write(out, at + 1, text, starts[event], starts[event + 1])
-            out[at] = _TAB
-            at = _time(out, at + 1, events.time[event])
-            out[at] = _TAB
-            at += 1
+            at = _event(out, at, ids[event], text, starts[event], starts[event + 1], events.time[event])
             if clicked:
                 at = _number(out, at, events.rank[event, click], 1)
             out[at] = _TAB
@@ -118,4 +124,26 @@ def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Int
                 at = _write(out, at, world.url, begin, end)
             out[at] = _NEWLINE
             at += 1
+    return out[:at].copy()
+
+
+@kernel
+def view_lines(
+    world: World, events: Events, ids: Longs, text: Bytes, starts: Ints, site: Longs, clicked: Bools
+) -> Bytes:
+    """Write events as lines of their results: one per result, clicked or not."""
+    out = np.empty(80 * RESULTS_SHOWN * len(ids) + 1, np.uint8)
+    at = 0
+    for event in range(len(ids)):
+        for place in range(RESULTS_SHOWN):
+            begin, end = world.url_start[site[event, place]], world.url_start[site[event, place] + 1]
+            out = _longer(out, at, starts[event + 1] - starts[event] + end - begin + _LINE)
+            at = _event(out, at, ids[event], text, starts[event], starts[event + 1], events.time[event])
+            at = _number(out, at, RESULTS_SHOWN * events.page[event] + place + 1, 1)
+            out[at] = _TAB
+            at = _write(out, at + 1, world.url, begin, end)
+            out[at] = _TAB
+            out[at + 1] = 48 + clicked[event, place]
+            out[at + 2] = _NEWLINE
+            at += 3
     return out[:at].copy()

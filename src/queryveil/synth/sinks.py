@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queryveil.synth.chunk import Chunk
-from queryveil.synth.rows import HEADER
-from queryveil.synth.tables import LOG_SCHEMA
+from queryveil.synth.rows import HEADER, VIEWS_HEADER
+from queryveil.synth.tables import LOG_SCHEMA, VIEWS_SCHEMA
 
 
 class Sink(Protocol):
@@ -24,9 +24,9 @@ class Sink(Protocol):
 
 
 class _Lines:
-    """AOL lines, plain or compressed."""
+    """AOL lines, or lines of results, plain or compressed."""
 
-    def __init__(self, path: Path, ending: str) -> None:
+    def __init__(self, path: Path, ending: str, *, views: bool) -> None:
         self._stack = ExitStack()
         if ending == ".tsv.zst":
             self._file = self._stack.enter_context(pa.CompressedOutputStream(str(path), "zstd"))
@@ -36,7 +36,7 @@ class _Lines:
             # No name and no time in the header: the same seed must give the same bytes.
             plain = self._file
             self._file = self._stack.enter_context(gzip.GzipFile("", "wb", 5, plain, mtime=0))
-        self._file.write(HEADER)
+        self._file.write(VIEWS_HEADER if views else HEADER)
 
     def write(self, chunk: Chunk) -> None:
         self._file.write(chunk.lines)
@@ -48,8 +48,8 @@ class _Lines:
 class _Parquet:
     """A Parquet file, one row group per chunk."""
 
-    def __init__(self, path: Path) -> None:
-        self._writer = pq.ParquetWriter(path, LOG_SCHEMA, compression="zstd")
+    def __init__(self, path: Path, *, views: bool) -> None:
+        self._writer = pq.ParquetWriter(path, VIEWS_SCHEMA if views else LOG_SCHEMA, compression="zstd")
 
     def write(self, chunk: Chunk) -> None:
         self._writer.write_table(chunk.table)
@@ -58,6 +58,6 @@ class _Parquet:
         self._writer.close()
 
 
-def open_sink(path: Path, ending: str) -> Sink:
+def open_sink(path: Path, ending: str, *, views: bool) -> Sink:
     """Open a file for the log."""
-    return _Parquet(path) if ending == ".parquet" else _Lines(path, ending)
+    return _Parquet(path, views=views) if ending == ".parquet" else _Lines(path, ending, views=views)

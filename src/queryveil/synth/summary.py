@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Summary:
     """Counts of a synthetic log.
 
-    An event is one search; it fills one row for each click, or a single row when nothing was clicked.
+    An event is one search; it fills one row for each click, or a single row when nothing was clicked. With views, it
+    fills one row for each result.
     """
 
     users: int

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Ragged, offsets
 from queryveil.kernels._jit import kernel
-from queryveil.kernels.types import Bytes, Ints, Longs
+from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 from queryveil.synth.draws import below, key, stream, uniform
-from queryveil.synth.history import Events
+from queryveil.synth.history import RESULTS_SHOWN, Events
 from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
 from queryveil.synth.world import Atlas
 
@@ -26,6 +26,7 @@ LOG_SCHEMA = pa.schema(
         ("language", _WORDLY),
     ]
 )
+VIEWS_SCHEMA = LOG_SCHEMA.insert(5, pa.field("clicked", pa.bool_()))
 LABEL_SCHEMA = pa.schema([("query", pa.string()), ("label", pa.int32())])
 
 _TRAITS_STREAM = 4
@@ -60,18 +61,45 @@ def log_table(atlas: Atlas, seed: int, events: Events, ids: Longs, queries: pa.S
     event, click = of_event.owners, of_event.within
     unclicked = events.clicks[event] == 0
     site = np.where(unclicked, 0, events.site[event, click])
-    urls = pa.array([site.url for site in atlas.sites])
+    results = {
+        "rank": pa.array(events.rank[event, click].astype(np.int32), mask=unclicked),
+        "url": _urls(atlas).take(pa.array(site, mask=unclicked)),
+    }
+    return pa.table(_of_events(atlas, seed, events, ids, queries, event) | results).select(LOG_SCHEMA.names)
+
+
+def views_table(
+    atlas: Atlas, seed: int, events: Events, ids: Longs, queries: pa.StringArray, site: Longs, clicked: Bools
+) -> pa.Table:
+    """Lay out events as rows of their results: one per result, clicked or not."""
+    event = np.repeat(np.arange(len(ids)), RESULTS_SHOWN)
+    rank = RESULTS_SHOWN * events.page[:, None] + np.arange(1, RESULTS_SHOWN + 1)
+    results = {
+        "rank": pa.array(rank.ravel().astype(np.int32)),
+        "url": _urls(atlas).take(pa.array(site.ravel())),
+        "clicked": pa.array(clicked.ravel()),
+    }
+    return pa.table(_of_events(atlas, seed, events, ids, queries, event) | results).select(VIEWS_SCHEMA.names)
+
+
+def _urls(atlas: Atlas) -> pa.Array:
+    return pa.array([site.url for site in atlas.sites])
+
+
+def _of_events(
+    atlas: Atlas, seed: int, events: Events, ids: Longs, queries: pa.StringArray, event: Longs
+) -> dict[str, pa.Array]:
+    """The columns of rows, whose events are given, that say nothing about results."""
     traits = _traits(seed, events.user)[:, event]
-    columns = [
-        pa.array(ids[event]).cast(pa.string()),
-        queries.take(pa.array(event)),
-        pa.array(events.time[event] * 1_000_000).cast(pa.timestamp("us")),
-        pa.array(events.rank[event, click].astype(np.int32), mask=unclicked),
-        urls.take(pa.array(site, mask=unclicked)),
-    ]
-    for codes, names in zip(traits, (atlas.devices, atlas.countries, atlas.languages), strict=True):
-        columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)))
-    return pa.table(columns, schema=LOG_SCHEMA)
+    named = zip(
+        ("device", "country", "language"), traits, (atlas.devices, atlas.countries, atlas.languages), strict=True
+    )
+    return {
+        "user": pa.array(ids[event]).cast(pa.string()),
+        "query": queries.take(pa.array(event)),
+        "time": pa.array(events.time[event] * 1_000_000).cast(pa.timestamp("us")),
+        **{name: pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)) for name, codes, names in named},
+    }
 
 
 def label_table(events: Events, queries: pa.StringArray) -> pa.Table:

@@ -9,6 +9,7 @@ from queryveil.claims import (
     BagUsers,
     Claim,
     ClickedSites,
+    ClickedUsers,
     CombinationUsers,
     ConceptUsers,
     DifferentialPrivacy,
@@ -25,6 +26,7 @@ from queryveil.claims import (
     Sessions,
     TermUsers,
     TimesRounded,
+    ViewUsers,
 )
 from queryveil.knowledge import recall_taxonomy
 from queryveil.log import QueryLog
@@ -213,6 +215,8 @@ _STEPS = REQUIRED | {"columns": Required(_columns, columns=_rule_columns)}
 
 
 def _clicks(k: int, log: QueryLog) -> list[Claim]:
+    if log.has_views:
+        return [ViewUsers(users=k), ViewUsers(users=k, ranks=True), ClickedUsers(users=k)]
     columns = (("url",), ("url", "rank")) if log.has_clicks else ()
     return [RowUsers(users=k, columns=some, clicked=True) for some in columns]
 
@@ -302,5 +306,8 @@ def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
     columns += ["event", "query", *(["users"] if given.get("compact") else [])]
     columns += _STEPS[manifest.method].columns(given, log)
     # Clicks are released only where a claim says how many users made them.
-    counted = (claim for claim in _STEPS[manifest.method].claims(manifest, log) if isinstance(claim, RowUsers))
+    promised = _STEPS[manifest.method].claims(manifest, log)
+    if any(isinstance(claim, ClickedUsers) for claim in promised):
+        return [*columns, "rank", "url", "clicked"]
+    counted = (claim for claim in promised if isinstance(claim, RowUsers))
     return columns + (["rank", "url"] if any("url" in claim.columns for claim in counted) else [])

@@ -57,7 +57,7 @@ def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | Non
     for name in map(identifier, ids):
         asked += [f"count({name})", f"count(DISTINCT {name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
     asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
-    asked.append("count(CASE WHEN url IS NULL THEN rank END)" if "rank" in names else "0")
+    asked += [f"count(CASE WHEN url IS NULL THEN {name} END)" for name in ("rank", "clicked") if name in names]
     counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
     rows, *found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module, names are escaped
     for name in ids:
@@ -71,7 +71,7 @@ def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | Non
     for name in empty:
         if found.pop(0):
             return f"a row has a value in the column '{name}'"
-    return "a row has a rank without an address" if found.pop(0) else None
+    return "a row has a rank, or says what was clicked, without an address" if any(found) else None
 
 
 def _out_of_order(release: Release) -> int | None:
@@ -108,6 +108,7 @@ def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int6
     within = [batch["event"].to_numpy().astype(np.int64)] if "event" in names else []
     if "url" in names and "event" in names:
         within += [_last_if_null(batch["rank"]), *_digest_keys(batch["url"])]
+        within += [_last_if_null(batch["clicked"])] if "clicked" in names else []
     elif "url" in names and "user" not in names:  # a table of counts, where the query itself comes last
         whole += _digest_keys(batch["url"])
     return whole, within
@@ -136,7 +137,10 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
         "sessions": "count(DISTINCT session)" if "session" in columns else None,
         "queries": "count(DISTINCT node)" if "node" in columns else "count(DISTINCT query)",
         "clicks": "count(url)" if "url" in columns else None,
+        "views": None,
     }
+    if "clicked" in columns:
+        count |= {"views": "count(url)", "clicks": "count(CASE WHEN clicked THEN 1 END)"}
     asked = {name: sql for name, sql in count.items() if sql is not None}
     counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
     found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module
@@ -158,7 +162,7 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
         return Verdict(claim, False, "its frequency bands are not those of the log")
     if release.manifest.input_counts != (UNPUBLISHED if private else counts_of(log)):
         return Verdict(claim, False, "its counts of the log are wrong")
-    unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions")]
+    unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions", "views")]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
         return Verdict(claim, False, "it counts what the table does not have")
     if count["events"] is not None and release.manifest.bands != (() if private else bands(kept)):

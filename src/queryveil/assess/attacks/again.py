@@ -63,14 +63,15 @@ def rows_of(log: LocalLog, events: NDArray[np.integer]) -> pa.Table:
         f" LEFT JOIN {identifier(f'extra {name}')} x{i} ON x{i}.id = e.{identifier(f'{name} id')}"
         for i, name in enumerate(log.extras)
     )
-    clicks = ", c.rank AS rank, urls.url AS url" if log.has_clicks else ""
-    if log.has_clicks:
-        joins += " LEFT JOIN clicks c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
+    results = ", c.rank AS rank, urls.url AS url" if log.has_results else ""
+    results += ", c.clicked AS clicked" if log.has_views else ""
+    if log.has_results:
+        joins += f" LEFT JOIN {log.results} c ON c.event_id = e.event_id LEFT JOIN urls ON urls.url_id = c.url_id"
     time = ", e.time AS time" if log.has_times else ""
     with log.workspace() as work:
         some = work.read(pa.table({"event_id": events.astype(np.int32)}))
         return work.fetch(
-            f'SELECT u."user" AS "user", q.query AS query{time}{clicks}{extras} FROM events e'
+            f'SELECT u."user" AS "user", q.query AS query{time}{results}{extras} FROM events e'
             f" JOIN {some} a ON a.event_id = e.event_id JOIN users u ON u.user_id = e.user_id"
             f" JOIN queries q ON q.query_id = e.query_id{joins}"
         )

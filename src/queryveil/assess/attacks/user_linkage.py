@@ -29,7 +29,7 @@ from queryveil.kernels.holders import gaps, overlaps, trigrams
 from queryveil.knowledge.vectors import embed
 from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.microaggregation.common import Searches
-from queryveil.release import Release, loaded
+from queryveil.release import Release, is_click, loaded
 from queryveil.text.arrays import byte_spans
 
 TRAINED = 20_000
@@ -119,14 +119,15 @@ class _Beside:
     def of(cls, release: Release, log: LocalLog) -> "_Beside":
         columns = release.schema.names
         with loaded(release, log) as released:
-            clicks = log.engine.fetch(_CLICKS.format(released)) if "url" in columns else None
+            clicked = _CLICKS.format(released, is_click(release))
+            clicks = log.engine.fetch(clicked) if "url" in columns else None
             days = log.engine.fetch(_DAYS.format(released)) if "time" in columns else None
         return cls(_by_query(clicks, log.n_queries), _by_query(days, log.n_queries))
 
 
 _CLICKS = (
-    "SELECT q.query_id AS query_id, u.url_id AS value FROM (SELECT query, url FROM {} WHERE url IS NOT NULL"
-    " GROUP BY query, url) AS r JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
+    "SELECT q.query_id AS query_id, u.url_id AS value FROM (SELECT r.query AS query, r.url AS url FROM {} r WHERE {}"
+    " GROUP BY r.query, r.url) AS r JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
     " ORDER BY query_id, value"
 )
 _DAYS = (

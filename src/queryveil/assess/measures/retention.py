@@ -1,4 +1,4 @@
-"""What a release keeps of its log: shares of queries, events, users, clicks and terms, and the long tail apart."""
+"""What a release keeps of its log: shares of queries, events, users, clicks, views and terms, and the long tail."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ class Retention:
         events: Events; of a query no more than the log has.
         users: Users who appear, also in a record that is written once for several; None where no user ids are released.
         clicks: Clicks.
+        views: Results shown, clicked or not.
         terms: Distinct terms.
         bands: Queries and events by how many users issued the query.
         sessions: How many sessions are released under a pseudonym each; None where sessions are not.
@@ -47,6 +48,7 @@ class Retention:
     events: Kept
     users: Kept | None
     clicks: Kept
+    views: Kept
     terms: Kept
     bands: tuple[Band, ...]
     sessions: int | None = None
@@ -87,6 +89,7 @@ def retention(release: Release, log: QueryLog) -> Retention:
         Kept(int(counts.sum()), here.stats.events),
         None if "user" not in release.schema.names else Kept(int(users or 0), here.n_users),
         Kept(release.manifest.counts.clicks, here.stats.clicks),
+        Kept(release.manifest.counts.views or 0, here.stats.views),
         Kept(len(some), len(np.unique(word))),
         bands(table),
         release.manifest.counts.sessions,
@@ -120,6 +123,13 @@ for _name, _label in _LABELS.items():
     measure(f"{_name}_kept", label=_label, summary=f"share of {_label} that is released", group="retention")(
         partial(_share, _name)
     )
+
+
+@measure("views_kept", label="views", summary="share of views that is released", group="retention")
+def views_kept(on: Assessment) -> Iterator[Value]:
+    """The share of results shown that is released, if the log has any."""
+    if on.log.has_views:
+        yield from _share("views", on)
 
 
 @measure(

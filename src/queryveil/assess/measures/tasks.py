@@ -22,7 +22,7 @@ from queryveil.assess.measures.notes import noted
 from queryveil.assess.measures.registry import Assessment, Value, measure
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
-from queryveil.release import Release, loaded
+from queryveil.release import Release, is_click, loaded
 from queryveil.text.show import percent
 
 Pairs = tuple[Longs, Longs]
@@ -242,7 +242,7 @@ def _clicks(release: Release, log: LocalLog, tests: int, seed: int) -> list[Task
         with loaded(release, log) as table:
             rows = log.engine.fetch(
                 f"SELECT q.query_id AS query_id, u.url_id AS url_id FROM {table} r"
-                " JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url"
+                f" JOIN queries q ON q.query = r.query JOIN urls u ON u.url = r.url WHERE {is_click(release)}"
             )
         known = rows["query_id"].to_numpy(), rows["url_id"].to_numpy()
         released = _click_places(known, query, url, _own(release))

@@ -134,13 +134,17 @@ def read_log(
         raise QueryveilError("read_log takes a path, a list of paths, or a table with the Arrow interface.")
     tables = DuckDB(threads=threads)
     builder = Builder()
+
+    def refuse_bad(read: Builder) -> None:
+        _refuse_bad(max_bad_rows, read.rows, read.empty, read.bad, where)
+
     with ThreadPoolExecutor(tables.threads) as pool:
         for prepared in _in_order(pool, todo, tables.threads):
             builder.add(prepared)
             if progress is not None:
                 progress(builder.rows + builder.bad.total + builder.empty)
-        _refuse_bad(max_bad_rows, builder.rows, builder.empty, builder.bad, where)
-        return builder.build(tables, pool)
+        refuse_bad(builder)
+        return builder.build(tables, pool, refuse_bad)
 
 
 def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> Iterator[Prepared]:

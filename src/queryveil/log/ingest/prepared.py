@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from queryveil.formats.results import NOT_SHOWN
 from queryveil.formats.rows import CANONICAL, BadRows, Rows
-from queryveil.kernels.types import Ints, Longs, ULongs
+from queryveil.kernels.types import Bools, Flags, Ints, Longs, ULongs
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
@@ -36,8 +37,19 @@ class Prepared:
     rank: Ints
     bad: BadRows
     empty: int
+    file: str
+    line: Longs
+    """Where each row is."""
+    clicked: Flags | None = None
+    """Whether each result was clicked; None if rows are clicks."""
     checks: dict[str, ULongs] = field(default_factory=dict)
     """Digests of the texts with a key of this run, which reveal texts whose other digests were forged to be equal."""
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any row has a rank or an address."""
+        _, starts, ends = byte_spans(self.url)
+        return bool((self.rank >= 0).any() or (ends > starts).any())
 
     @property
     def texts(self) -> dict[str, pa.Array]:
@@ -56,7 +68,7 @@ class Prepared:
 def prepare(rows: Rows) -> Prepared:
     """Leave out bad and empty rows, bring texts to their normal form, and digest them."""
     from queryveil.kernels.digest import digests
-    from queryveil.kernels.times import BAD, parse_ranks
+    from queryveil.kernels.times import BAD, parse_flags, parse_ranks
 
     n = len(rows.line)
     nothing = pa.nulls(n, pa.string())
@@ -68,6 +80,9 @@ def prepare(rows: Rows) -> Prepared:
     user = fold_blanks(pc.fill_null(user, ""))
     _, user_starts, user_ends = byte_spans(user)
     url = rows.columns.get("url", nothing)
+    clicked = parse_flags(*byte_spans(rows.columns["clicked"])) if "clicked" in rows.columns else None
+    if clicked is not None:  # blanks are no address, so nothing was shown
+        url = fold_blanks(pc.fill_null(url, ""))
     _, url_starts, url_ends = byte_spans(url)
     good = np.ones(n, np.bool_)
     for kind, wrong in (
@@ -76,6 +91,7 @@ def prepare(rows: Rows) -> Prepared:
         ("over-long address", url_ends - url_starts > MAX_TEXT_BYTES),
         ("bad time", time == BAD),
         ("bad rank", rank == -2),
+        *(() if clicked is None else _bad_views(clicked, (rank >= 0) | (url_ends > url_starts), time)),
     ):
         wrong &= good
         if wrong.any():
@@ -93,11 +109,25 @@ def prepare(rows: Rows) -> Prepared:
         user, query, url = user.filter(mask), query.filter(mask), url.filter(mask)
         extras = {name: values.filter(mask) for name, values in extras.items()}
         time, rank = time[keep], rank[keep]
-    url = fold_blanks(pc.fill_null(url, ""))
+        clicked = None if clicked is None else clicked[keep]
+    url = url if clicked is not None else fold_blanks(pc.fill_null(url, ""))
     extras = {name: fold_blanks(pc.fill_null(values, "")) for name, values in extras.items()}
-    made = Prepared(user, query, url, extras, {}, time, rank, rows.bad, empty)
+    line = rows.line if keep.all() else rows.line[keep]
+    made = Prepared(user, query, url, extras, {}, time, rank, rows.bad, empty, rows.file, line, clicked)
     made.digests = {name: digests(*byte_spans(values)) for name, values in made.texts.items()}
     return made
+
+
+def _bad_views(clicked: Flags, is_result: Bools, time: Longs) -> tuple[tuple[str, Bools], ...]:
+    """What can be wrong with a row of results."""
+    from queryveil.kernels.times import MISSING
+
+    return (
+        ("bad clicked", clicked == -2),
+        (NOT_SHOWN, (clicked == 1) & ~is_result),
+        # Several rows are the results of one event, which is told by its time.
+        ("a view without an event", is_result & (time == MISSING)),
+    )
 
 
 def _times(values: pa.Array | None, n: int) -> Longs:

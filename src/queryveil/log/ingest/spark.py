@@ -30,6 +30,8 @@ from queryveil.formats.source import BLOCK, Block, Lines, is_beside, recode
 from queryveil.log import LogStats
 from queryveil.log.ingest.prepared import Prepared, prepare
 from queryveil.log.ingest.spark_tables import Known, dictionary, digest_rows, ids, make_events, make_words, stats_of
+from queryveil.log.ingest.spark_views import drop_bad_views
+from queryveil.log.ingest.views import check_same
 from queryveil.log.spark import SparkLog
 from queryveil.text.arrays import byte_spans
 
@@ -49,6 +51,8 @@ class _Source(NamedTuple):
     frame: "DataFrame"
     parse: Parse
     extras: tuple[str, ...]
+    views: bool
+    """Whether rows are results shown, instead of clicks."""
     where: str
 
 
@@ -90,6 +94,9 @@ def read_spark(
     known: dict[str, dict[tuple[int, int], int]] = {kind: {} for kind in (*kinds, "word")}
     while True:
         found = read_rows(rows, engine, known, id_mask)
+        if rows.views:
+            found.bad.merge(drop_bad_views(engine))
+            found.rows = engine.row("SELECT count(*) AS n FROM raw WHERE note IS NULL")[0]
         refuse(found.rows, found.empty, found.bad, rows.where)
         engine.expect(found.rows)
         clashes = {kind: dictionary(engine, kind, id_mask) for kind in kinds}
@@ -97,8 +104,8 @@ def read_spark(
             break
         for kind, more in clashes.items():
             known[kind].update(more)
-    digested = digest_rows(engine, rows.extras)
-    make_events(engine, rows.extras)
+    digested = digest_rows(engine, rows.extras, rows.views)
+    make_events(engine, rows.extras, rows.views)
     engine.drop("raw")
     make_words(engine, known["word"], id_mask)
     known_stats = LogStats(
@@ -114,7 +121,7 @@ def read_spark(
         bad_rows=found.bad,
         content=digested,
     )
-    return SparkLog(engine, stats_of(engine, known_stats))
+    return SparkLog(engine, stats_of(engine, known_stats, rows.views))
 
 
 def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
@@ -127,7 +134,7 @@ def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptio
 def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask: int) -> _Found:
     """Make the table `raw` of prepared rows with ids, and return what was found on the way."""
     with working():
-        read = rows.frame.mapInArrow(_reading(rows, known, id_mask), ddl(_schema(rows.extras)))
+        read = rows.frame.mapInArrow(_reading(rows, known, id_mask), ddl(_schema(rows.extras, rows.views)))
     engine.keep(read, "raw")
     found = _Found()
     for note in engine.fetch("SELECT note FROM raw WHERE note IS NOT NULL")["note"].to_pylist():
@@ -150,8 +157,9 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
             seen += len(batch)
 
     with working():
-        selected = frame.select(*(backquoted(column) for column in dict.fromkeys(chosen.values())))
-    return _Source(selected, parse, tuple(name for name in chosen if name not in CANONICAL), where)
+        selected = frame.select(*(backquoted(column) for column in chosen.names))
+    extras = tuple(name for name in chosen.columns if name not in CANONICAL)
+    return _Source(selected, parse, extras, chosen.views, where)
 
 
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
@@ -188,7 +196,8 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
     title = head.split(b"\n", 1)[0].strip(b"\r") if format in ("tsv", "csv") else None
     with working():
         frame = lines.selectExpr("value", "_metadata.file_path AS file", "_metadata.file_block_start AS start")
-    return _Source(frame, partial(_stretches, lambda file: module.lines(file, head, options), title), extras, where)
+    parse = partial(_stretches, lambda file: module.lines(file, head, options), title)
+    return _Source(frame, parse, extras, "clicked" in sample.columns, where)
 
 
 def _head(engine: Spark, files: Sequence[str]) -> bytes:
@@ -255,27 +264,31 @@ def _stretch(lines: Lines, values: pa.Array, file: str, line: int) -> Iterator[R
     yield lines.parse(Block(file, recode(data[: ends[-1]].data, lines.encoding), line, overlong))
 
 
-def _schema(extras: Sequence[str]) -> pa.Schema:
+def _schema(extras: Sequence[str], views: bool) -> pa.Schema:
     texts = [(name, pa.string()) for name in ("user", "query", "url", *(f"{name} text" for name in extras))]
     ids = [(name, pa.int64()) for name in ("user_id", "query_id", "url_id", *(f"{name} id" for name in extras))]
-    return pa.schema([*ids, *texts, ("time", pa.int64()), ("rank", pa.int32()), ("note", pa.string())])
+    # What is wrong with the results of an event is seen later, so their places are kept.
+    more = [("clicked", pa.int8()), ("file", pa.string()), ("line", pa.int64())] if views else []
+    return pa.schema([*ids, *texts, ("time", pa.int64()), ("rank", pa.int32()), *more, ("note", pa.string())])
 
 
 def _reading(
     source: _Source, known: Mapping[str, Known], id_mask: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does: parse, prepare, assign ids; and report, in a row of its own, what else was found."""
-    schema, parse, extras = _schema(source.extras), source.parse, source.extras
+    parse, extras, views = source.parse, source.extras, source.views
+    schema = _schema(extras, views)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in parse(batches):
             strange = next((name for name in rows.columns if name not in (*CANONICAL, *extras)), None)
-            if strange is not None:
+            if strange is not None or ("clicked" in rows.columns and not views):
                 raise QueryveilError(
                     f"{rows.file} has a column that the first lines of the log lack; write the log as "
                     "Parquet first, or read it without Spark."
                 )
             prepared = prepare(rows)
+            check_same(views, prepared.clicked is None and prepared.has_results)
             yield _numbered(prepared, schema, extras, known, id_mask)
             yield _note(prepared, schema)
 
@@ -293,6 +306,9 @@ def _numbered(
     columns["url_id"] = pa.array(ids(rows.digests["url"], known["url"], id_mask), mask=~given)
     columns["url"] = pc.if_else(pa.array(given), rows.url, None)
     columns["rank"] = pa.array(rows.rank, mask=rows.rank < 0)
+    if "clicked" in schema.names:
+        columns["clicked"] = np.zeros(n, np.int8) if rows.clicked is None else rows.clicked
+        columns["file"], columns["line"] = pa.repeat(rows.file, n), rows.line
     for name in extras:
         kind = f"extra {name}"
         if name not in rows.extras:

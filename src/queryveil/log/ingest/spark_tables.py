@@ -38,7 +38,7 @@ _PARTS = 1 << 40
 """More than there are blocks on either side of 0."""
 
 
-def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
+def digest_rows(engine: Spark, extras: Sequence[str], views: bool = False) -> bytes:
     """The digest of all rows, as on one machine: each block is digested where it is."""
     kinds = ["user", "query", "url", *(f"extra {name}" for name in sorted(extras))]
     counts = ", ".join(f"(SELECT count(*) FROM {identifier(_table(kind)[0])}) AS n{i}" for i, kind in enumerate(kinds))  # noqa: S608  # names are escaped
@@ -56,7 +56,7 @@ def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
     )
     texts = _digested(engine, " UNION ALL ".join(listed), digest_texts, dict(zip(kinds, sizes[1:], strict=True)))
     names = [f"{name} id" for name in sorted(extras) if sizes[1 + kinds.index(f"extra {name}")]]
-    columns = ["user_id", "time", "query_id", "rank", "url_id", *names]
+    columns = ["user_id", "time", "query_id", "rank", "url_id", *(["clicked"] if views else []), *names]
 
     def digest(batch: pa.RecordBatch) -> bytes:
         found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
@@ -67,7 +67,7 @@ def digest_rows(engine: Spark, extras: Sequence[str]) -> bytes:
         f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {listed_columns} FROM raw"  # noqa: S608  # names are escaped
         " WHERE note IS NULL"
     )
-    return content(_digested(engine, rows, digest, {"rows": sizes[0]})[0], texts)
+    return content(_digested(engine, rows, digest, {"results" if views else "rows": sizes[0]})[0], texts)
 
 
 def _digested(
@@ -159,8 +159,8 @@ def find_clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> di
     return result
 
 
-def make_events(engine: Spark, extras: Sequence[str]) -> None:
-    """Number the events in the order of user, time and query, and hang the clicks on them."""
+def make_events(engine: Spark, extras: Sequence[str], views: bool = False) -> None:
+    """Number the events in the order of user, time and query, and hang the clicks on them, or the results shown."""
     from queryveil.kernels.times import MISSING
 
     missing = f"CAST('{MISSING}' AS BIGINT)"
@@ -169,7 +169,7 @@ def make_events(engine: Spark, extras: Sequence[str]) -> None:
     # A row without a time is an event of its own; its place among its like does not depend on the order of rows.
     order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f"nullif({name}, -1)" for name in names)))
     place = f"row_number() OVER (PARTITION BY user_id, query_id ORDER BY {order})"
-    columns = f"user_id, time, query_id, rank, url_id{more}"
+    columns = f"user_id, time, query_id, rank, url_id{', clicked' if views else ''}{more}"
     rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
     untimed = f"FROM raw WHERE note IS NULL AND time = {missing}"
     if engine.row(f"SELECT count(*) AS n {untimed}")[0]:
@@ -182,11 +182,15 @@ def make_events(engine: Spark, extras: Sequence[str]) -> None:
         " GROUP BY n, user_id, query_id, time",
         "events",
     )
-    engine.materialize(
-        "SELECT n - 1 AS event_id, user_id, query_id, rank, url_id FROM numbered"
-        " WHERE url_id IS NOT NULL OR rank IS NOT NULL",
-        "clicks",
-    )
+    result = "FROM numbered WHERE url_id IS NOT NULL OR rank IS NOT NULL"
+    if views:
+        engine.materialize(
+            f"SELECT n - 1 AS event_id, user_id, query_id, rank, url_id, max(clicked) AS clicked {result}"
+            " GROUP BY n, user_id, query_id, rank, url_id",
+            "views",
+        )
+        result = "FROM (SELECT event_id + 1 AS n, user_id, query_id, rank, url_id FROM views WHERE clicked = 1) AS v"
+    engine.materialize(f"SELECT n - 1 AS event_id, user_id, query_id, rank, url_id {result}", "clicks")
     engine.drop("numbered")
 
 
@@ -229,8 +233,8 @@ def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.Rec
     return pa.RecordBatch.from_arrays([pa.array(word_ids(text, known, mask)), text.cast(pa.string())], schema=_WORDS)
 
 
-def stats_of(engine: Spark, known: LogStats) -> LogStats:
-    """What is known of a log, with what the tables hold counted."""
+def stats_of(engine: Spark, known: LogStats, views: bool) -> LogStats:
+    """What is known of a log, with what the tables hold counted; `views` says whether there is such a table."""
 
     def count(table: str, what: str = "*") -> int:
         return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])  # noqa: S608  # parts are this package's own
@@ -242,5 +246,6 @@ def stats_of(engine: Spark, known: LogStats) -> LogStats:
         queries=count("queries"),
         words=count("words"),
         clicks=count("clicks"),
+        views=count("views") if views else 0,
         timed=count("events", "time"),
     )
