@@ -24,6 +24,7 @@ from queryveil.kernels.types import Bools, Ints, Longs, ULongs
 from queryveil.log.local import LocalLog, Tokens
 from queryveil.log.stats import Scrub, SeriesPlace
 from queryveil.text.arrays import byte_spans
+from queryveil.text.columns import Digests
 
 _TEXTS = ("user", "query", "url", "word")
 _EVENTS = ("user", "query", "time", "since")
@@ -40,6 +41,7 @@ class Waiting:
         extras: For each extra column an id per event.
         clicks: By name a value per click: event, rank, url. If the log has views, they are here, with clicked (0, 1).
         texts: The texts of users, queries, addresses and words.
+        digests: The two halves of the digest of each of these texts.
         values: The texts of each extra column.
         starts: Where the words of each query begin in `words`, and where the last end.
         words: The word ids of each query.
@@ -49,6 +51,7 @@ class Waiting:
     extras: Mapping[str, Ints]
     clicks: Mapping[str, NDArray[Any]]
     texts: Mapping[str, pa.Array]
+    digests: Mapping[str, Digests]
     values: Mapping[str, pa.Array]
     starts: Longs
     words: Ints
@@ -79,22 +82,25 @@ class Waiting:
         clicked = stays[self.clicks["event"]]
         clicks = {name: values[clicked] for name, values in self.clicks.items()}
         clicks["event"] = new_event[clicks["event"]].astype(np.int32)
-        texts, values = dict(self.texts), dict(self.values)
-        events["user"], texts["user"], _ = _used(events["user"], texts["user"])
-        events["query"], texts["query"], there = _used(events["query"], texts["query"])
-        clicks["url"], texts["url"], _ = _used(clicks["url"], texts["url"])
+        there, values = {}, dict(self.values)
+        events["user"], there["user"] = _used(events["user"], len(self.texts["user"]))
+        events["query"], there["query"] = _used(events["query"], len(self.texts["query"]))
+        clicks["url"], there["url"] = _used(clicks["url"], len(self.texts["url"]))
         for name in extras:
-            extras[name], values[name], _ = _used(extras[name], values[name])
+            extras[name], used = _used(extras[name], len(values[name]))
+            values[name] = values[name].filter(pa.array(used))
         sizes = np.diff(self.starts)
-        words, texts["word"], _ = _used(self.words[np.repeat(there, sizes)], texts["word"])
-        return Waiting(events, extras, clicks, texts, values, offsets(sizes[there]), words)
+        words, there["word"] = _used(self.words[np.repeat(there["query"], sizes)], len(self.texts["word"]))
+        texts = {name: text.filter(pa.array(there[name])) for name, text in self.texts.items()}
+        digests = {name: (low[there[name]], high[there[name]]) for name, (low, high) in self.digests.items()}
+        return Waiting(events, extras, clicks, texts, digests, values, offsets(sizes[there["query"]]), words)
 
     def in_order(self) -> "Waiting":
         """The same with users in the order of their digests, and events in the order of users."""
-        from queryveil.kernels.digest import digests
         from queryveil.kernels.order import digest_order
 
-        by_digest = digest_order(*digests(*byte_spans(self.texts["user"])))
+        low, high = _digests(self.texts["user"])
+        by_digest = digest_order(low, high)
         new_user = _inverse(by_digest)
         user = new_user[self.events["user"]]
         order = np.argsort(user, kind="stable")  # the events of a user are in order already
@@ -106,6 +112,7 @@ class Waiting:
             extras={name: ids[order] for name, ids in self.extras.items()},
             clicks={name: (event if name == "event" else values)[by_event] for name, values in self.clicks.items()},
             texts={**self.texts, "user": self.texts["user"].take(pa.array(by_digest))},
+            digests={**self.digests, "user": (low[by_digest], high[by_digest])},
         )
 
     def joined(self, others: "Waiting") -> "Waiting":
@@ -119,7 +126,10 @@ class Waiting:
                 " the results that were shown, or all without."
             )
         reserve(100 * (len(self) + len(others)), "The waiting events")
-        unions = {name: _union(self.texts[name], others.texts[name]) for name in _TEXTS}
+        unions = {
+            name: _union(self.texts[name], self.digests[name], others.texts[name], others.digests[name])
+            for name in _TEXTS
+        }
         query = unions["query"]
         order = _places(unions["user"].of_first[self.events["user"]], unions["user"].of_second[others.events["user"]])
         if not _all_later(self, others):
@@ -130,7 +140,8 @@ class Waiting:
         extras, values = {}, {}
         for name in {**self.extras, **others.extras}:
             ours, theirs = (one.extras.get(name, np.full(len(one), -1, np.int32)) for one in (self, others))
-            union = _union(*(one.values.get(name, _NOTHING) for one in (self, others)))
+            first, second = (one.values.get(name, _NOTHING) for one in (self, others))
+            union = _union(first, _digests(first), second, _digests(second))
             extras[name], values[name] = order.both(*union.both(ours, theirs)), union.text
         on = order.first[self.clicks["event"]], order.second[others.clicks["event"]]
         click_order = _places(*on)
@@ -142,7 +153,8 @@ class Waiting:
         begin = np.concatenate([self.starts[:-1], others.starts[:-1] + len(self.words)])[query.source]
         sizes = np.concatenate([np.diff(self.starts), np.diff(others.starts)])[query.source]
         texts = {name: union.text for name, union in unions.items()}
-        return Waiting(events, extras, clicks, texts, values, offsets(sizes), word[ranges(begin, sizes)])
+        digests = {name: union.digests for name, union in unions.items()}
+        return Waiting(events, extras, clicks, texts, digests, values, offsets(sizes), word[ranges(begin, sizes)])
 
     def as_log(self, engine: DuckDB, *, content: bytes, scrub: Scrub | None, series: SeriesPlace | None) -> LocalLog:
         """A log of these events.
@@ -153,7 +165,6 @@ class Waiting:
             scrub: How the events were scrubbed before they came here.
             series: Where in its series a release of the log is.
         """
-        from queryveil.kernels.digest import digests
         from queryveil.kernels.times import MISSING
 
         user, query, event = self.events["user"], self.events["query"], self.clicks["event"]
@@ -184,7 +195,7 @@ class Waiting:
             query_text=self.texts["query"],
             url_text=self.texts["url"],
             user_text=self.texts["user"],
-            user_digest=digests(*byte_spans(self.texts["user"]))[0],
+            user_digest=self.digests["user"][0],
             first_seen=np.arange(len(self.texts["user"]), dtype=np.int32),
             extras=self.values,
             tokens=Tokens(self.starts, self.words, self.texts["word"]),
@@ -205,7 +216,8 @@ class Waiting:
         _write(folder / "starts.arrow", {"start": self.starts})
         names = sorted(self.extras)
         for name, text in self.texts.items():
-            _write(folder / f"text-{name}.arrow", {"text": text})
+            low, high = self.digests[name]
+            _write(folder / f"text-{name}.arrow", {"text": text, "low": low, "high": high})
         for number, name in enumerate(names):  # a name may be anything, so it is no name of a file
             _write(folder / f"extra-{number}.arrow", {"id": self.extras[name]})
             _write(folder / f"value-{number}.arrow", {"text": self.values[name]})
@@ -235,6 +247,7 @@ def load_waiting(folder: Path) -> Waiting:
             extras={name: _read(folder / f"extra-{at}.arrow")["id"].to_numpy() for at, name in enumerate(names)},
             clicks={name: clicks[name].to_numpy() for name in (*_CLICKS, *_clicked(clicks.column_names))},
             texts={name: _text(folder / f"text-{name}.arrow") for name in _TEXTS},
+            digests={name: _halves(folder / f"text-{name}.arrow") for name in _TEXTS},
             values={name: _text(folder / f"value-{at}.arrow") for at, name in enumerate(names)},
             starts=_read(folder / "starts.arrow")["start"].to_numpy(),
             words=_read(folder / "words.arrow")["word"].to_numpy(),
@@ -274,7 +287,9 @@ def waiting_of(log: LocalLog, key: Sequence[int], since: int) -> Waiting:
         "word": log.tokens.text.cast(pa.large_string()),
     }
     extras = {name: log.events[f"{name} id"].to_numpy() for name in log.extras}
-    return Waiting(columns, extras, clicks, texts, log.extras, log.tokens.start, log.tokens.word).in_order()
+    digests = {name: _digests(text) for name, text in texts.items() if name != "user"}
+    made = Waiting(columns, extras, clicks, texts, digests, log.extras, log.tokens.start, log.tokens.word)
+    return made.in_order()
 
 
 def keyed_names(names: pa.Array, key: Sequence[int]) -> pa.Array:
@@ -331,6 +346,7 @@ class _Union:
     """The distinct texts of two lists that are in the order of digests, in that order."""
 
     text: pa.Array
+    digests: Digests
     of_first: Ints
     """The new id of each text of the first list."""
     of_second: Ints
@@ -344,10 +360,15 @@ class _Union:
         )
 
 
-def _union(first: pa.Array, second: pa.Array) -> _Union:
+def _digests(texts: pa.Array) -> Digests:
     from queryveil.kernels.digest import digests
 
-    (low, high), (low2, high2) = (digests(*byte_spans(texts)) for texts in (first, second))
+    low, high = digests(*byte_spans(texts))
+    return low, high
+
+
+def _union(first: pa.Array, of_first: Digests, second: pa.Array, of_second: Digests) -> _Union:
+    (low, high), (low2, high2) = of_first, of_second
     at = np.searchsorted(low, low2)
     near = np.minimum(at, max(len(low) - 1, 0))
     hit = (low[near] == low2) if len(low) else np.zeros(len(low2), np.bool_)
@@ -359,12 +380,13 @@ def _union(first: pa.Array, second: pa.Array) -> _Union:
         )
     fresh = ~same
     places = _places(low, low2[fresh])
-    of_second = np.empty(len(low2), np.int32)
-    of_second[fresh] = places.second
-    of_second[same] = places.first[near[same]]
+    new_ids = np.empty(len(low2), np.int32)
+    new_ids[fresh] = places.second
+    new_ids[same] = places.first[near[same]]
     source = places.both(np.arange(len(low)), len(low) + np.flatnonzero(fresh))
     text = pa.concat_arrays([first, second]).take(pa.array(source))
-    return _Union(text, places.first, of_second, source)
+    both = places.both(low, low2[fresh]), places.both(high, high2[fresh])
+    return _Union(text, both, places.first, new_ids, source)
 
 
 def _inverse(order: Longs) -> Ints:
@@ -378,13 +400,13 @@ def _repeats(ordered: ULongs) -> bool:
     return bool((ordered[1:] == ordered[:-1]).any())
 
 
-def _used(ids: Ints, texts: pa.Array) -> tuple[Ints, pa.Array, Bools]:
-    """Ids renumbered without gaps, the texts that they use, and which these are; -1 stays."""
-    there = np.zeros(len(texts) + 1, np.bool_)
+def _used(ids: Ints, most: int) -> tuple[Ints, Bools]:
+    """Ids below a number, renumbered without gaps, and which of them are used; -1 stays."""
+    there = np.zeros(most + 1, np.bool_)
     there[ids] = True
     there = there[:-1]
     lookup = np.append(np.cumsum(there, dtype=np.int32) - np.int32(1), np.int32(-1))
-    return lookup[ids], texts.filter(pa.array(there)), there
+    return lookup[ids], there
 
 
 def _nullable(values: NDArray[Any], missing: int) -> pa.Array:
@@ -403,6 +425,11 @@ def _write(path: Path, columns: Mapping[str, Any]) -> None:
 def _read(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as file:
         return pa.ipc.open_file(file).read_all().combine_chunks()
+
+
+def _halves(path: Path) -> Digests:
+    found = _read(path)
+    return found["low"].to_numpy(), found["high"].to_numpy()
 
 
 def _text(path: Path) -> pa.Array:

@@ -309,6 +309,7 @@ def _planted(victims: Waiting, accounts: int) -> Waiting:
             events={**victims.events, "user": np.arange(n, dtype=np.int32)},
             clicks=empty,
             texts={**victims.texts, "user": names, "url": names[:0]},
+            digests={**victims.digests, "url": (np.empty(0, np.uint64), np.empty(0, np.uint64))},
         ).in_order()
         made = one if made is None else made.joined(one)
     return victims if made is None else made

@@ -149,7 +149,8 @@ class State:
             scrub=settings.scrub,
             series=SeriesPlace(number=number, previous=self.previous, spent=used),
         )
-        times = self.published.times_of(log.query_text)
+        drawn = any(getattr(part, "jitter", None) is not None for part in method.parts)
+        times = self.published.times_of(log.query_text if drawn else log.query_text[:0])
         before = np.flatnonzero(times)
         log.engine.read("earlier_releases", pa.table({"query_id": before.astype(np.int32), "times": times[before]}))
         return log
