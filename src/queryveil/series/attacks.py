@@ -35,7 +35,7 @@ class _About(NamedTuple):
 
 ATTACKS = {
     "state_differencing": _About("differencing of states", "inference"),
-    "newcomer": _About("newcomer attack (planted accounts)", "inference"),
+    "newcomer": _About("newcomer attack", "inference"),
     "release_linkage": _About("linkage across releases", "linkability"),
 }
 """The attacks on a series."""
