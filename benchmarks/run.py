@@ -22,6 +22,7 @@ from benchmarks import (
     scrub,
     series,
     spark,
+    views,
 )
 
 REPORTS = {
@@ -42,6 +43,7 @@ REPORTS = {
     "pipelines": pipelines.report,
     "planning": planning.report,
     "removal": removal.report,
+    "views": views.report,
 }
 
 

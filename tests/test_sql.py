@@ -120,6 +120,7 @@ VALID = {
     "affine-users": {"users": 2, "theta": 0.9, "vectors": "words", "concept_min_users": 2, "min_term_users": 2},
     "bag-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
     "clicked-sites": {"documents": 1, "sites": 1},
+    "clicked-users": {"users": 2},
     "combination-users": {"users": 2, "columns": ["device"]},
     "concept-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
     "differential-privacy": {
@@ -136,6 +137,7 @@ VALID = {
     "row-users": {"users": 2, "columns": ["device", "url", "rank"], "clicked": True},
     "term-users": {"users": 2},
     "times-rounded": {"unit": "day"},
+    "view-users": {"users": 2, "ranks": True},
 }
 """A claim of every kind with all fields that others could fill in."""
 PAYLOADS = [NOSY, f'"{NOSY}', f"day'; {NOSY}", "0; DROP TABLE events", "stolen\0", "-1", 10**400, -1, 1.5, None, [], {}]

@@ -86,6 +86,14 @@ def _numbers(manifest: Manifest, log: LocalLog, rows: Rows) -> dict[str, Any]:
             "events": events,
             "queries": distinct("node" if "node" in names else "query"),
             "clicks": sum(row["url"] is not None for row in rows) if "url" in names else 0,
+            **(
+                {
+                    "views": sum(row["url"] is not None for row in rows),
+                    "clicks": sum(row["clicked"] is True for row in rows),
+                }
+                if "clicked" in names
+                else {}
+            ),
             **{f"{name}s": distinct(name) for name in IDS if name in names},
         }
     )
@@ -112,7 +120,8 @@ def tidy(rows: Rows, names: list[str]) -> Rows:
         rank = (row.get("rank") is None, row.get("rank"))
         url = row.get("url")
         address = (1,) if url is None else (0, *(int(h[0]) for h in digests(*byte_spans(pa.array([url])))))
-        return (row[owner] if owner else 0, of, row.get("event", 0), rank, address)
+        clicked = (row.get("clicked") is None, row.get("clicked"))
+        return (row[owner] if owner else 0, of, row.get("event", 0), rank, address, clicked)
 
     rows = sorted((dict(row) for row in rows), key=place)
     for name in (*IDS, "event"):

@@ -252,15 +252,25 @@ def _ndjson(random: Random, documents: list[Any]) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
+def _results(random: Random, row: list[str]) -> Any:
+    """What an event showed, or something else."""
+    result = {"url": row[4], "rank": random.choice([row[3], _hard_value(random)]), "clicked": _hard_value(random)}
+    lists = ([row[4], "http://a.com"], [result, {"url": "http://a.com"}], [_hard_value(random), result], [[row[4]]], [])
+    return random.choice([*lists, *lists, _hard_value(random), [row[4]] * 1001, f"[{row[4]}"])
+
+
 def _jsonl(random: Random, rows: list[list[str]], options: dict[str, Any]) -> bytes:
     if random.random() < 0.1:  # map-style: user ids or queries as keys
         return _ndjson(random, [{row[0]: row[1], row[1]: random.choice((row[2], {row[2]: row[3]}))} for row in rows])
-    nested = random.random() < 0.2
+    nested, shows = random.random() < 0.2, random.random() < 0.2
     documents = []
     for row in rows:
         document: dict[str, Any] = dict(zip(NAMES, row, strict=True))
         if nested:
             document = {"client": {"id": document.pop("user")}, **document}
+        if shows:
+            document["results"] = _results(random, row)
+            document["clicked"] = random.choice(([row[4]], row[4], _hard_value(random)))
         documents.append(_document(random, document))
     if nested:
         options["columns"] = {
@@ -273,10 +283,13 @@ def _jsonl(random: Random, rows: list[list[str]], options: dict[str, Any]) -> by
 
 def _ubi(random: Random, rows: list[list[str]], options: dict[str, Any]) -> bytes:
     documents: list[Any] = []
+    shows = random.random() < 0.3
     for i, row in enumerate(rows):
         query = {"query_id": f"q{i}", "client_id": row[0], "user_query": row[1], "timestamp": row[2]}
         if random.random() < 0.2:
             query["query_attributes"] = {"device": random.choice(["phone", _hard_value(random)])}
+        if shows:
+            query["query_response_hit_ids"] = _results(random, row)
         made = [_document(random, query)]
         if row[4]:
             at = {

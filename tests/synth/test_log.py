@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from queryveil import profile, read_log
 from queryveil.errors import QueryveilError
 from queryveil.synth import generate, make
 
@@ -157,3 +158,18 @@ def test_progress_ends_at_all_users(tmp_path, monkeypatch):
     seen = []
     generate(tmp_path / "log.tsv", users=250, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(100, 250), (200, 250), (250, 250)]
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".parquet"])
+def test_views_show_ten_results_of_the_same_events_and_clicks(tmp_path, ending):
+    logs = {}
+    for views in (False, True):
+        summary = generate(tmp_path / f"{views}{ending}", users=100, seed=3, views=views)
+        logs[views] = read_log(tmp_path / f"{views}{ending}")
+        assert (logs[views].stats.rows, logs[views].stats.clicks) == (summary.rows, summary.clicks)
+    clicks, shown = logs[False], logs[True]
+    assert shown.stats.views == 10 * shown.stats.events
+    assert shown.clicks["rank"].equals(clicks.clicks["rank"])
+    assert shown.events["time"].equals(clicks.events["time"])
+    by_rank = [one.clicks / one.views for one in profile(shown).ranks if one.rank in ("1", "2", "9")]
+    assert by_rank[0] > by_rank[1] > by_rank[2]

@@ -59,7 +59,8 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
     # A query that was exported twice is one query.
     engine.materialize(
         "SELECT *, CASE WHEN json_valid(hits) THEN CASE WHEN json_type(hits) = 'ARRAY' THEN json_array_length(hits)"
-        " END END AS shown FROM documents WHERE action IS NULL QUALIFY row_number() OVER (PARTITION BY id ORDER BY file, line) = 1",
+        " END END AS shown FROM documents WHERE action IS NULL"
+        " QUALIFY row_number() OVER (PARTITION BY id ORDER BY file, line) = 1",
         "all queries",
     )
     engine.materialize(
@@ -112,9 +113,9 @@ def _make_views(engine: DuckDB, files: Sequence[Path], bad: BadRows) -> None:
     _count_bad(engine, files, bad, NOT_SHOWN, not_shown)
     engine.materialize(
         "SELECT h.id AS id, CAST(h.place AS VARCHAR) AS rank, h.url AS url, CASE WHEN c.id IS NULL THEN '0' ELSE '1'"  # noqa: S608  # parts of this module
-        f" END AS clicked FROM hits h LEFT JOIN ({first}) f ON f.id = h.id AND f.place = h.place LEFT JOIN (SELECT id, url"
-        " FROM clicks GROUP BY id, url) c ON c.id = f.id AND c.url = f.url UNION ALL SELECT c.id AS id, c.rank AS rank,"
-        " c.url AS url, '1' AS clicked FROM clicks c JOIN queries q ON q.id = c.id WHERE q.shown IS NULL",
+        f" END AS clicked FROM hits h LEFT JOIN ({first}) f ON f.id = h.id AND f.place = h.place LEFT JOIN (SELECT id,"
+        " url FROM clicks GROUP BY id, url) c ON c.id = f.id AND c.url = f.url UNION ALL SELECT c.id AS id, c.rank AS"
+        " rank, c.url AS url, '1' AS clicked FROM clicks c JOIN queries q ON q.id = c.id WHERE q.shown IS NULL",
         "views",
     )
 

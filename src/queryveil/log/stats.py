@@ -1,5 +1,6 @@
 """Statistics of a whole log: how much there is of everything, and how it was scrubbed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -51,6 +52,12 @@ class Viewed(BaseModel):
     def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         made: dict[str, Any] = write(self)
         return {name: value for name, value in made.items() if name != "views" or value is not None}
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """What is shown of it, in the order of counts."""
+        shown = dict(super().__repr_args__())
+        views = shown.pop("views")
+        return (shown if views is None else shown | {"views": views}).items()
 
 
 class Size(Viewed):
