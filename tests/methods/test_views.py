@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.errors import NothingToReleaseError
-from tests.both import on_both_engines
+from tests.both import on_both_engines_weekly
 from tests.fuzz.forging import put_rows, table_of, tidy
 from tests.log.test_views import LOGS, TABLE, Shown, table
 from tests.oracles import views as oracle
@@ -172,7 +172,7 @@ def test_measures_attacks_and_explanations_tell_views_from_clicks(log):
     assert all(reason.passed for reason in qv.Rules(min_row_users=3).explain(log, log.find("tea")))
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_releases_are_the_same_on_both_engines(read):
     release = qv.Rules(min_row_users=2, link="user").anonymize(read(TABLE, max_bad_rows=1), seed=1)
     here = qv.read_log(TABLE, max_bad_rows=1)

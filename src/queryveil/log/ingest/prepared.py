@@ -125,7 +125,7 @@ def _bad_views(clicked: Flags, is_result: Bools, time: Longs) -> tuple[tuple[str
     return (
         ("bad clicked", clicked == -2),
         (NOT_SHOWN, (clicked == 1) & ~is_result),
-        # Several rows are the results of one event, which is told by its time.
+        # The results of one event are in several rows, which have its time.
         ("a view without an event", is_result & (time == MISSING)),
     )
 
