@@ -95,9 +95,11 @@ class Tally:
         """SQL of one row for each event and each address or rank of its results, or for an event without any."""
         names = ", ".join(keys)
         sums = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in (*NUMBERS, "ranks"))
-        # One click after the other on the same address is one event.
+        # One click after the other on the same address is one event. Most queries have few users and do not count.
+        counting = "" if self.within is None else f" JOIN {self.within} w ON w.query_id = e.query_id"
         results = work.table(
-            f"SELECT event_id, {names}, {sums} FROM ({self._results}) AS results GROUP BY event_id, {names}",
+            f"SELECT event_id, {names}, {sums} FROM (SELECT e.* FROM ({self._results}) AS e{counting}) AS results"
+            f" GROUP BY event_id, {names}",
             "results of events",
         )
         named = ", ".join(f"coalesce(r.{key}, {MISSING}) AS {key}" for key in keys)
