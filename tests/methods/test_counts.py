@@ -289,3 +289,32 @@ def test_a_table_with_noise_holds(events, by, keep):
     found = qv.verify(release, log)
     assert found.holds, [verdict for verdict in found.verdicts if not verdict.holds]
     assert all(row["users"] >= method.claim.steps[0].threshold for row in release.to_arrow().to_pylist())
+
+
+@settings(max_examples=examples(25))
+@given(EVENTS, st.permutations(["query", "url", "country", "device"]), st.integers(1, 2), st.integers(2, 4))
+def test_nothing_about_few_users_follows_from_totals(events, order, n_totals, least):
+    """Read off the published rows alone: whoever is behind a difference is several people."""
+    log, events = log_of(events, views=False)
+    by, totals = order[:3], order[:n_totals]
+    parameters = {
+        "by": by, "totals": totals, "min_row_users": least, "min_query_users": None, "min_metadata_users": 2,
+        "period": "day", "secondary": True,
+    }  # fmt: skip
+    try:
+        release = qv.Counts(**parameters).anonymize(log, seed=3)
+    except qv.QueryveilError:
+        return
+    truth = expected(log, events, parameters | {"secondary": False})
+    rows = release.to_arrow().to_pylist()
+    for number, users in (("events", "users"), ("clicks", "clicks_users")):
+        published = {
+            tuple(row[name] for name in by) for row in rows if not row["total"] and row.get(number) is not None
+        }
+        for total in (row for row in rows if row["total"] and row.get(number) is not None):
+            hidden = [
+                cell[users]
+                for key, cell in truth.cells.items()
+                if key not in published and all(key[by.index(name)] == total[name] for name in totals)
+            ]
+            assert not 0 < len(set().union(*hidden)) < least

@@ -248,6 +248,8 @@ def _digested(batch: pa.RecordBatch, names: list[str], key: bytes) -> Hashes:
         parts: tuple[Hashes, ...]
         if pa.types.is_string(column.type):
             parts = digests(*byte_spans(pc.fill_null(column, "")))
+        elif pa.types.is_floating(column.type):
+            parts = (pc.fill_null(column, 0.0).to_numpy().view(np.uint64),)
         else:
             parts = (pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64),)
         for part in (*parts, there.astype(np.uint64)):
