@@ -35,6 +35,18 @@ MUTATIONS = {
         'f" HAVING count(*) < {self.users - self.users} ORDER BY one LIMIT 1"',
         "tests/methods/microaggregation/test_common.py::test_the_verifier_finds_what_is_wrong[False-moved-record-users-Odp]",
     ),
+    "the check of what follows from totals": (
+        "claims/counted.py",
+        'HAVING count(*) < {self.users}",\n                "few hidden users"',
+        'HAVING count(*) < 1",\n                "few hidden users"',
+        "tests/claims/test_counted.py::test_totals_without_secondary_suppression_give_a_row_away",
+    ),
+    "secondary suppression": (
+        "methods/counts/hiding.py",
+        "f\" LEFT JOIN {places} h ON {same.format('h', 'c')} AND h.place = 1\",",
+        "f\" LEFT JOIN {places} h ON {same.format('h', 'c')} AND h.place = 0\",",
+        "tests/claims/test_counted.py::test_an_honest_table_holds_and_hides_one_more_row",
+    ),
     "the release made again": (
         "verification/rebuild.py",
         "return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))",

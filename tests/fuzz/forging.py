@@ -80,12 +80,15 @@ def _numbers(manifest: Manifest, log: LocalLog, rows: Rows) -> dict[str, Any]:
 
     plain = [row for row in rows if "count" in names and row.get("url") is None]
     events = distinct("event") if "event" in names else sum(row["count"] or 0 for row in plain) if plain else len(rows)
+    cells = [row for row in rows if not row.get("total")]
+    if "events" in names:
+        events = sum(row["events"] or 0 for row in cells)
     found = counts.model_copy(
         update={
             "rows": len(rows),
             "events": events,
             "queries": distinct("node" if "node" in names else "query"),
-            "clicks": sum(row["url"] is not None for row in rows) if "url" in names else 0,
+            "clicks": sum(row["url"] is not None for row in cells) if "url" in names else 0,
             **(
                 {
                     "views": sum(row["url"] is not None for row in rows),
@@ -120,6 +123,8 @@ def tidy(rows: Rows, names: list[str]) -> Rows:
         rank = (row.get("rank") is None, row.get("rank"))
         url = row.get("url")
         address = (1,) if url is None else (0, *(int(h[0]) for h in digests(*byte_spans(pa.array([url])))))
+        if "events" in names:
+            return (row.get("total") or 0, of, *address, rank)
         clicked = (row.get("clicked") is None, row.get("clicked"))
         return (row[owner] if owner else 0, of, row.get("event", 0), rank, address, clicked)
 
@@ -156,7 +161,18 @@ def changed_rows(
 def _cell(rows: Rows, names: list[str], log: LocalLog, rng: random.Random) -> str:
     name, row = rng.choice(names), rng.choice(rows)
     old = row[name]
-    if isinstance(old, int) or name in ("rank", "event", "user", "session", "users", "node", "count"):
+    if isinstance(old, int) or name in (
+        "rank",
+        "event",
+        "user",
+        "session",
+        "users",
+        "node",
+        "count",
+        "total",
+        "events",
+        "clicks",
+    ):
         values = [(old or 0) + 1, (old or 0) - 1, 0, -1, 2**31 - 1, None, rng.choice(rows)[name]]
     elif isinstance(old, str) or name in ("query", "url", "item"):
         text = old or "http://forged.example"

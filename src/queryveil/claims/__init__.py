@@ -12,10 +12,12 @@ from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
+from queryveil.claims.counted import CellUsers, CountedRows, HiddenRows, RoundedCounts
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.hashed import HashedWords
 from queryveil.claims.linked import LinkedEvents, Sessions
 from queryveil.claims.private import DifferentialPrivacy
+from queryveil.claims.private_counts import PrivateCounts
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
 from queryveil.claims.users import CombinationUsers, QueryUsers, RowUsers, TermUsers
 from queryveil.claims.views import ClickedUsers, ViewUsers
@@ -26,20 +28,25 @@ CLAIMS: dict[str, type[Claim]] = {
         AffineUsers,
         AllUsers,
         BagUsers,
+        CellUsers,
         ClickedSites,
         ClickedUsers,
         CombinationUsers,
         ConceptUsers,
+        CountedRows,
         DifferentialPrivacy,
         DisjointClicks,
         HashedWords,
+        HiddenRows,
         IssuedQueries,
         LinkedEvents,
         PartOfLog,
+        PrivateCounts,
         QuerySpelling,
         QueryUsers,
         RecordQueries,
         RecordUsers,
+        RoundedCounts,
         RowUsers,
         TermUsers,
         TimesRounded,
@@ -68,22 +75,27 @@ __all__ = [
     "AllUsers",
     "AnyClaim",
     "BagUsers",
+    "CellUsers",
     "Claim",
     "ClickedSites",
     "ClickedUsers",
     "Columns",
     "CombinationUsers",
     "ConceptUsers",
+    "CountedRows",
     "DifferentialPrivacy",
     "DisjointClicks",
     "HashedWords",
+    "HiddenRows",
     "IssuedQueries",
     "LinkedEvents",
     "PartOfLog",
+    "PrivateCounts",
     "QuerySpelling",
     "QueryUsers",
     "RecordQueries",
     "RecordUsers",
+    "RoundedCounts",
     "RowUsers",
     "Sessions",
     "TermUsers",

@@ -1,9 +1,10 @@
 """What a claim is, and how a check asks its question."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -72,6 +73,13 @@ class Evidence:
     ) -> None:
         self.log, self.work, self.columns = log, work, columns
         self.released, self.certificate = released, certificate
+        self._once: dict[Hashable, Any] = {}
+
+    def once(self, what: Hashable, make: Callable[[], Any]) -> Any:
+        """What several claims need: made by the first of them."""
+        if what not in self._once:
+            self._once[what] = make()
+        return self._once[what]
 
     @cached_property
     def queries(self) -> Table:
@@ -100,9 +108,14 @@ class Evidence:
 
     def has_unknown(self, name: str) -> bool:
         """Whether a released text, a `query` or a `url`, is none of the log."""
-        (texts,) = self.work.row(f"SELECT count({name}) AS n FROM {self.released}")  # noqa: S608  # parts of this module, checked numbers and escaped names
-        (rows, ids) = self.work.row(f"SELECT count(*) AS n, count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
-        return bool(ids < (rows if name == "query" else texts))
+        (rows, texts) = self.work.row(f"SELECT count(*) AS n, count({name}) AS texts FROM {self.released}")  # noqa: S608  # parts of this module, checked numbers and escaped names
+        (ids,) = self.work.row(f"SELECT count({name}_id) AS ids FROM {self.rows}")  # noqa: S608  # parts of this module, checked numbers and escaped names
+        return bool(ids < (rows if name == "query" and not self._has_totals else texts))
+
+    @property
+    def _has_totals(self) -> bool:
+        """Whether rows may be totals over all queries, which have none."""
+        return "total" in self.columns
 
     def unknown_query(self) -> tuple[object, ...] | None:
         """The first released query that is none of the log, and its rows; None if all are."""
@@ -110,7 +123,8 @@ class Evidence:
             return None
         return self.first(
             f"SELECT r.query AS query, r.n AS n FROM (SELECT query, count(*) AS n FROM {self.released} GROUP BY query)"  # noqa: S608  # parts of this module, checked numbers and escaped names
-            f" AS r LEFT JOIN {self.queries} q ON q.query = r.query WHERE q.query_id IS NULL ORDER BY r.query LIMIT 1"
+            f" AS r LEFT JOIN {self.queries} q ON q.query = r.query WHERE q.query_id IS NULL"
+            f"{' AND r.query IS NOT NULL' if self._has_totals else ''} ORDER BY r.query LIMIT 1"
         )
 
     def first(self, sql: str) -> tuple[object, ...] | None:

@@ -282,7 +282,7 @@ class Consistent:
         stratum = f"floor({low} / {number(step.scale / _STRATA)})"
         dropped = self.work.fetch(
             f"SELECT {bounded} AS place, min({low}) AS low, count(*) AS n FROM {joined} LEFT JOIN {released} p"  # noqa: S608  # parts of this module and checked numbers
-            f" ON {same} WHERE p.query_id IS NULL GROUP BY {bounded}, {stratum}"
+            f" ON {same} WHERE p.{keys[0]} IS NULL GROUP BY {bounded}, {stratum}"
         )
         size = 2 * REACH * FINE
         at = np.floor((free.to_numpy() - threshold) / (step.scale / FINE))

@@ -90,6 +90,21 @@ LIMITS: dict[str, tuple[str, ...]] = {
         *ITEMS,
         _LINKED,
     ),
+    "counts": (
+        "Without noise there are only thresholds on users, which are not differential privacy: they say nothing about"
+        " what an attacker who knows part of the log can learn. An attacker who knows all users of a row but one learns"
+        " what that one adds to it.",
+        "With noise, each further release from the same log spends more of the users' privacy: epsilons and deltas add"
+        " up. A verifier checks the arithmetic, and refuses a table that the stated noise would make less than once in"
+        " a million times; in a few rows, noise that is missing hardly shows.",
+        "Each number is of several users, and one of them may be behind most of it.",
+        "Two tables of the same log, with other columns, totals or thresholds, or of a log that grew, can be subtracted"
+        " from each other; nothing is promised about the difference.",
+        "A hidden row does not follow exactly from totals, but bounds of it do. Without secondary suppression it does"
+        " follow where it is the only one below its total.",
+        "Rounding changes a number by at most half of the base, and hides nothing larger.",
+        _ACCOUNTS,
+    ),
     "zealous": _PRIVATE,
     "dp-set": _PRIVATE,
     "poblete": (

@@ -11,7 +11,7 @@ from queryveil.claims.contributed import Keep
 
 MOST = 10_000
 """The most things that a user may give."""
-_SLACK = 1e-9
+SLACK = 1e-9
 """By how much, relatively, a stated number may be below the recomputed one: the rounding of floating point."""
 
 
@@ -30,7 +30,7 @@ class NoisyStep(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    of: Literal["queries", "clicks", "n-grams", "counts"]
+    of: Literal["queries", "clicks", "n-grams", "counts", "rows"]
     noise: Literal["laplace", "gaussian"]
     d: int = Field(ge=1, le=MOST)
     scale: float = Field(ge=1e-6, le=1e18)
@@ -89,9 +89,9 @@ class DifferentialPrivacy(Claim):
         An honest release is refused with probability below 1e-6; see `consistent`.
         """
         epsilon, delta = spent(self.steps, self.epsilon)
-        if not epsilon <= self.epsilon * (1 + _SLACK):
+        if not epsilon <= self.epsilon * (1 + SLACK):
             return f"the noise is worth epsilon {epsilon:g}"
-        if not delta <= self.delta * (1 + _SLACK):
+        if not delta <= self.delta * (1 + SLACK):
             return f"the thresholds and the noise are worth delta {delta:g}"
         columns = evidence.columns
         wrong = next((name for name in columns if name not in ("query", "url", "count")), None)

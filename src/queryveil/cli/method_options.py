@@ -146,7 +146,7 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
         option = typer.Option(
             *names,
             help=parameter.help[:1].upper() + parameter.help[1:] + bounds + ".",
-            show_default="off" if default is None or default is False else str(default),
+            show_default="off" if default in (None, False, "") else str(default),
             rich_help_panel=f"Parameters of {method.name}",
         )
         result.append(_keyword(prefix + parameter.name, Annotated[kind | None, option], None))

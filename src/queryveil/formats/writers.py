@@ -25,7 +25,8 @@ from queryveil.text.arrays import byte_spans
 
 SUFFIXES = {"parquet": ".parquet", "aol": ".tsv", "csv": ".csv"}
 _AOL = {"user": pa.int64(), "query": pa.string(), "time": pa.timestamp("us"), "rank": pa.int32(), "url": pa.string()}
-_TYPES = _AOL | dict.fromkeys(("session", "event", "users", "node", "count"), pa.int64()) | {"clicked": pa.bool_()}
+_NUMBERS = ("session", "event", "users", "node", "count", "total", "events", "views", "clicks")
+_TYPES = _AOL | dict.fromkeys(_NUMBERS, pa.int64()) | {"clicked": pa.bool_(), "mean_rank": pa.float64()}
 _ROW_GROUP = 1_000_000
 _FORMULA = r"'*[=+@\t\r\n\x{FF1D}\x{FF0B}\x{FF20}\x{FF0D}-]"
 """How a text begins that a spreadsheet treats as a formula, including full-width characters."""

@@ -172,8 +172,9 @@ class LocalLog(QueryLog):
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in numbers():
                 found = {name: batch[name] for name in batch.schema.names}
-                place = batch["query_id"] if ids is None else pa.array(np.searchsorted(ids, batch["query_id"]))
-                found["query"] = text.take(place).cast(pa.string())
+                if "query" in schema.names:
+                    place = batch["query_id"] if ids is None else pa.array(np.searchsorted(ids, batch["query_id"]))
+                    found["query"] = text.take(place).cast(pa.string())
                 if "url" in schema.names:
                     found["url"] = self.url_text.take(batch["url_id"]).cast(pa.string())
                 yield pa.RecordBatch.from_arrays([found[name] for name in schema.names], schema=schema)

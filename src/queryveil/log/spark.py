@@ -25,8 +25,10 @@ class SparkLog(QueryLog):
     def texts(self, rows: Table, schema: pa.Schema, queries: Table | None = None) -> Batches:
         """Rows with their texts, joined where they are."""
         known = self.engine.columns(rows.name)
-        columns = {name: f"r.{identifier(name)}" for name in known} | {"query": "q.query"}
-        joins = f" JOIN {queries or 'queries'} q ON q.query_id = r.query_id"
+        columns, joins = {name: f"r.{identifier(name)}" for name in known}, ""
+        if "query" in schema.names:
+            columns["query"] = "q.query"
+            joins += f" LEFT JOIN {queries or 'queries'} q ON q.query_id = r.query_id"
         if "url" in schema.names:
             columns["url"] = "u.url"
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"

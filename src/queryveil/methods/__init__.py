@@ -3,6 +3,7 @@
 from queryveil.methods.affinity.method import Affinity
 from queryveil.methods.base import Method, Parameter, Reason, parameters_of
 from queryveil.methods.columns import Columns
+from queryveil.methods.counts.method import Counts
 from queryveil.methods.equality import Equality
 from queryveil.methods.generalization.clump import Clump
 from queryveil.methods.generalization.partition import Partition
@@ -23,6 +24,7 @@ METHODS: dict[str, type[Method]] = {
     for method in (
         Equality,
         Rules,
+        Counts,
         Affinity,
         Odp,
         Search,
@@ -50,6 +52,7 @@ __all__ = [
     "Affinity",
     "Clump",
     "Columns",
+    "Counts",
     "DpSet",
     "Equality",
     "Hash",

@@ -79,6 +79,11 @@ class Method(BaseModel):
     """Whether its table has the columns of AOL's format."""
 
     @property
+    def private(self) -> bool:
+        """Whether its release is differentially private."""
+        return False
+
+    @property
     def repeats(self) -> Literal["always", "seed", "never"]:
         """When a second run releases the same.
 

@@ -134,7 +134,7 @@ class Pipeline(Method):
                 continue
             given = recipe.parameters["steps"]
             values: list[tuple[str, dict[str, Any]]] = [(f"k = {k}", {"k": k}) for k in ks]
-            if cls(given).last.makes == "counts":
+            if cls(given).last.private:
                 values = [(f"ε = {epsilon:g}", {"epsilon": epsilon, "delta": DELTA}) for epsilon in epsilons]
             for label, value in values:
                 found.append((f"{name}, {label}", {"steps": [with_parameters(step, value) for step in given]}))
@@ -287,8 +287,9 @@ _WHY = {
     "items": "it publishes terms of a taxonomy instead of queries, so nothing is left of what {before} promises about"
     " queries",
     "tokens": "it publishes tokens instead of words, so nothing is left of what {before} promises about queries",
-    "counts": "it is differentially private only if nothing before it chooses by what users did, as {before} does",
+    "counts": "it counts everything that users did, of which {before} would leave only a part",
 }
+_PRIVATE = "it is differentially private only if nothing before it chooses by what users did, as {before} does"
 
 
 def _senseless(steps: Sequence[Method]) -> str | None:
@@ -309,7 +310,7 @@ def _senseless(steps: Sequence[Method]) -> str | None:
         wrong = _cannot_follow(step, after)
         if wrong is not None:
             return wrong
-    if isinstance(steps[0], Scrub) and steps[0].rare_term_users is not None and steps[-1].makes == "counts":
+    if isinstance(steps[0], Scrub) and steps[0].rare_term_users is not None and steps[-1].private:
         return (
             f"{steps[-1].name} is differentially private only if nothing before it chooses by what users did, as scrub"
             f" does with {option('rare_term_users')}; leave that out."
@@ -334,6 +335,5 @@ def _cannot_follow(step: Method, after: Method) -> str | None:
         )
     if isinstance(step, LinkedMethod) and step.link != "none":
         return f"Only the last step can link events, and {step.name} is not the last; link by the last step."
-    if after.makes in _WHY:
-        return f"{after.name} cannot follow {step.name}: {_WHY[after.makes].format(before=step.name)}."
-    return None
+    why = _PRIVATE if after.private else _WHY.get(after.makes)
+    return None if why is None else f"{after.name} cannot follow {step.name}: {why.format(before=step.name)}."

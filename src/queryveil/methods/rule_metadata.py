@@ -20,18 +20,8 @@ MOST_COMBINATIONS = 1_000_000
 """Metadata with more combinations of values is refused: each step counts the users of all of them again."""
 
 _RESERVED = (
-    "user",
-    "event",
-    "query",
-    "time",
-    "rank",
-    "url",
-    "clicked",
-    "user_id",
-    "event_id",
-    "query_id",
-    "url_id",
-    "draw",
+    *("user", "event", "query", "time", "rank", "url", "clicked", "user_id", "event_id", "query_id", "url_id", "draw"),
+    *("total", "period", "users", "users_band", "events", "views", "clicks", "mean_rank"),
 )
 """Names that metadata cannot have, because a release, or the table it is made from, has a column of that name."""
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
 
-from queryveil.claims import Claim, HashedWords, LinkedEvents
+from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents
 from queryveil.claims.certificates import Certificate
 from queryveil.engines import Batches, Table, Workspace
 from queryveil.log import QueryLog
@@ -219,6 +219,42 @@ def of_counts(
     return Release(manifest, schema, log.texts(made, schema), **_known(log, work, metadata))
 
 
+def of_table(
+    log: QueryLog,
+    rows: str,
+    *,
+    columns: Sequence[str],
+    **metadata: Unpack[ReleaseMetadata],
+) -> Release:
+    """A release of a table of counts: those of the log, rounded, or with noise.
+
+    Rows are in the order of query, address, rank and metadata. The number of events is the sum of the published ones,
+    of users with noise if there are no others, and the number of clicks is that of rows with an address; totals do not
+    count.
+
+    Args:
+        log: The original log.
+        rows: SQL that gives the columns, with query_id and url_id for texts; rank, also if it is no column; total, 1 or
+            0; and query_order, which is the query_id or 0.
+        columns: The columns of the released table.
+        metadata: What the method says about it.
+    """
+    work = log.workspace()
+    schema = typed_columns(columns)
+    texts = [name for name in columns if schema.field(name).type == pa.string()]
+    then = ("url_id", "rank", *(name for name in texts if name not in ("query", "url", "users_band")))
+    made = work.number(rows, ("total", "query_order"), "place", then=then, name="released counts")
+    each = "events" if "events" in columns else "users"
+    n_rows, n_queries, n_events, n_clicks = work.row(
+        "SELECT count(*) AS n, count(DISTINCT query_id) AS queries, coalesce(CAST(sum(CASE WHEN total = 0 THEN"  # noqa: S608  # a table of ours
+        f" {each} ELSE 0 END) AS BIGINT), 0) AS events, count(CASE WHEN total = 0 THEN url_id END) AS clicks"
+        f" FROM {made}"
+    )
+    counts = Counts(rows=n_rows, events=n_events, users=None, queries=n_queries, clicks=n_clicks)
+    manifest = _manifest(log, metadata, "counts", schema, counts, ())
+    return Release(manifest, schema, log.texts(made, schema), **_known(log, work, metadata))
+
+
 def _instead_of_queries(
     log: QueryLog,
     work: Workspace,
@@ -258,7 +294,8 @@ def _manifest(
     log: QueryLog, metadata: ReleaseMetadata, kind: Kind, schema: pa.Schema, counts: Counts, found: tuple[Band, ...]
 ) -> Manifest:
     """The manifest of a new release; for a private one it says nothing exact about the log."""
-    scrub, private = log.stats.scrub, kind == "counts"
+    scrub = log.stats.scrub
+    private = any(isinstance(claim, DifferentialPrivacy) for claim in metadata["claims"])
     return Manifest(
         method=metadata["method"],
         kind=kind,

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from queryveil import __version__
-from queryveil.claims import AnyClaim
+from queryveil.claims import AnyClaim, DifferentialPrivacy
 from queryveil.log import QueryLog, Scrub, SeriesPlace, Viewed
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
@@ -43,7 +43,7 @@ def names_a_file(value: object) -> bool:
 
 Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
 """What is released: events without links, sessions, records of users or of groups, nodes of a taxonomy instead of
-queries, tokens instead of words, or a differentially private set of queries, with counts or without."""
+queries, tokens instead of words, or a table of counts, or of queries without any if it is differentially private."""
 
 
 PIPELINE = "pipeline"
@@ -100,7 +100,7 @@ class Manifest(BaseModel):
     @property
     def private(self) -> bool:
         """Whether it is differentially private, so that nothing exact about its log is published."""
-        return self.kind == "counts"
+        return any(isinstance(claim, DifferentialPrivacy) for claim in self.claims)
 
     @property
     def steps(self) -> "tuple[Stage, ...]":

@@ -34,7 +34,7 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
     """
     if manifest.kind == "items":
         return _item_rows(manifest)
-    if manifest.private:
+    if manifest.kind == "counts":
         return _counted_rows(manifest)
     rows = []
     records = _records(manifest)
@@ -91,7 +91,14 @@ def _linked(counts: Counts) -> str:
 
 
 def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """What is in a differentially private release."""
+    """What is in a table of counts; of a private one, how much there was in the log is not published."""
+    if not manifest.private:
+        whole, counts = _whole_log(manifest), manifest.counts
+        rows = [("rows", "-", f"{counts.rows:,}", "-")]
+        if "query" in manifest.columns:
+            found = (f"{whole.queries:,}", f"{counts.queries:,}", share(counts.queries, whole.queries))
+            rows.append(("distinct queries", *found))
+        return [*rows, ("events, counted in each row", f"{whole.events:,}", f"{counts.events:,}", "-")]
     rows = [("distinct queries", "not published", f"{manifest.counts.queries:,}", "-")]
     if "count" in manifest.columns:
         rows.append(("their counts, summed up", "not published", f"{manifest.counts.events:,}", "-"))
@@ -286,6 +293,8 @@ def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
     if manifest.private:
         return ["Nothing exact about the log is published: it would break the promise."]
+    if manifest.kind == "counts":
+        return ["Rows of too few users are not published. No row stands for a person."]
     if not rows and manifest.kind == "tokens":
         return ["Words are not published, but tokens instead of them, which is **not anonymous**."]
     if not rows:

@@ -327,6 +327,7 @@ def _scrubbed(log: LocalLog, asked: Scrub | None) -> LocalLog:
 
 
 _REFUSED = {
+    "counts": "a table may show only some rows of a query whose events all leave with it",
     "odp": "a user who is in the records of two releases stands in what these groups have in common, which may be one"
     " person",
     "search": "a user who is in the records of two releases stands in what these groups have in common, which may be"

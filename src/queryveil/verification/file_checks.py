@@ -59,6 +59,7 @@ def bytes_right(release: Release, place: Folder) -> Verdict:
 _SPARK = {
     pa.int64(): "long",
     pa.int32(): "integer",
+    pa.float64(): "double",
     pa.string(): "string",
     pa.timestamp("us"): "timestamp_ntz",
 }

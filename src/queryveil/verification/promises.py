@@ -7,21 +7,26 @@ from queryveil.claims import (
     AffineUsers,
     AllUsers,
     BagUsers,
+    CellUsers,
     Claim,
     ClickedSites,
     ClickedUsers,
     CombinationUsers,
     ConceptUsers,
+    CountedRows,
     DifferentialPrivacy,
     DisjointClicks,
     HashedWords,
+    HiddenRows,
     IssuedQueries,
     LinkedEvents,
     PartOfLog,
+    PrivateCounts,
     QuerySpelling,
     QueryUsers,
     RecordQueries,
     RecordUsers,
+    RoundedCounts,
     RowUsers,
     Sessions,
     TermUsers,
@@ -112,6 +117,84 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
     return claims + _beside(given, given["min_row_users"], log)
 
 
+_NO_METADATA = ("query", "url", "rank", "period")
+
+
+def _counts(manifest: Manifest, log: QueryLog) -> list[Claim]:
+    given = manifest.parameters
+    columns, totals, least = tuple(given["by"]), tuple(given["totals"]), given["min_row_users"]
+    if set(given) != _COUNTS:
+        raise ValueError("parameters")
+    if given["epsilon"] is not None:
+        return [*([IssuedQueries()] if "query" in columns else []), _private_counts(manifest)]
+    metadata = tuple(name for name in columns if name not in _NO_METADATA)
+    queries = given["min_query_users"] or least
+    of_table: Given = {
+        "columns": columns,
+        "users": least,
+        "query_users": queries if "query" in columns else None,
+        "metadata_users": (given["min_metadata_users"] or least) if metadata else None,
+        "period": given["period"] if "period" in columns else None,
+        "totals": totals,
+    }
+    claims: list[Claim] = [QueryUsers(users=queries)] if "query" in columns else []
+    claims.append(CountedRows(**of_table, base=given["base"], band=_one_of(given["users"], "exact", "band") == "band"))
+    claims.append(CellUsers(**of_table))
+    if metadata:
+        claims.append(CombinationUsers(users=given["min_metadata_users"] or least, columns=metadata))
+    if totals and given["secondary"]:
+        claims.append(HiddenRows(**of_table))
+    return [*claims, *([] if given["base"] is None else [RoundedCounts(base=given["base"])])]
+
+
+_COUNTS = {
+    *("by", "min_row_users", "min_query_users", "min_metadata_users", "period", "users", "totals", "secondary"),
+    *("base", "epsilon", "delta", "max_rows_per_user", "keep"),
+}
+_NO_NOISE: Given = {"min_query_users": None, "min_metadata_users": None, "totals": [], "base": None, "users": "exact"}
+
+
+def _private_counts(manifest: Manifest) -> Claim:
+    """The claim of differential privacy that fits the parameters, if the manifest makes it."""
+    given = manifest.parameters
+    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
+        raise ValueError("which words are rare depends on all users together")
+    if any(given[name] != value for name, value in _NO_NOISE.items()):
+        raise ValueError("parameters that noise has no place for")
+    period = given["period"] if "period" in given["by"] else None
+    for claim in manifest.claims:
+        if isinstance(claim, PrivateCounts) and len(claim.steps) == 1:
+            (step,) = claim.steps
+            same = (tuple(given["by"]), period, given["keep"]) == (claim.columns, claim.period, claim.keep)
+            noise = (given["max_rows_per_user"], given["min_row_users"]) == (step.d, step.pre_threshold)
+            if same and noise and claim.epsilon <= given["epsilon"] and claim.delta <= given["delta"]:
+                return claim
+    asked: Given = {name: given[name] for name in ("epsilon", "delta", "keep")}
+    return PrivateCounts(**asked, steps=(), columns=given["by"], period=period)
+
+
+def _one_of(value: Any, *known: str) -> str:
+    if value not in known:
+        raise ValueError(value)
+    return str(value)
+
+
+def _count_columns(given: Given, log: QueryLog) -> list[str]:
+    """The columns of a table of counts."""
+    chosen = given["by"]
+    columns = ["total"] if given["totals"] else []
+    columns += [name for name in ("query", "url", "rank") if name in chosen]
+    columns += [name for name in chosen if name not in _NO_METADATA]
+    columns += ["period"] if "period" in chosen else []
+    if given["epsilon"] is not None:
+        return [*columns, "users"]
+    columns += ["users" if given["users"] == "exact" else "users_band", "events"]
+    columns += ["views"] if log.has_views else []
+    if not log.has_results:
+        return columns
+    return [*columns, "clicks", *([] if "rank" in chosen else ["mean_rank"])]
+
+
 def _columns(manifest: Manifest, log: QueryLog) -> list[Claim]:
     return [PartOfLog(), *_beside(manifest.parameters, manifest.parameters["min_click_users"], log)]
 
@@ -183,6 +266,11 @@ def _rule_columns(given: Given, log: QueryLog) -> list[str]:
     return [*times, *dict.fromkeys(name for name in known if name in log.stats.extras)]
 
 
+def _private_columns(given: Given, log: QueryLog) -> list[str]:
+    """The columns of noisy counts; a method without the parameter `counts` always counts."""
+    return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if given.get("counts", True) else [])]
+
+
 class Required(NamedTuple):
     """What a release by some method must consist of and promise."""
 
@@ -190,7 +278,7 @@ class Required(NamedTuple):
     kind: Kind | None = None
     """None if it is decided by how events are linked."""
     columns: Callable[[Given, QueryLog], list[str]] = lambda given, log: []
-    """Further columns of an event."""
+    """Further columns of an event; of a table of counts, all columns."""
 
 
 REQUIRED = {
@@ -203,8 +291,9 @@ REQUIRED = {
     "clump": Required(_bags, "items"),
     "partition": Required(_bags, "items"),
     "wngen": Required(_wngen, "items"),
-    "zealous": Required(_zealous, "counts"),
-    "dp-set": Required(_dp_set, "counts"),
+    "counts": Required(_counts, "counts", _count_columns),
+    "zealous": Required(_zealous, "counts", _private_columns),
+    "dp-set": Required(_dp_set, "counts", _private_columns),
     "poblete": Required(_poblete),
     "hash": Required(_hash, "tokens"),
     "pipeline": Required(_pipeline),
@@ -298,8 +387,8 @@ def expected_columns(manifest: Manifest, log: QueryLog) -> list[str]:
     """The columns of a release by some method with some parameters, stated apart from the methods."""
     manifest = manifest.last
     given, kind = manifest.parameters, expected_kind(manifest)
-    if kind == "counts":  # a method without this parameter always counts
-        return ["query", *(["url"] if given.get("clicks") else []), *(["count"] if given.get("counts", True) else [])]
+    if kind == "counts":
+        return _STEPS[manifest.method].columns(given, log)
     columns = [] if _link(given) == "none" else [_link(given)]
     if kind == "items":
         return [*columns, "item", "node"]

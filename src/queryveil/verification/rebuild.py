@@ -20,7 +20,7 @@ from queryveil.formats import writers
 from queryveil.knowledge import known_taxonomies
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
-from queryveil.methods import STEPS, Method, Pipeline, Scrub
+from queryveil.methods import STEPS, Counts, Method, Pipeline, Scrub
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import Release
 from queryveil.release.linkage import Linkage
@@ -110,7 +110,8 @@ def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
 def _makes(method: Method, manifest: Manifest) -> bool:
     same = json.dumps(method.parameters()) == json.dumps(manifest.parameters)
     # The verifier knows what privacy noise and thresholds give, but only the method which of them it would choose.
-    return same and (not isinstance(method.last, PrivateMethod) or method.last.claim == manifest.claims[-1])
+    stated = method.last.claim if isinstance(method.last, PrivateMethod | Counts) and method.last.private else None
+    return same and (stated is None or stated == manifest.claims[-1])
 
 
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
@@ -247,6 +248,8 @@ def _digested(batch: pa.RecordBatch, names: list[str], key: bytes) -> Hashes:
         parts: tuple[Hashes, ...]
         if pa.types.is_string(column.type):
             parts = digests(*byte_spans(pc.fill_null(column, "")))
+        elif pa.types.is_floating(column.type):
+            parts = (pc.fill_null(column, 0.0).to_numpy().view(np.uint64),)
         else:
             parts = (pc.fill_null(column.cast(pa.int64()), 0).to_numpy().view(np.uint64),)
         for part in (*parts, there.astype(np.uint64)):

@@ -18,6 +18,8 @@ from queryveil.text.arrays import byte_spans
 from queryveil.verification.promises import expected_columns, expected_kind
 
 _LAST = np.iinfo(np.int64).max
+_FILLED = ("query", "item", "node", "users", "users_band", "events", "count", "total")
+"""Columns without missing values; only a total over all queries has none."""
 
 
 def columns_right(release: Release, log: QueryLog) -> Verdict:
@@ -50,14 +52,15 @@ def _wrong_values(release: Release, log: QueryLog, released: Table) -> str | Non
     """A column whose values cannot be those of a release."""
     names, expected = release.schema.names, expected_columns(release.manifest, log)
     ids = [name for name in ("user", "session", "event") if name in names]
-    filled = [name for name in ("query", "item", "node", "users", "count") if name in names]
+    filled = [name for name in _FILLED if name in names and not (name == "query" and "total" in names)]
     # AOL's format always has columns for times and clicks; they must be empty if none are released.
     empty = [name for name in names if name not in expected]
     asked = ["count(*)"]
     for name in map(identifier, ids):
         asked += [f"count({name})", f"count(DISTINCT {name})", f"coalesce(min({name}), 1)", f"coalesce(max({name}), 0)"]
     asked += [f"count({identifier(name)})" for name in (*filled, *empty)]
-    asked += [f"count(CASE WHEN url IS NULL THEN {name} END)" for name in ("rank", "clicked") if name in names]
+    of_result = [] if _is_table(release) else [name for name in ("rank", "clicked") if name in names]
+    asked += [f"count(CASE WHEN url IS NULL THEN {name} END)" for name in of_result]
     counted = ", ".join(f"{sql} AS n{place}" for place, sql in enumerate(asked))
     rows, *found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module, names are escaped
     for name in ids:
@@ -102,6 +105,8 @@ def _out_of_order(release: Release) -> int | None:
 def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]:
     """The keys that rows are sorted by: pseudonym and text; and event, rank and address, which is the same order."""
     names = batch.schema.names
+    if _is_table(release):
+        return _keys_of_counts(release, batch), []
     whole = [batch[name].to_numpy().astype(np.int64) for name in ("user", "session", "node") if name in names]
     if "query" in names:
         whole += _digest_keys(batch["query"], release.manifest.kind == "tokens")
@@ -112,6 +117,32 @@ def _keys(release: Release, batch: pa.RecordBatch) -> tuple[list[NDArray[np.int6
     elif "url" in names and "user" not in names:  # a table of counts, where the query itself comes last
         whole += _digest_keys(batch["url"])
     return whole, within
+
+
+def _is_table(release: Release) -> bool:
+    """Whether it is a table of counts by several columns, and not of queries and clicks with noisy counts."""
+    return release.manifest.steps[-1].method == "counts"
+
+
+def _keys_of_counts(release: Release, batch: pa.RecordBatch) -> list[NDArray[np.int64]]:
+    """The keys of a table of counts: rows before totals; query, address, rank; metadata and period by their texts."""
+    names = batch.schema.names
+    whole = [batch["total"].to_numpy().astype(np.int64)] if "total" in names else []
+    for name in ("query", "url"):
+        whole += _digest_keys(batch[name]) if name in names else []
+    whole += [_last_if_null(batch["rank"])] if "rank" in names else []
+    others = [
+        name for name in names if name not in ("query", "url", "users_band") and writers.type_of(name) == pa.string()
+    ]
+    return whole + [_last_if_null(pc.index_in(batch[name], _sorted_texts(release, name))) for name in others]
+
+
+def _sorted_texts(release: Release, name: str) -> pa.Array:
+    """The different texts of a column with few of them, in order."""
+    found: set[str] = set()
+    for batch in release.batches():
+        found.update(batch[name].unique().drop_null().to_pylist())
+    return pa.array(sorted(found), pa.string())
 
 
 def _digest_keys(texts: pa.Array, signed: bool = False) -> list[NDArray[np.int64]]:
@@ -141,13 +172,20 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     }
     if "clicked" in columns:
         count |= {"views": "count(url)", "clicks": "count(CASE WHEN clicked THEN 1 END)"}
+    if _is_table(release):  # totals do not count
+        rows = "CASE WHEN total = 0 THEN {0} END" if "total" in columns else "{0}"
+        each = "events" if "events" in columns else "users"
+        count["events"] = f"coalesce(CAST(sum({rows.format(each)}) AS BIGINT), 0)"
+        count["clicks"] = f"count({rows.format('url')})" if "url" in columns else None
+        count["queries"] = "count(DISTINCT query)" if "query" in columns else "0"
     asked = {name: sql for name, sql in count.items() if sql is not None}
     counted = ", ".join(f"{sql} AS {name}" for name, sql in asked.items())
     found = log.engine.row(f"SELECT {counted} FROM {released}")  # noqa: S608  # parts of this module
+    counted_only = release.manifest.kind == "counts"
     kept = log.frequencies(
         f"SELECT q.query_id AS query_id, {count['events'] or 'count(*)'} AS n FROM {released} r"  # noqa: S608  # parts of this module
         " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
-        if "query" in columns
+        if "query" in columns and not counted_only
         else None
     )
     claim = "All counts in the manifest are correct."
@@ -165,7 +203,7 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions", "views")]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):
         return Verdict(claim, False, "it counts what the table does not have")
-    if count["events"] is not None and release.manifest.bands != (() if private else bands(kept)):
+    if count["events"] is not None and release.manifest.bands != (() if counted_only else bands(kept)):
         return Verdict(claim, False, "its frequency bands are not those of the table")
     return Verdict(claim, True)
 

@@ -9,6 +9,7 @@ from queryveil.assess.attacks.differencing import differencing
 from queryveil.assess.attacks.disambiguation import disambiguation
 from queryveil.assess.attacks.finding import Finding, Question
 from queryveil.assess.attacks.history_linkage import history_linkage, older_history
+from queryveil.assess.attacks.margins import margins
 from queryveil.assess.attacks.personal_data import personal_data
 from queryveil.assess.attacks.record_linkage import record_linkage
 from queryveil.assess.attacks.reidentification_risk import reidentification_risk
@@ -156,6 +157,13 @@ ATTACKS: dict[str, Attack] = {
             "find queries that are in one of two releases and not in the other",
             "inference",
             (_differencing,),
+        ),
+        Attack(
+            "margins",
+            "differencing of totals",
+            "subtract published rows of a table of counts from their total",
+            "inference",
+            (_seeded(margins),),
         ),
         Attack(
             "token_hashing",

@@ -106,6 +106,8 @@ class View:
         here = local(log, "An attack")
         check_log(release, here)
         columns = set(release.schema.names)
+        if not columns & {"query", "node"}:
+            raise InapplicableError(NO_QUERY)
         texts, column = "query" in columns, next((name for name in ("user", "session") if name in columns), None)
         with loaded(release, here) as released:
             rows = here.engine.fetch(_entries(released, texts, column))

@@ -24,7 +24,9 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
     if "query" not in columns:
         return found
     number = "count(*)"
-    if "count" in columns:
+    if "events" in columns:  # several rows of a query may count the same event
+        number = f"sum(CASE WHEN {'r.total' if 'total' in columns else '0'} = 0 THEN r.events END)"
+    elif "count" in columns:
         number = "sum(r.count)"
     elif "users" in columns:
         number = "sum(r.users)"
@@ -35,8 +37,8 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
             f"SELECT q.query_id AS query_id, CAST({number} AS BIGINT) AS n FROM {released} r"
             " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
         )
-    found[rows["query_id"].to_numpy()] = rows["n"].to_numpy()
-    return found
+    found[rows["query_id"].to_numpy()] = rows["n"].fill_null(0).to_numpy()
+    return np.minimum(found, log.events_per_query) if "events" in columns else found
 
 
 def pseudonym(release: Release) -> str | None:

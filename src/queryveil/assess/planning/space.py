@@ -192,7 +192,10 @@ def _statistics(policy: Policy, web_directory: str | None) -> tuple[_Named, list
         ("dp-set", [_step("dp-set", **private)]),
         ("zealous", [_step("zealous", **private)]),
     ]
-    return found, ["all other methods: they are not differentially private, so statistics of day after day add up"]
+    return found, [
+        "counts: by query alone and with noise it is zealous",
+        "all other methods: they are not differentially private, so statistics of day after day add up",
+    ]
 
 
 def _others(names: str, why: str) -> list[str]:

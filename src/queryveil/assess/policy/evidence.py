@@ -8,6 +8,7 @@ from queryveil.assess.attacks import Findings
 from queryveil.claims import (
     AffineUsers,
     BagUsers,
+    CellUsers,
     Claim,
     ConceptUsers,
     DifferentialPrivacy,
@@ -96,7 +97,7 @@ def gather(release: Release, log: QueryLog, findings: Findings, verification: Ve
         shared=any(isinstance(claim, RecordUsers) for claim in claims),
         k=k,
         epsilon=None if private is None else private.epsilon,
-        few=issued_by_few(release, log, k or FEW) if kind not in NO_QUERIES else 0,
+        few=issued_by_few(release, log, k or FEW) if "query" in release.schema.names and kind not in NO_QUERIES else 0,
         covered=any(isinstance(claim, QueryUsers | AffineUsers | DifferentialPrivacy) for claim in claims),
         delta=0.0 if private is None else private.delta,
         refuted=None if verification is None else refuted(verification),
@@ -125,7 +126,7 @@ def promised_k(claims: Sequence[Claim]) -> int | None:
     """
     queries = [claim.users for claim in claims if isinstance(claim, QueryUsers | AffineUsers)]
     queries += [claim.users for claim in claims if isinstance(claim, RowUsers) and not claim.clicked]
-    records = [claim.users for claim in claims if isinstance(claim, RecordUsers | BagUsers | ConceptUsers)]
+    records = [claim.users for claim in claims if isinstance(claim, RecordUsers | BagUsers | ConceptUsers | CellUsers)]
     return min((max(found) for found in (queries, records) if found), default=None)
 
 

@@ -24,18 +24,28 @@ class PrivateMethod(Method):
         """What a release promises."""
 
     @property
+    def private(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def repeats(self) -> Literal["always", "seed", "never"]:
         """Never, because noise is random."""
         return "never"
 
     def warnings(self, log: QueryLog) -> list[str]:
         """What only the publisher should know, because it reveals something exact about the log."""
-        if self.claim.delta * log.n_users < 1:
-            return []
-        return [
-            f"Warning: delta is {self.claim.delta:g}, which is not below 1 / users; such a large delta promises"
-            " nothing, because it allows publishing the whole log of a user."
-        ]
+        return delta_warning(self.claim.delta, log)
+
+
+def delta_warning(delta: float, log: QueryLog) -> list[str]:
+    """A warning about a delta that is too large for the users of a log; none if it is not."""
+    if delta * log.n_users < 1:
+        return []
+    return [
+        f"Warning: delta is {delta:g}, which is not below 1 / users; such a large delta promises nothing, because it"
+        " allows publishing the whole log of a user."
+    ]
 
 
 def prepare(log: QueryLog) -> None:

@@ -1,0 +1,1 @@
+"""Tables of counts: one row per combination of chosen columns."""
