@@ -12,6 +12,7 @@ from queryveil.claims.affine import AffineUsers
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
+from queryveil.claims.fragments import FragmentUsers
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.hashed import HashedWords
 from queryveil.claims.linked import LinkedEvents, Sessions
@@ -30,6 +31,7 @@ CLAIMS: dict[str, type[Claim]] = {
         ConceptUsers,
         DifferentialPrivacy,
         DisjointClicks,
+        FragmentUsers,
         HashedWords,
         IssuedQueries,
         LinkedEvents,
@@ -72,6 +74,7 @@ __all__ = [
     "ConceptUsers",
     "DifferentialPrivacy",
     "DisjointClicks",
+    "FragmentUsers",
     "HashedWords",
     "IssuedQueries",
     "LinkedEvents",

@@ -1,8 +1,10 @@
 """What a claim is, and how a check asks its question."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -60,6 +62,7 @@ class Evidence:
         columns: The columns of the released table.
         released: The released table with its texts.
         certificate: What the maker of the release hands to the verifier; nothing in it is believed.
+        lists: The lists that the release was made with, as far as they are at hand, by the names of their files.
     """
 
     def __init__(
@@ -69,9 +72,10 @@ class Evidence:
         columns: Columns,
         released: Table,
         certificate: Certificate | None = None,
+        lists: Mapping[str, Path] | None = None,
     ) -> None:
         self.log, self.work, self.columns = log, work, columns
-        self.released, self.certificate = released, certificate
+        self.released, self.certificate, self.lists = released, certificate, lists or {}
 
     @cached_property
     def queries(self) -> Table:
