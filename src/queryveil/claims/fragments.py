@@ -60,8 +60,8 @@ class FragmentUsers(Claim):
     @property
     def headline(self) -> str:
         """The promise in at most fifteen words."""
-        where, stays = " of another log" * self.counted_on, ", or was listed" * (self.listed is not None)
-        return f"Every fragment of a query was used by at least {self.users} users{where}{stays}."
+        where, stays = " of another log" * self.counted_on, ", or were listed" * (self.listed is not None)
+        return f"Fragments of queries have at least {self.users} users{where}{stays}."
 
     def check(self, evidence: Evidence) -> str | None:
         """Count the distinct users of every fragment of every released query."""

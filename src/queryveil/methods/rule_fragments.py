@@ -37,7 +37,7 @@ def made_of_fragments(
         users: Least distinct users of a fragment.
         words: Every run of up to so many words is a fragment.
         noun_phrases: Whether every noun phrase is one too.
-        listed: A list of further fragments that are allowed, whoever used them.
+        listed: A list of further fragments that are allowed, however many users they have.
 
     Returns:
         The query_id of each.
