@@ -49,7 +49,9 @@ if TYPE_CHECKING:
         Wngen,
         Zealous,
     )
+    from queryveil.methods.rule_fragments import list_fragments
     from queryveil.release import Release
+    from queryveil.release.export import export
     from queryveil.reports import compare, report
     from queryveil.scrubbing import scrub
     from queryveil.series import Series
@@ -87,8 +89,10 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "export",
     "generate",
     "judge_release",
+    "list_fragments",
     "load_certificate",
     "load_policy",
     "neighbourhood",
@@ -136,12 +140,14 @@ _HOMES = {
     "compare": "reports",
     "evaluate": "assess.evaluation",
     "explain": "assess.explanation",
+    "export": "release.export",
     "generate": "synth",
     "judge_release": "assess.policy",
     "load_certificate": "claims.certificates",
     "load_policy": "assess.policy",
     "neighbourhood": "assess.neighbourhoods",
     "new_key": "assess.signing",
+    "list_fragments": "methods.rule_fragments",
     "open_taxonomy": "knowledge",
     "plan": "assess.planning",
     "profile": "assess.profiles",

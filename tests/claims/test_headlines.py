@@ -20,6 +20,8 @@ EVERY = [
     claims.ConceptUsers(**TREE),
     claims.DifferentialPrivacy(epsilon=0.6931471805599453, delta=1e-06, steps=(STEP,)),
     claims.DisjointClicks(),
+    claims.FragmentUsers(users=K, words=1),
+    claims.FragmentUsers(users=K, words=2, noun_phrases=True, counted_on=True, listed="list.tsv"),
     claims.HashedWords(),
     claims.HashedWords(sessions=SESSIONS),
     claims.IssuedQueries(),

@@ -355,6 +355,7 @@ def test_a_release_at_an_address_is_written_whole_and_verified_there(logs, tmp_p
     assert [name for name in folder.files() if not name.startswith("log.parquet/part-")] == [
         "manifest.json",
         "report.md",
+        "schema.json",
     ]
     assert qv.verify(address, there).holds
     with pytest.raises(qv.QueryveilError, match="exists already"):

@@ -21,6 +21,7 @@ from queryveil.formats import writers
 from queryveil.kernels.digest import digests
 from queryveil.log import LocalLog
 from queryveil.release.bands import bands
+from queryveil.release.dictionary import data_dictionary
 from queryveil.release.manifest import Manifest, written
 from queryveil.release.summary import markdown
 from queryveil.text.arrays import byte_spans
@@ -46,6 +47,8 @@ def mend(folder: Path, manifest: Manifest, changed: frozenset[str] = frozenset()
     if "report" not in changed:
         verdicts = [Verdict(claim.statement, True, headline=claim.headline) for claim in manifest.claims]
         (folder / "report.md").write_text(markdown(manifest, verdicts))
+    if "schema" not in changed:
+        (folder / "schema.json").write_bytes(data_dictionary(manifest))
     if "files" not in changed:
         names = [name for name in os.listdir(folder) if name != "manifest.json" and (folder / name).is_file()]
         files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in sorted(names)}
@@ -336,7 +339,7 @@ def _edit(parent: Any, key: Any, rng: random.Random) -> str | None:
 
 def changed_bytes(folder: Path, log: LocalLog, rng: random.Random) -> str | None:
     """Other bytes in a file, with or without its SHA-256 mended."""
-    name = rng.choice(["manifest.json", "report.md", read(folder).table])
+    name = rng.choice(["manifest.json", "report.md", "schema.json", read(folder).table])
     data = bytearray((folder / name).read_bytes())
     how = rng.choice(["flipped", "inserted", "cut", "appended"])
     at = rng.randrange(len(data))
@@ -351,7 +354,7 @@ def changed_bytes(folder: Path, log: LocalLog, rng: random.Random) -> str | None
     manifest = read(folder)
     (folder / name).write_bytes(data)
     if name != "manifest.json" and rng.random() < 0.7:
-        mend(folder, manifest, frozenset(["report"]))
+        mend(folder, manifest, frozenset(["report", "schema"]))
     return f"bytes {how} in {name}"
 
 
@@ -404,14 +407,14 @@ def other_files(folder: Path, log: LocalLog, rng: random.Random) -> str:
         (folder / table).symlink_to(folder.parent / f"{folder.name}-moved")
         return "link in the place of the table"
     elif how == "pipe":
-        name = rng.choice([table, "report.md", "manifest.json", "more"])
+        name = rng.choice([table, "report.md", "schema.json", "manifest.json", "more"])
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
         return f"pipe {name}"
     elif how == "log":
         pq.write_table(log.events, folder / "original.parquet")
     elif how == "gone":
-        (folder / rng.choice([table, "report.md", "manifest.json"])).unlink()
+        (folder / rng.choice([table, "report.md", "schema.json", "manifest.json"])).unlink()
         return "file gone"
     else:
         text = (folder / "manifest.json").read_text()

@@ -26,16 +26,19 @@ def as_before(folder, *, users="fresh", **changed):
     """Rewrite a release that was just saved as 0.1 would have written it."""
     report = folder / "report.md"
     report.write_text("# Release report\n\nIn the words of 0.1.\n")
+    (folder / "schema.json").unlink()
     manifest = json.loads((folder / "manifest.json").read_text())
     parameters = {
         name: value
         for name, value in manifest["parameters"].items()
         if name not in ("link", "session_gap", "session_events", "vectors", "concept_min_users")
+        if name not in ("min_fragment_users", "fragment_words", "noun_phrases", "fragment_list")
     }
     manifest |= {"format_version": 1, "software": "queryveil 0.1.0", "parameters": parameters | {"users": users}}
     manifest["claims"] = [claim for claim in manifest["claims"] if claim["kind"] != "linked-events"]
     manifest["limits"] = ["Limits in the words of 0.1."]
     manifest["files"]["report.md"] = hashlib.sha256(report.read_bytes()).hexdigest()
+    del manifest["files"]["schema.json"], manifest["counted_on"]
     del manifest["linkage"], manifest["counts"]["sessions"], manifest["input_counts"]["sessions"]
     manifest |= changed
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -53,7 +53,7 @@ def test_a_release_is_a_table_a_manifest_and_a_report(tmp_path, format):
     log = make_log()
     verdicts = qv.Equality(k=2, link="user").anonymize(log, seed=1).save(tmp_path / "r", format=format)
     assert all(verdict.holds for verdict in verdicts)
-    assert set(contents(tmp_path / "r")) == {FORMATS[format], "manifest.json", "report.md"}
+    assert set(contents(tmp_path / "r")) == {FORMATS[format], "manifest.json", "report.md", "schema.json"}
     manifest = json.loads((tmp_path / "r" / "manifest.json").read_text())
     for name, digest in manifest["files"].items():
         assert hashlib.sha256((tmp_path / "r" / name).read_bytes()).hexdigest() == digest
@@ -209,7 +209,7 @@ def test_a_release_in_the_making_is_for_its_owner_alone(tmp_path, monkeypatch, f
     monkeypatch.setattr(LocalFolder, "take", look)
     with pytest.raises(qv.QueryveilError, match="enough seen"):
         qv.Equality(k=2, link="user").anonymize(make_log(), seed=1).save(tmp_path / "r", format=format)
-    files = {FORMATS[format], "manifest.json", "report.md"}
+    files = {FORMATS[format], "manifest.json", "report.md", "schema.json"}
     assert files <= set(seen)
     assert all(mode == (0o600 if name in files or "lock" in name else 0o700) for name, mode in seen.items())
 

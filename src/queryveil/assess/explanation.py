@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.log import QueryLog, local
 from queryveil.methods import METHODS, Reason
 from queryveil.release import Release, check_log, loaded_release
@@ -42,6 +42,11 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     check_log(release, log)
     if manifest.method not in METHODS:
         raise QueryveilError(f"This queryveil does not know the method '{manifest.method}' of the release.")
+    if manifest.counted_on is not None and log.counted is log:
+        raise QueryveilError(
+            "The users of fragments were counted on another log than the one released; give that log as well, with"
+            f" {option('counted_on', python='log.counted_on(other)')}."
+        )
     text = normal_form(pa.array([query]))[0].as_py()
     if text in ("", "-"):
         raise QueryveilError("An empty query, or a single dash, is not a query; give the words to search for.")

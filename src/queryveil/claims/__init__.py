@@ -13,6 +13,7 @@ from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
 from queryveil.claims.counted import CellUsers, CountedRows, HiddenRows, RoundedCounts
+from queryveil.claims.fragments import FragmentUsers
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.hashed import HashedWords
 from queryveil.claims.linked import LinkedEvents, Sessions
@@ -36,6 +37,7 @@ CLAIMS: dict[str, type[Claim]] = {
         CountedRows,
         DifferentialPrivacy,
         DisjointClicks,
+        FragmentUsers,
         HashedWords,
         HiddenRows,
         IssuedQueries,
@@ -85,6 +87,7 @@ __all__ = [
     "CountedRows",
     "DifferentialPrivacy",
     "DisjointClicks",
+    "FragmentUsers",
     "HashedWords",
     "HiddenRows",
     "IssuedQueries",

@@ -1,9 +1,10 @@
 """What a claim is, and how a check asks its question."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -61,6 +62,7 @@ class Evidence:
         columns: The columns of the released table.
         released: The released table with its texts.
         certificate: What the maker of the release hands to the verifier; nothing in it is believed.
+        lists: The lists that the release was made with, as far as they are at hand, by the names of their files.
     """
 
     def __init__(
@@ -70,9 +72,10 @@ class Evidence:
         columns: Columns,
         released: Table,
         certificate: Certificate | None = None,
+        lists: Mapping[str, Path] | None = None,
     ) -> None:
         self.log, self.work, self.columns = log, work, columns
-        self.released, self.certificate = released, certificate
+        self.released, self.certificate, self.lists = released, certificate, lists or {}
         self._once: dict[Hashable, Any] = {}
 
     def once(self, what: Hashable, make: Callable[[], Any]) -> Any:

@@ -61,7 +61,10 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "of them is differential privacy.",
         "Only the thresholds on users protect a person; rules about length, digits or lists remove what is likely to be"
         " personal, and miss what does not look like it.",
-        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them.",
+        "Where users are counted for words or fragments, and not for the whole query, a released query can be that of"
+        " one person alone: its parts are common, and together they may say who it is.",
+        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them. In a"
+        " list of fragments that stay allowed it looks them up, and cannot see whether they ever had enough users.",
         _LINKED,
         _ACCOUNTS,
     ),

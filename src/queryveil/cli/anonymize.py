@@ -12,7 +12,7 @@ import typer
 from queryveil.cli import cluster, options, printing
 from queryveil.cli.method_options import Chosen, chosen_by, configured, off_option
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import AnyReader, keywords, reads_log, with_options
+from queryveil.cli.reading import AnyReader, keywords, read_counted, reads_log, with_options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def anonymize(
             rich_help_panel="Scrubbing",
         ),
     ] = None,
+    counted_on: options.CountedOn = None,
     policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
@@ -172,7 +173,7 @@ def anonymize(
             "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or use a"
             " sample of the users."
         )
-    read = reader(log)
+    read = read_counted(reader, log, counted_on)
     place = place or check_target(read.folder(output), output_format, overwrite)
     if scrubbing is not None:
         from queryveil.scrubbing import scrub as scrub_log

@@ -7,7 +7,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader
+from queryveil.cli.reading import Reader, read_counted
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
@@ -57,6 +57,7 @@ def attack(
     ] = None,
     taxonomy: options.TaxonomyOf = None,
     seed: options.Seed = 0,
+    counted_on: options.CountedOn = None,
     policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
@@ -78,7 +79,7 @@ def attack(
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
     options.use_taxonomy(attacked, taxonomy)
-    log = reader(original)
+    log = read_counted(reader, original, counted_on)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)
     with progress("Attacking") as step:

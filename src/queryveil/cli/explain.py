@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader
+from queryveil.cli.reading import Reader, read_counted
 
 
 def explain(
@@ -15,6 +15,7 @@ def explain(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query; case and spaces do not matter.")],
     original: options.Original,
     taxonomy: options.TaxonomyOf = None,
+    counted_on: options.CountedOn = None,
     as_json: options.Json = False,
 ) -> None:
     """Explain why a query is in a release or not: every rule, and what was found for the query."""
@@ -23,7 +24,7 @@ def explain(
 
     loaded = Release.load(release)
     options.use_taxonomy(loaded, taxonomy)
-    found = make(loaded, reader(original), query)
+    found = make(loaded, read_counted(reader, original, counted_on), query)
     if as_json:
         typer.echo(printing.json_text(asdict(found) | {"released": found.released}))
         return

@@ -18,6 +18,15 @@ ReleaseFolder = Annotated[str, typer.Argument(metavar="RELEASE", help="The folde
 _ORIGINAL = typer.Option("--original", metavar="LOG", help="The original log; repeat for several files.")
 Original = Annotated[list[str], _ORIGINAL]
 MaybeOriginal = Annotated[list[str] | None, _ORIGINAL]
+CountedOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--counted-on",
+        metavar="LOG",
+        help="Another log on which rules count the users of fragments, such as 13 months; repeat for several files.",
+        show_default="the log itself",
+    ),
+]
 Certificate = Annotated[
     str | None,
     typer.Option(
@@ -31,7 +40,7 @@ Lists = Annotated[
     typer.Option(
         "--list",
         metavar="FILE",
-        help="An allow-list or block-list that the release was made with, to make it again; repeat for both.",
+        help="A list that the release was made with, to make it again; repeat for several.",
     ),
 ]
 Taxonomy = Annotated[

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from queryveil.formats import FORMATS
 if TYPE_CHECKING:
     from queryveil.log import LocalLog, QueryLog
 
+L = TypeVar("L", bound="QueryLog")
 Reader = Callable[[Sequence[str]], "LocalLog"]
 """Reads a log on this machine, as the options say."""
 AnyReader = partial["QueryLog"]
@@ -110,6 +111,12 @@ def read(
         first = printable(log.stats.bad_rows.first[kind])
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
     return log
+
+
+def read_counted(reader: Callable[[Sequence[str]], L], paths: Sequence[str], counted_on: Sequence[str] | None) -> L:
+    """Read a log and, if there is one, the other log on which rules count users."""
+    log = reader(paths)
+    return log if not counted_on else log.counted_on(reader(counted_on))
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:

@@ -6,7 +6,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader
+from queryveil.cli.reading import Reader, read_counted
 
 
 def report(
@@ -16,6 +16,7 @@ def report(
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write, ending with .html.")],
     user_map: options.UserMap = None,
     taxonomy: options.TaxonomyOf = None,
+    counted_on: options.CountedOn = None,
     seed: options.Seed = 0,
     policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
@@ -35,7 +36,7 @@ def report(
     rules = load_policy(policy)
     made = Release.load(release)
     check_place(output, made, overwrite=overwrite)  # before the log is read
-    log = reader(original)
+    log = read_counted(reader, original, counted_on)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with progress("Reporting") as step:

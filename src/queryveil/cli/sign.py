@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader
+from queryveil.cli.reading import Reader, read_counted
 
 
 def sign(
@@ -31,6 +31,7 @@ def sign(
             help="Sign only if this policy is met: a TOML file, or 'default'. Needs --original and --attacks.",
         ),
     ] = None,
+    counted_on: options.CountedOn = None,
     lists: options.Lists = None,
     taxonomy: options.TaxonomyOf = None,
     output: Annotated[
@@ -57,7 +58,7 @@ def sign(
         place = write(
             release,
             key,
-            log=None if original is None else partial(reader, original),
+            log=None if original is None else partial(read_counted, reader, original, counted_on),
             certificate=None if certificate is None else load_certificate(certificate),
             attacks=attacks or (),
             policy=rules,

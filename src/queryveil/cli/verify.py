@@ -7,7 +7,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import AnyReader
+from queryveil.cli.reading import AnyReader, read_counted
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def verify(
             show_default="where possible",
         ),
     ] = None,
+    counted_on: options.CountedOn = None,
     as_json: options.Json = False,
 ) -> None:
     """Check a release against the log it was made from: files, fingerprint, counts, and every claim.
@@ -70,7 +71,7 @@ def verify(
         )
     if not is_address(release):
         options.use_taxonomy(Release.load(release), taxonomy)  # a wrong folder must fail before the log is read
-    log = reader(original or ())
+    log = read_counted(reader, original or (), counted_on)
     with progress("Checking"):
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:

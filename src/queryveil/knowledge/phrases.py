@@ -8,6 +8,7 @@ tagged once each, and the rest is one pass over integers.
 
 from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,42 @@ def _kinds(words: pa.Array, language: Language) -> Bytes:
     return found
 
 
+class _Cut(NamedTuple):
+    """The words of queries, and where noun phrases begin and end among them."""
+
+    per_query: Longs
+    words: pa.DictionaryArray
+    begin: Longs
+    end: Longs
+    phrases: Longs
+    """How many each query has."""
+
+
+def _cut(queries: pa.Array, language: Language) -> _Cut:
+    split = language.words(queries)
+    distinct = split.text.dictionary_encode()
+    kinds = _kinds(distinct.dictionary, language)
+    found = chunks.noun_phrases(kinds, distinct.indices.to_numpy(), offsets(split.per_query))
+    return _Cut(split.per_query, distinct, *found)
+
+
+def noun_phrase_places(queries: pa.Array, language: Language) -> tuple[Longs, Longs, Longs]:
+    """Where the noun phrases of queries in normal form are.
+
+    Returns:
+        For each phrase, in order: the place of its query, that of its first word among the words of the query, from 0,
+        and how many words it has.
+
+    Example:
+        >>> from queryveil.text import language
+        >>> [part.tolist() for part in noun_phrase_places(pa.array(["cheap hotels near new york"]), language("en"))]
+        [[0, 0], [0, 3], [2, 2]]
+    """
+    cut = _cut(queries, language)
+    query = np.repeat(np.arange(len(queries)), cut.phrases)
+    return query, cut.begin - offsets(cut.per_query)[query], cut.end - cut.begin
+
+
 def noun_phrases(queries: pa.Array, language: Language, labels: Finder | None = None) -> tuple[Longs, pa.Array]:
     """The noun phrases of queries in normal form.
 
@@ -78,11 +115,9 @@ def noun_phrases(queries: pa.Array, language: Language, labels: Finder | None = 
         >>> noun_phrases(queries, language("en"))[1].to_pylist()
         ['diving', 'mediterranean', 'cheap hotels', 'new york']
     """
-    split = language.words(queries)
-    distinct = split.text.dictionary_encode()
-    word = distinct.indices.to_numpy()
-    start = offsets(split.per_query)
-    begin, end, count = chunks.noun_phrases(_kinds(distinct.dictionary, language), word, start)
+    cut = _cut(queries, language)
+    distinct, word = cut.words, cut.words.indices.to_numpy()
+    begin, end, count = cut.begin, cut.end, cut.phrases
 
     def texts(begin: Longs, end: Longs) -> pa.Array:
         return from_offsets(*chunks.join_words(*byte_spans(distinct.dictionary), word, begin, end))

@@ -9,9 +9,11 @@ import hashlib
 import hmac
 import threading
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -106,6 +108,7 @@ class QueryLog(ABC):
         self._making = threading.RLock()
         self.kept = Shared()
         self.part: Part | None = None
+        self._counted: QueryLog | None = None
 
     def __repr__(self) -> str:
         stats = self.stats
@@ -278,6 +281,21 @@ class QueryLog(ABC):
     def whole(self) -> "QueryLog":
         """The log with the same ids of queries that this one is a part of, or itself."""
         return self if self.part is None or self.part.purpose is None else self.part.of
+
+    def counted_on(self, other: "QueryLog") -> Self:
+        """This log, with another one in which rules count the users of fragments, such as 13 months around a day."""
+        check_is_log(other, "counted_on")
+        beside = copy(self)
+        beside._counted = other
+        return beside
+
+    @property
+    def counted(self) -> "QueryLog":
+        """The log in which rules count the users of fragments: the one that `counted_on` named, or itself."""
+        if self._counted is not None:
+            return self._counted
+        made_from = None if self.part is None else self.part.of
+        return self if made_from is None or made_from.counted is made_from else made_from.counted
 
     @cached_property
     def lengths(self) -> pa.Table:

@@ -109,19 +109,32 @@ class Method(BaseModel):
             raise ValueError(f"{_named(type(self), large)} is larger than any log; lower it.")
         return self
 
-    def anonymize(self, log: QueryLog, *, seed: int | None = None) -> Release:
+    def anonymize(self, log: QueryLog, *, seed: int | None = None, counted_on: QueryLog | None = None) -> Release:
         """Make a release of a log.
 
         Args:
             log: The original log.
             seed: Random seed: the same log, parameters and seed give the same bytes. By default 128 random bits. Keep
                 it secret: with the seed and most of the log, anybody can check a guess about the rest of it.
+            counted_on: Another log on which rules count the users of fragments, such as 13 months for a release of a
+                day; by default the log itself.
         """
         check_is_log(log, "anonymize")
+        log = log if counted_on is None else log.counted_on(counted_on)
+        if log.counted is not log and not any(getattr(part, "min_fragment_users", None) for part in self.parts):
+            raise QueryveilError(
+                f"Only the rule {option('min_fragment_users')} counts on another log, and {self.name} does not have it;"
+                f" set it, or leave {option('counted_on')} out."
+            )
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         release = self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
         return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
+
+    @property
+    def lists(self) -> dict[str, Path]:
+        """The files of the lists that it uses, by parameter."""
+        return {}
 
     @property
     def parts(self) -> tuple["Method", ...]:
@@ -187,6 +200,7 @@ class Method(BaseModel):
             "seed": seed,
             "notes": notes,
             "certified": certified or {},
+            "lists": {path.name: path for part in self.parts for path in part.lists.values()},
         }
 
     @classmethod

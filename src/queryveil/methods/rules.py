@@ -4,7 +4,8 @@ Sources of the shipped recipes are named in them (`recipes/`): the European Sear
 under the Digital Markets Act, article 6(11), and Commission decision C(2026) 5091 as secondary sources describe it.
 
 A column is released only when a rule covers it: clicks by `min_row_users`, times by `time`, metadata by
-`min_row_users` or `min_metadata_users`. Counts of users are taken on the original log.
+`min_row_users` or `min_metadata_users`. Counts of users are taken on the original log; those of fragments on another
+one, if the caller names it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from queryveil.claims import Claim, QuerySpelling, QueryUsers, TermUsers
+from queryveil.claims import Claim, FragmentUsers, QuerySpelling, QueryUsers, TermUsers
+from queryveil.claims.fragment_list import read_fragments
+from queryveil.claims.fragments import MOST_WORDS, fragments_in, users_of
 from queryveil.engines import Table, Workspace
 from queryveil.errors import option
 from queryveil.kernels.types import Bools
@@ -24,6 +27,7 @@ from queryveil.methods.columns import Beside, Least, Rounding, explain_rows
 from queryveil.methods.jitter import JitteredMethod
 from queryveil.methods.queries import Selection, Speaker, joined
 from queryveil.methods.recipe import load_recipe, shipped
+from queryveil.methods.rule_fragments import made_of_fragments
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
 from queryveil.release.manifest import names_a_file
@@ -45,6 +49,16 @@ class Rules(JitteredMethod):
         " released only with this rule",
     )
     min_term_users: Least | None = Field(None, description="least distinct users of each word of a released query")
+    min_fragment_users: Least | None = Field(
+        None,
+        description="least distinct users of each fragment of a released query: each word, run of words and, if they"
+        " count, noun phrase",
+    )
+    fragment_words: int = Field(2, ge=1, le=MOST_WORDS, description="longest run of words that is a fragment")
+    noun_phrases: bool = Field(False, description="count every noun phrase, such as john doe, as a fragment too")
+    fragment_list: Path | None = Field(
+        None, description="file of fragments that stay allowed, each with a date, as 'queryveil fragments' writes it"
+    )
     max_characters: Most | None = Field(None, description="longest released query, in characters")
     max_terms: Most | None = Field(None, description="longest released query, in words")
     no_digits: bool = Field(False, description="drop queries with a digit")
@@ -62,7 +76,7 @@ class Rules(JitteredMethod):
         description="metadata columns that count together, most important first: the last is merged first",
     )
 
-    @field_validator("allow_list", "block_list")
+    @field_validator("allow_list", "block_list", "fragment_list")
     @classmethod
     def _has_a_plain_name(cls, path: Path | None) -> Path | None:
         if path is not None and not names_a_file(path.name):
@@ -71,14 +85,16 @@ class Rules(JitteredMethod):
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
-        filters = (self.min_query_users, self.min_row_users, self.min_term_users, self.max_characters, self.max_terms,
-                   self.no_digits, self.no_at, self.allow_list, self.block_list)  # fmt: skip
-        if not any(filters):
+        least = (self.min_query_users, self.min_row_users, self.min_term_users, self.min_fragment_users)
+        texts = (self.max_characters, self.max_terms, self.no_digits, self.no_at, self.allow_list, self.block_list)
+        if not any((*least, *texts)):
             recipe = option("recipe", "dma-30-5", python="load_recipe('dma-30-5')")
             raise ValueError(
                 f"Rules needs at least one rule that drops queries, such as {option('min_query_users', 30)}, or a"
                 f" recipe: {recipe}."
             )
+        if self.fragment_list is not None and self.min_fragment_users is None:
+            raise ValueError(f"A list of fragments needs {option('min_fragment_users', 50)} as well.")
         return self
 
     @model_validator(mode="after")
@@ -96,9 +112,14 @@ class Rules(JitteredMethod):
 
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:
-        """The shipped recipes."""
+        """The shipped recipes, and for each k that every word, or every pair of words, has k users."""
         recipes = {name: load_recipe(name) for name in shipped()}
-        return [(name, recipe.parameters) for name, recipe in recipes.items() if recipe.method == cls.name]
+        found = [(name, recipe.parameters) for name, recipe in recipes.items() if recipe.method == cls.name]
+        for k in ks:
+            for size, what in ((1, "words"), (2, "pairs")):
+                rule = {"min_fragment_users": k, "fragment_words": size, "link": "none"}
+                found.append((f"{what}, k = {k}", rule))
+        return found
 
     @property
     def beside(self) -> Beside:
@@ -113,6 +134,16 @@ class Rules(JitteredMethod):
             claims.append(QueryUsers(users=self.min_query_users))
         if self.min_term_users is not None:
             claims.append(TermUsers(users=self.min_term_users))
+        if self.min_fragment_users is not None:
+            claims.append(
+                FragmentUsers(
+                    users=self.min_fragment_users,
+                    words=self.fragment_words,
+                    noun_phrases=self.noun_phrases,
+                    counted_on=log.counted is not log,
+                    listed=None if self.fragment_list is None else self.fragment_list.name,
+                )
+            )
         return [*claims, self._spelling] if self._spelling != QuerySpelling() else claims
 
     def publish(self, log: QueryLog, work: Workspace, chosen: Selection, speaker: Speaker, *, seed: int) -> Release:
@@ -122,11 +153,11 @@ class Rules(JitteredMethod):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters; lists by file name, because the manifest should not say where the publisher keeps them."""
-        return super().parameters() | {name: path.name for name, path in self._lists.items()}
+        return super().parameters() | {name: path.name for name, path in self.lists.items()}
 
     def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
-        present = {name: path for name, path in self._lists.items() if path.exists()}
+        present = {name: path for name, path in self._texts.items() if path.exists()}
         reasons = []
         if self.min_query_users is not None:
             reasons += [enough_users(log, query_id, self.min_query_users), *self.jitter_reasons()]
@@ -134,10 +165,12 @@ class Rules(JitteredMethod):
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
             reasons.append(Reason(rule, users >= self.min_term_users, f"{users} used the rarest"))
+        if self.min_fragment_users is not None:
+            reasons.append(self._explain_fragments(log, query_id))
         for about in text_rules(self._spelling, **present):
             measured = about.measure(log.query_text.slice(query_id, 1))
             reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.describe(measured[0])))
-        for name, path in self._lists.items():
+        for name, path in self._texts.items():
             if name not in present:
                 missing = f"not checked, there is no file {path} here"
                 reasons.append(Reason(f"the {name.replace('_', '-')}", True, missing))
@@ -147,14 +180,25 @@ class Rules(JitteredMethod):
         """Choose the queries that pass every rule about queries."""
         for name in ("min_query_users", "min_term_users"):
             check_k(self, log.n_users, name=name)
+        check_k(self, log.counted.n_users, name="min_fragment_users")
         log.ensure_tables("per_query")
         joins, conditions = joined(within, "p.query_id"), [f"p.users >= {self.min_query_users or 0}"]
         if self.min_term_users is not None:
             log.ensure_tables("rarest")
             joins += " JOIN rarest r ON r.query_id = p.query_id"
             conditions.append(f"r.users >= {self.min_term_users}")
-        rules = text_rules(self._spelling, **self._lists)
+        rules = text_rules(self._spelling, **self._texts)
         with log.workspace() as steps:
+            if self.min_fragment_users is not None:
+                fragments = made_of_fragments(
+                    log,
+                    steps,
+                    users=self.min_fragment_users,
+                    words=self.fragment_words,
+                    noun_phrases=self.noun_phrases,
+                    listed=self.fragment_list,
+                )
+                joins += f" JOIN {fragments} f ON f.query_id = p.query_id"
             if rules:
                 spelled = steps.map("SELECT query_id, query FROM queries", *passing(rules, log.id_type), "by text")
                 joins += f" JOIN {spelled} s ON s.query_id = p.query_id"
@@ -173,7 +217,32 @@ class Rules(JitteredMethod):
             no_at=self.no_at,
         )
 
+    def _explain_fragments(self, log: LocalLog, query_id: int) -> Reason:
+        """The rarest fragment of a query."""
+        rule = f"at least {self.min_fragment_users} users used each of its fragments"
+        fragments = fragments_in(log.query_text.slice(query_id, 1), self.fragment_words, self.noun_phrases)
+        if not len(fragments):
+            return Reason(rule, False, "it has no word")
+        users = {(row["low"], row["high"]): row["users"] for row in users_of(log.counted, fragments).to_pylist()}
+        stays: set[str] = set()
+        if self.fragment_list is not None and self.fragment_list.exists():
+            stays = set(read_fragments(self.fragment_list)["fragment"].to_pylist())
+        rows = [row for row in fragments.to_pylist() if row["text"] not in stays]
+        counted = [(users.get((row["low"], row["high"]), 0), row["text"]) for row in rows]
+        rarest, text = min(counted, default=(None, ""))
+        if rarest is None:
+            return Reason(rule, True, "all of them are on the list")
+        missing = self.fragment_list is not None and not self.fragment_list.exists()
+        beside = f"; there is no file {self.fragment_list} here, which may allow it" if missing else ""
+        return Reason(rule, rarest >= (self.min_fragment_users or 0), f"{rarest} used '{text}', the rarest{beside}")
+
     @property
-    def _lists(self) -> dict[str, Path]:
-        """The files of the lists that are set."""
+    def _texts(self) -> dict[str, Path]:
+        """The files of the lists of texts that are set."""
         return {name: path for name in ("allow_list", "block_list") if (path := getattr(self, name)) is not None}
+
+    @property
+    def lists(self) -> dict[str, Path]:
+        """The files of all lists that are set."""
+        stays = {} if self.fragment_list is None else {"fragment_list": self.fragment_list}
+        return self._texts | stays

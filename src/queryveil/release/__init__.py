@@ -3,12 +3,13 @@
 from queryveil.release.checks import check_claims, check_loaded, check_log, is_click, loaded, loaded_release, made_from
 from queryveil.release.manifest import counts_of
 from queryveil.release.release import Release
-from queryveil.release.store import MANIFEST, REPORT, check_target
+from queryveil.release.store import MANIFEST, REPORT, SCHEMA, check_target
 from queryveil.release.user_map import as_of, with_user_map
 
 __all__ = [
     "MANIFEST",
     "REPORT",
+    "SCHEMA",
     "Release",
     "as_of",
     "check_claims",

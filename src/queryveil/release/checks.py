@@ -80,7 +80,7 @@ def check_loaded(
 ) -> tuple[Verdict, ...]:
     """As `check_claims`, with the released table at hand."""
     with log.workspace() as work:
-        evidence = Evidence(log, work, tuple(release.schema.names), released, certificate)
+        evidence = Evidence(log, work, tuple(release.schema.names), released, certificate, release.lists)
         return tuple(claim.verdict(evidence) for claim in release.manifest.claims)
 
 

@@ -67,6 +67,8 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
         parameters |= {"vectors": "concepts", "concept_min_users": least}
         changes.append("queries were compared as with 'vectors = concepts'")
+    if method == "rules":
+        parameters |= {"min_fragment_users": None, "fragment_words": 2, "noun_phrases": False, "fragment_list": None}
     if method in LINKED and parameters.get("link") == "user" and method != "hash":
         whole = method != "rules" or parameters.get("min_row_users") is None
         claims.append({"kind": "linked-events", "whole": whole, "items": method == "wngen"})

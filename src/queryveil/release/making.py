@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, Unpack
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from queryveil.log import QueryLog
 from queryveil.log.sessions import USERS, Linking
 from queryveil.release.bands import Band, bands
 from queryveil.release.linkage import measure_linkage
-from queryveil.release.manifest import UNPUBLISHED, Counts, Kind, Manifest, counts_of
+from queryveil.release.manifest import UNPUBLISHED, Counts, Kind, Manifest, counted_on, counts_of
 from queryveil.release.release import Release
 from queryveil.release.rows import ReleasedRows, count_pseudonyms, id_column, shuffled_rows, typed_columns
 
@@ -36,6 +37,8 @@ class ReleaseMetadata(TypedDict):
     """Sentences about what the method did."""
     certified: NotRequired[Mapping[str, pa.Table]]
     """The tables of its certificate."""
+    lists: NotRequired[Mapping[str, Path]]
+    """The lists that it was made with, by the names of their files."""
 
 
 _LINKED_AS: dict[str, Kind] = {"none": "events", "session": "sessions", "user": "records"}
@@ -306,6 +309,7 @@ def _manifest(
         series=log.stats.series,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
         input_counts=UNPUBLISHED if private else counts_of(log),
+        counted_on=None if log.counted is log else counted_on(log, metadata["seed"]),
         counts=counts,
         bands=found,
         columns=tuple(schema.names),
@@ -318,6 +322,7 @@ def _known(log: QueryLog, work: Workspace, metadata: ReleaseMetadata) -> dict[st
         "log": log,
         "workspace": work,
         "notes": tuple(metadata.get("notes", ())),
+        "lists": metadata.get("lists", {}),
         "certificate": Certificate(metadata["seed"], metadata.get("certified", {})),
     }
 

@@ -28,11 +28,20 @@ class Counts(Viewed):
     """None if no session ids are released."""
 
 
+class CountedOn(BaseModel):
+    """The log on which users of fragments were counted, if it is another than the one released."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    fingerprint: str
+    """A digest of it under the same key as that of the log itself."""
+    counts: Counts
+
+
 UNPUBLISHED = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
 """Instead of the size of a log, if exact numbers would break a promise of differential privacy."""
 
 
-_FILES = ("allow_list", "block_list", "key_file", "taxonomy")
+_FILES = ("allow_list", "block_list", "fragment_list", "key_file", "taxonomy")
 
 
 def names_a_file(value: object) -> bool:
@@ -90,6 +99,8 @@ class Manifest(BaseModel):
     """A digest of the original log under a key that follows from the seed; None if the release is differentially
     private, because it would reveal something exact about the log."""
     input_counts: Counts
+    counted_on: CountedOn | None = None
+    """The log on which users of fragments were counted; None if that is the log itself."""
     counts: Counts
     bands: tuple[Band, ...]
     columns: tuple[str, ...]
@@ -144,3 +155,8 @@ def counts_of(log: QueryLog) -> Counts:
         clicks=log.stats.clicks,
         views=log.stats.views or None,
     )
+
+
+def counted_on(log: QueryLog, seed: int) -> CountedOn:
+    """What a manifest says about the log on which users were counted, beside that of the release."""
+    return CountedOn(fingerprint=log.counted.keyed_fingerprint(seed), counts=counts_of(log.counted))

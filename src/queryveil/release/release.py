@@ -2,7 +2,7 @@
 
 import errno
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,8 @@ class Release(Tabular):
     certificate: Certificate | None = field(default=None, repr=False)
     workspace: Workspace | None = field(default=None, repr=False)
     """Keeps its tables while a release uses them."""
+    lists: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    """The lists that it was made with, by the names of their files, as far as they are at hand."""
     notes: tuple[str, ...] = ()
     """What the method did on this log; not published, because a reader could not check it."""
 
@@ -169,7 +171,9 @@ class Release(Tabular):
             self.log.write(stage, table, format, self.schema, self.batches)
             written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
             manifest = self.manifest.model_copy(update=written)
-            verdicts = checked(Release(manifest, *open_table(stage, table)), self.log, self.certificate)
+            verdicts = checked(
+                Release(manifest, *open_table(stage, table), lists=self.lists), self.log, self.certificate
+            )
             publish(manifest, verdicts, stage, target, ready)
         except OSError as error:
             why = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))

@@ -16,11 +16,12 @@ from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, option
 from queryveil.files.folders import Folder, LocalFolder, RemoteFolder, Target, local_folder
 from queryveil.formats import writers
+from queryveil.release.dictionary import data_dictionary
 from queryveil.release.earlier import read_manifest
 from queryveil.release.manifest import FORMAT_VERSION, Manifest, written
 from queryveil.release.summary import markdown
 
-MANIFEST, REPORT = "manifest.json", "report.md"
+MANIFEST, REPORT, SCHEMA = "manifest.json", "report.md", "schema.json"
 
 
 def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema, InFiles]:
@@ -124,8 +125,9 @@ def publish(
     target: Target,
     ready: Callable[[Folder], None] | None = None,
 ) -> None:
-    """Write the report and the manifest beside the table, and move all of it to its place."""
+    """Write the report, the data dictionary and the manifest beside the table, and move all of it to its place."""
     stage.write(REPORT, markdown(manifest, verdicts).encode())
+    stage.write(SCHEMA, data_dictionary(manifest))
     manifest = manifest.model_copy(update={"files": stage.sha256()})
     stage.write(MANIFEST, written(manifest))
     if ready is not None:

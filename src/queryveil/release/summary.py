@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from queryveil.claims import DifferentialPrivacy, RecordUsers, Verdict
 from queryveil.log import Size
+from queryveil.release.dictionary import columns_of
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Counts, Manifest, Stage
 from queryveil.text.show import percent
@@ -176,7 +177,8 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "## Parameters",
         *(part for step in manifest.steps for part in _parameters(step, manifest)),
         "## Columns",
-        "The released table has the columns " + ", ".join(escape(name) for name in manifest.columns) + ".",
+        "`schema.json` says the same for programs.",
+        _table(("column", "type", "meaning", "what was done to it"), _columns(manifest)),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -197,6 +199,13 @@ def _series(manifest: Manifest) -> list[str]:
         f"This is release {series.number} of a series{after}. No event is in two releases of the series. The log that"
         " it was made from is all events that waited for it, so numbers of users are about these. Anyone who has all"
         f" logs can check the series with `queryveil series verify`.{spent}"
+    ]
+
+
+def _columns(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    return [
+        (escape(column.name), column.type, _inert(column.meaning), _inert(" ".join(column.treatment)))
+        for column in columns_of(manifest)
     ]
 
 
@@ -247,7 +256,13 @@ def _made_from(manifest: Manifest) -> str:
     """Which log the release was made from, for people who have its certificate."""
     if manifest.input_fingerprint is None:
         return ""
-    return f" from the log with the keyed fingerprint `{manifest.input_fingerprint}`"
+    other, elsewhere = manifest.counted_on, ""
+    if other is not None:
+        elsewhere = (
+            f". Users of fragments were counted on another log, of {other.counts.users or 0:,} users and"
+            f" {other.counts.events:,} events, with the keyed fingerprint `{escape(other.fingerprint)}`"
+        )
+    return f" from the log with the keyed fingerprint `{manifest.input_fingerprint}`{elsewhere}"
 
 
 SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")

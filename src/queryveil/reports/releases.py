@@ -18,6 +18,7 @@ from queryveil.log import QueryLog, local
 from queryveil.methods import STEPS, Scrub, parameters_of
 from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
+from queryveil.release.dictionary import columns_of
 from queryveil.release.manifest import Manifest, Stage
 from queryveil.release.summary import kept_rows, scrub_rows
 from queryveil.reports import charts, words
@@ -165,6 +166,9 @@ def release_page(
         manifest=manifest,
         fingerprint=found.evaluation.fingerprint,
         manifest_json=json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False),
+        column_rows=[
+            (column.name, column.type, column.meaning, " ".join(column.treatment)) for column in columns_of(manifest)
+        ],
         kept_rows=kept_rows(manifest),
         scrub_rows=scrub_rows(manifest),
         private=manifest.private,
@@ -220,7 +224,8 @@ def commands(
     linked = {"user", "session"} & set(manifest.columns)
     known = " --user-map map.csv" if known_users and linked else ""
     place = " --taxonomy TAXONOMY" if taxonomy else ""
-    again = f"release --original LOG{known}{place} --seed {seed}"
+    longer = "" if manifest.counted_on is None else " --counted-on LONGER"
+    again = f"release --original LOG{known}{place}{{}} --seed {seed}"
     first, *others = manifest.steps
     made = ["queryveil anonymize LOG", f"--method {shlex.quote(first.method)}", *_options(first)]
     made += [word for step in others for word in (f"--then {shlex.quote(step.method)}", *_options(step))]
@@ -233,11 +238,11 @@ def commands(
         made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
     return [
         f"pip install 'queryveil[{','.join(_extras(manifest))}]=={__version__}'",
-        f"{' '.join(made)} -o release{known}",
-        f"queryveil verify release --original LOG{place}",
-        f"queryveil evaluate {again}",
-        f"queryveil attack {again}",
-        f"queryveil report {again}{' --policy POLICY' if own_policy else ''} -o report.html",
+        f"{' '.join(made)}{longer} -o release{known}",
+        f"queryveil verify release --original LOG{place}{longer}",
+        f"queryveil evaluate {again.format('')}",
+        f"queryveil attack {again.format(longer)}",
+        f"queryveil report {again.format(longer)}{' --policy POLICY' if own_policy else ''} -o report.html",
     ]
 
 

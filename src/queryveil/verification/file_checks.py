@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 from queryveil.claims import Verdict
 from queryveil.files.folders import Folder, LocalFolder
 from queryveil.formats import writers
-from queryveil.release import MANIFEST, REPORT, Release
-from queryveil.release.manifest import SOFTWARE, written
+from queryveil.release import MANIFEST, REPORT, SCHEMA, Release
+from queryveil.release.dictionary import data_dictionary
+from queryveil.release.manifest import FORMAT_VERSION, SOFTWARE, written
 from queryveil.release.rows import typed_columns
 from queryveil.release.summary import markdown
 
@@ -22,10 +23,13 @@ def files_unchanged(release: Release, place: Folder) -> Verdict:
     if list(listed) != sorted(listed):
         return Verdict(claim, False, "the manifest names them in another order")
     table = release.manifest.table
+    # Version 0.1 wrote no data dictionary.
+    beside = {REPORT, SCHEMA} if release.manifest.format_version == FORMAT_VERSION else {REPORT}
     # A cluster writes a table in parts, and only as Parquet.
-    parts = [f"{table}/part-{number:05}.parquet" for number in range(len(listed) - 1)]
-    if set(listed) != {table, REPORT} and (table != "log.parquet" or set(listed) != {*parts, REPORT}):
-        return Verdict(claim, False, f"a release has {table}, whole or in parts, and {REPORT} beside its manifest")
+    parts = {f"{table}/part-{number:05}.parquet" for number in range(len(listed) - len(beside))}
+    if set(listed) != {table} | beside and (table != "log.parquet" or set(listed) != parts | beside):
+        named = " and ".join(sorted(beside))
+        return Verdict(claim, False, f"a release has {table}, whole or in parts, and {named} beside its manifest")
     present = set(place.files()) - {MANIFEST}
     for name in sorted(present ^ set(listed)):
         return Verdict(claim, False, f"{name} is {'not in the manifest' if name in present else 'missing'}")
@@ -43,8 +47,13 @@ def bytes_right(release: Release, place: Folder) -> Verdict:
     keyed = manifest.input_fingerprint
     if (keyed is None) != manifest.private or not re.fullmatch("[0-9a-f]{64}", keyed or "0" * 64):
         return Verdict(claim, False, "its fingerprint is not valid")
+    counted = manifest.counted_on
+    if counted is not None and not re.fullmatch("[0-9a-f]{64}", counted.fingerprint):
+        return Verdict(claim, False, "the fingerprint of the log that users were counted on is not valid")
     if place.read(MANIFEST) != written(manifest):
         return Verdict(claim, False, f"{MANIFEST} is written otherwise")
+    if place.read(SCHEMA) != data_dictionary(manifest):
+        return Verdict(claim, False, f"{SCHEMA} is written otherwise")
     format = next((name for name, suffix in writers.SUFFIXES.items() if manifest.table == f"log{suffix}"), None)
     if format is None:
         return Verdict(claim, False, f"the table is called {manifest.table}")
@@ -76,7 +85,7 @@ def _odd_part(release: Release, place: Folder) -> str | None:
     ]
     row = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False).encode()
     for name in release.manifest.files:
-        if name == REPORT:
+        if name in (REPORT, SCHEMA):
             continue
         about = pq.read_metadata(place.path / name)
         written_by = dict(about.metadata or {})

@@ -16,6 +16,7 @@ from queryveil.claims import (
     CountedRows,
     DifferentialPrivacy,
     DisjointClicks,
+    FragmentUsers,
     HashedWords,
     HiddenRows,
     IssuedQueries,
@@ -111,6 +112,10 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
         claims.append(QueryUsers(users=given["min_query_users"]))
     if given["min_term_users"] is not None:
         claims.append(TermUsers(users=given["min_term_users"]))
+    if given["min_fragment_users"] is not None:
+        about = {"words": given["fragment_words"], "noun_phrases": given["noun_phrases"]}
+        listed, elsewhere = given["fragment_list"], manifest.counted_on is not None
+        claims.append(FragmentUsers(users=given["min_fragment_users"], counted_on=elsewhere, listed=listed, **about))
     spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
     if spelling != QuerySpelling():
         claims.append(spelling)
@@ -220,7 +225,7 @@ _QUERIES = ("equality", "rules", "affinity", "poblete")
 """Methods that choose queries, so that others can follow them in a pipeline."""
 _AFTER = (*_QUERIES, "columns", "odp", "search", "mdav")
 """Methods that can follow them."""
-_ABOUT_QUERIES = (QueryUsers, TermUsers, QuerySpelling, AffineUsers, ClickedSites, DisjointClicks)
+_ABOUT_QUERIES = (QueryUsers, TermUsers, FragmentUsers, QuerySpelling, AffineUsers, ClickedSites, DisjointClicks)
 
 
 def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:

@@ -33,7 +33,7 @@ from queryveil.verification.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """With fewer people linkage is not compared without the seed: it depends too much on what is known about each."""
-_LISTS = ("allow_list", "block_list")
+_LISTS = ("allow_list", "block_list", "fragment_list")
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -45,6 +45,7 @@ def verify(
     certificate: str | Path | Certificate | None = None,
     lists: Sequence[str | Path] = (),
     rebuild: bool | None = None,
+    counted_on: QueryLog | None = None,
 ) -> Verification:
     """Check a release against the log it was made from, and make it again.
 
@@ -53,22 +54,28 @@ def verify(
         log: The original log.
         certificate: The certificate of the release, or its file; by default that of a release which was made in this
             session. It makes checks quicker and is not trusted; its seed reveals the fingerprint.
-        lists: The allow-list and block-list of `rules`, which a release names but does not contain.
+        lists: The lists of `rules`, which a release names but does not contain.
         rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
             byte; without it, pseudonyms and the order of equal events may differ. By default this is done, if it is
             possible, for a release that was loaded and a log on this machine.
+        counted_on: The log on which users of fragments were counted, if the release says that this is another one; by
+            default that of `log.counted_on`, or the one that a release which was made in this session knows.
 
     Returns:
         The verdicts of the verifier, and what was not checked.
 
     Raises:
-        QueryveilError: If there is no release, or `rebuild` is True and it cannot be made again.
+        QueryveilError: If there is no release, `rebuild` is True and it cannot be made again, or it was made with a log
+            or a list that is not given.
     """
     check_is_log(log, "verify")
     loaded = release if isinstance(release, Release) else Release.load(log.folder(release))
     if certificate is not None:
         seen = certificate if isinstance(certificate, Certificate) else load_certificate(certificate)
         loaded = replace(loaded, certificate=seen)
+    if lists:
+        loaded = replace(loaded, lists={Path(path).name: Path(path) for path in lists})
+    log = _counting(loaded, log, counted_on)
     found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # making a new release again would give the same
         return found
@@ -83,6 +90,20 @@ def verify(
     if rebuild:
         raise QueryveilError(f"The release cannot be made again, because {why}; leave {option('rebuild', True)} out.")
     return replace(found, unchecked=(*found.unchecked, f"The release was not made again, because {why}."))
+
+
+def _counting(release: Release, log: QueryLog, counted_on: QueryLog | None) -> QueryLog:
+    """The log together with the one on which users of fragments were counted, which must be given if there is one."""
+    known = (one.counted for one in (log, release.log) if one is not None and one.counted is not one)
+    counted_on = next(known, None) if counted_on is None else counted_on
+    if counted_on is None and release.manifest.counted_on is not None:
+        raise QueryveilError(
+            "The users of fragments were counted on another log than the one released; give that log as well, with"
+            f" {option('counted_on')}."
+        )
+    if counted_on is not None and release.manifest.counted_on is None:
+        raise QueryveilError(f"The release counted no users on another log; leave {option('counted_on')} out.")
+    return log if counted_on is None else log.counted_on(counted_on)
 
 
 def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
@@ -163,7 +184,7 @@ def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
             "table": manifest.table,
             "files": manifest.files,
             "columns": manifest.columns,
-            **({} if exact else {"input_fingerprint": manifest.input_fingerprint}),
+            **({} if exact else {"input_fingerprint": manifest.input_fingerprint, "counted_on": manifest.counted_on}),
         }
     )
     return next(

@@ -1,5 +1,6 @@
 """The independent checker: is a release what its manifest says, and does every claim hold against the original log?"""
 
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
-from queryveil.release import Release, check_loaded, loaded, made_from
+from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
 from queryveil.release.manifest import FORMAT_VERSION
 from queryveil.scrubbing import mask, repeat_scrub, url_hits
 from queryveil.text.tabular import Tabular, html_list, html_table
@@ -78,6 +79,8 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     checks: list[Callable[[], Verdict]] = [] if release.manifest.private else [lambda: _same_log(release, log)]
     if (release.manifest.series, log.stats.series) != (None, None):
         checks = [lambda: _in_series(release, log), *checks]
+    if release.manifest.counted_on is not None:
+        checks.append(lambda: _same_counted(release, log))
     if release.folder is not None:
         folder = release.folder
         today = [lambda: bytes_right(release, folder)] if release.manifest.format_version == FORMAT_VERSION else []
@@ -215,6 +218,22 @@ def _in_series(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, False, "its manifest does not say that it is part of a series")
     wrong = next((name for name in type(found).model_fields if getattr(stated, name) != getattr(found, name)), None)
     return Verdict(claim, wrong is None, wrong and f"'{wrong}' in 'series' of its manifest is not right")
+
+
+def _same_counted(release: Release, log: QueryLog) -> Verdict:
+    """Whether users of fragments were counted on the log that is given for that, and a rule asks for it."""
+    claim = "The users of fragments were counted on the other log that is given."
+    stated, steps = release.manifest.counted_on, release.manifest.steps
+    if not any(step.parameters.get("min_fragment_users") for step in steps):
+        return Verdict(claim, False, "no rule counts users of fragments")
+    if log.counted is log or stated is None:
+        return Verdict(claim, False, "it is not given")
+    if stated.counts != counts_of(log.counted):
+        return Verdict(claim, False, "its counts of that log are wrong")
+    if release.seed is None:
+        return Verdict(claim, True, how="compared by its size, because the seed is not known")
+    same = hmac.compare_digest(stated.fingerprint, log.counted.keyed_fingerprint(release.seed))
+    return Verdict(claim, same, None if same else "the fingerprints differ")
 
 
 def _same_log(release: Release, log: QueryLog) -> Verdict:

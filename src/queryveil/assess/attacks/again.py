@@ -25,6 +25,8 @@ def method_again(release: Release, taxonomy: str | None = None) -> Method:
     Raises:
         InapplicableError: If it cannot be run again, with what to do.
     """
+    if release.manifest.counted_on is not None:
+        raise InapplicableError("its rules count users on another log, so they say nothing on some rows of this one")
     stages = release.manifest.steps
     # What was scrubbed is scrubbed before the method runs again, in a pipeline too.
     steps = [_step_again(stage, taxonomy) for stage in stages if stage.method != Scrub.name]

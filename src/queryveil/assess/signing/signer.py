@@ -42,7 +42,7 @@ from queryveil.release import MANIFEST, Release, loaded_release
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
 
-_LISTS = ("allow_list", "block_list")
+_LISTS = ("allow_list", "block_list", "fragment_list")
 
 
 class NotSignedError(QueryveilError):
@@ -73,7 +73,7 @@ def sign(
         certificate: What `load_certificate` read; with it the release is checked byte for byte.
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
-        lists: The files of the allow-list and the block-list of `rules`, whose SHA-256 is stated.
+        lists: The files of the lists of `rules`, whose SHA-256 is stated.
         output: The statement, ending with `.json`; by default next to the release, with `.statement.json` after its
             name.
         overwrite: Whether an earlier statement may be replaced.

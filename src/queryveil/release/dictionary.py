@@ -1,0 +1,137 @@
+"""The data dictionary of a release: what each column means, and what was done to it.
+
+It follows from the manifest alone, so the verifier writes it once more and compares. `schema.json` is a Table Schema
+(Frictionless Data), with one more entry per field: `treatment`.
+"""
+
+import json
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from queryveil.claims import Claim, CombinationUsers, RecordUsers, TimesRounded
+from queryveil.formats import writers
+from queryveil.release.manifest import Manifest
+
+_TYPES = {
+    pa.int64(): "integer",
+    pa.int32(): "integer",
+    pa.string(): "string",
+    pa.timestamp("us"): "datetime",
+    pa.bool_(): "boolean",
+}
+
+_ABOUT = {
+    "affine-users": ("query",),
+    "bag-users": ("item", "node"),
+    "clicked-sites": ("query",),
+    "concept-users": ("item", "node"),
+    "differential-privacy": ("query", "url", "count"),
+    "disjoint-clicks": ("query",),
+    "fragment-users": ("query",),
+    "hashed-words": ("query",),
+    "linked-events": ("user", "session"),
+    "query-spelling": ("query",),
+    "query-users": ("query",),
+    "record-queries": ("user",),
+    "record-users": ("user",),
+    "term-users": ("query",),
+    "times-rounded": ("time",),
+}
+"""The columns that each kind of claim is about, beside those that it names itself."""
+
+
+class Column(NamedTuple):
+    """A column of a released table."""
+
+    name: str
+    type: str
+    meaning: str
+    treatment: tuple[str, ...]
+    """What was done to it, a sentence each."""
+
+
+def columns_of(manifest: Manifest) -> list[Column]:
+    """The columns of a release, in order."""
+    return [
+        Column(name, _TYPES[writers.type_of(name)], _meaning(name, manifest), _treatment(name, manifest))
+        for name in manifest.columns
+    ]
+
+
+def data_dictionary(manifest: Manifest) -> bytes:
+    """The data dictionary as it is written in a release."""
+    fields = [
+        {"name": column.name, "type": column.type, "description": column.meaning, "treatment": column.treatment}
+        for column in columns_of(manifest)
+    ]
+    return as_json({"fields": fields, "missingValues": [""]})
+
+
+def as_json(value: object) -> bytes:
+    """JSON as files of a release have it."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _meaning(name: str, manifest: Manifest) -> str:
+    shared = next((claim for claim in manifest.claims if isinstance(claim, RecordUsers)), None)
+    if name == "user" and shared is not None:
+        return "The record: one that users share." if shared.compact else "The user, who has the record of a group."
+    if name == "query" and manifest.kind == "tokens":
+        return "A query, with a token instead of each word."
+    if name == "url" and manifest.private:
+        return "An address clicked for the query; missing in the row of the query itself."
+    return _MEANINGS.get(name, "Metadata of the event, as the log has it.")
+
+
+_MEANINGS = {
+    "user": "The user. Rows with the same number are of one user.",
+    "session": "The session. Rows with the same number are of one session of one user.",
+    "event": "The event: one search. An event has one row per click, or one row without a click.",
+    "query": "What was typed, in normal form: lower case, one blank between words.",
+    "users": "How many users share the record.",
+    "time": "When the query was issued.",
+    "rank": "The rank of the address that was clicked; missing if there was no click, or few share the rank.",
+    "url": "The address that was clicked; missing if there was no click, or few share it.",
+    "item": "A term of a taxonomy, instead of words of a query.",
+    "node": "The number of the term in the taxonomy.",
+    "count": "How many users the query, or the click, was counted for, with noise.",
+}
+
+
+def _treatment(name: str, manifest: Manifest) -> tuple[str, ...]:
+    """What was done to a column: how ids are made, what was scrubbed, and what is promised about it."""
+    done = [_DONE[name]] if name in _DONE else []
+    if name in ("query", "url") and manifest.scrub is not None:
+        done.append(_scrubbed(manifest.scrub.how, name))
+    about = [claim for claim in manifest.claims if name in _columns_about(claim)]
+    done += ["Left out: the column is empty."] if name == "time" and not _rounded(manifest) else []
+    done += [_MERGED] if any(isinstance(claim, CombinationUsers) for claim in about) else []
+    return (*done, *(claim.statement for claim in about))
+
+
+_DONE = {
+    "user": "Original ids are left out; numbers are given at random.",
+    "session": "Original ids are left out; numbers are given at random.",
+    "event": "Numbered anew, in an order that says nothing about time.",
+}
+
+
+_MERGED = f"Values of combinations that too few users have are replaced by {CombinationUsers.MERGED}."
+
+
+def _scrubbed(how: str, name: str) -> str:
+    if name == "url":
+        return "Clicks on addresses with personal data are left out."
+    found = "Queries with personal data are left out" if how == "remove" else "Personal data is replaced by masks"
+    return f"{found}, as far as scrubbing finds it."
+
+
+def _columns_about(claim: Claim) -> tuple[str, ...]:
+    named: tuple[str, ...] = getattr(claim, "columns", ())
+    return (*_ABOUT.get(claim.kind, ()), *named)
+
+
+def _rounded(manifest: Manifest) -> bool:
+    """Whether times are released; AOL's format has a column for them in any case."""
+    return any(isinstance(claim, TimesRounded) for claim in manifest.claims)
