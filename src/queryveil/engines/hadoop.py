@@ -48,11 +48,16 @@ class HadoopFolder(RemoteFolder):
     def _path(self, name: str = "") -> Any:
         return self._java.Path(self.uri(name) if name else self._address)
 
+    def exists(self) -> bool:
+        """Whether there is anything at its place."""
+        with working(self._address):
+            return bool(self._files.exists(self._path()))
+
     def state(self) -> State | None:
         """What is at its place: the files in it by name, size and time."""
+        if not self.exists():
+            return None
         with working(self._address):
-            if not self._files.exists(self._path()):
-                return None
             return tuple((name, about.getLen(), about.getModificationTime()) for name, about in self._listed())
 
     def parent(self) -> str | None:
@@ -128,10 +133,30 @@ class HadoopFolder(RemoteFolder):
         """A new folder beside it that only its owner may read."""
         above = self._address.rpartition("/")[0]
         made = HadoopFolder(self._engine, f"{above}/.queryveil-{uuid.uuid4().hex[:12]}")
-        private = self._java.permission.FsPermission("700")
-        with working(self._address):
-            self._files.mkdirs(made._path(), private)
+        made.make()
         return made
+
+    def make(self) -> None:
+        """Make it, so that only its owner may read it."""
+        with working(self._address):
+            self._files.mkdirs(self._path(), self._java.permission.FsPermission("700"))
+
+    def is_private(self) -> bool:
+        """Whether it is a folder of this user that nobody else may read or change."""
+        with working(self._address):
+            about = self._files.getFileStatus(self._path())
+            user = self._apache.hadoop.security.UserGroupInformation.getCurrentUser().getShortUserName()
+            return bool(about.getOwner() == user and about.getPermission().toShort() & 0o077 == 0)
+
+    def names(self) -> list[str]:
+        """What is in it, files and folders, by name."""
+        with working(self._address):
+            return sorted(str(found.getPath().getName()) for found in self._files.listStatus(self._path()))
+
+    def remove_inside(self, name: str) -> None:
+        """Remove a file or folder in it, with all in that."""
+        with working(self._address):
+            self._files.delete(self._path(name), True)
 
     def take(self, stage: Folder, replaces: State | None) -> None:
         """Become what is staged; while something is replaced, there is nothing here for an instant."""

@@ -293,6 +293,11 @@ def _requoted(found: re.Match[str]) -> str:
     return found[0] if found[1] is None else backquoted(found[1].replace('""', '"'))
 
 
+def unglobbed(path: str) -> str:
+    """A path that is taken literally, not as a pattern."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", path)
+
+
 def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 

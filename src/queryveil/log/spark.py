@@ -97,7 +97,7 @@ class SparkLog(QueryLog):
         if stats.events == 0:
             new.close()
             raise QueryveilError(NOTHING_LEFT)
-        made = SparkLog(new, replace(stats, rows=_n_rows(new, stats), scrub=scrub))
+        made = SparkLog(new, replace(stats, rows=n_rows(new, stats), scrub=scrub))
         made.part = Part(self, None, None)
         return made
 
@@ -125,7 +125,7 @@ class SparkLog(QueryLog):
         if stats.events == 0:
             new.close()
             raise NothingToReleaseError(NOTHING_SELECTED)
-        part = SparkLog(new, replace(stats, rows=_n_rows(new, stats)))
+        part = SparkLog(new, replace(stats, rows=n_rows(new, stats)))
         part.part = Part(self, purpose, None)
         return part
 
@@ -152,7 +152,7 @@ class SparkLog(QueryLog):
         )
 
 
-def _n_rows(engine: Spark, stats: LogStats) -> int:
+def n_rows(engine: Spark, stats: LogStats) -> int:
     """How many rows a log has when it is written: one per result, and one per event without any."""
     table, results = ("views", stats.views) if stats.views else ("clicks", stats.clicks)
     (with_results,) = engine.row(f"SELECT count(DISTINCT event_id) AS n FROM {table}")  # noqa: S608  # one of two words

@@ -29,6 +29,14 @@ from queryveil.text.columns import Digests
 _TEXTS = ("user", "query", "url", "word")
 _EVENTS = ("user", "query", "time", "since")
 _CLICKS = ("event", "rank", "url")
+SOME_VIEWS = (
+    "Some of the waiting events have views, and others have clicks alone; read all logs of a series with the results"
+    " that were shown, or all without."
+)
+SAME_HALF = (
+    "Two different texts have the same half of a digest, which does not happen by chance: somebody made them so; leave"
+    " out the rows of one of them."
+)
 
 
 @dataclass(frozen=True)
@@ -121,10 +129,7 @@ class Waiting:
             return others
         with_clicks = [one for one in (self, others) if len(one.clicks["event"])]
         if len({one.has_views for one in with_clicks}) > 1:
-            raise QueryveilError(
-                "Some of the waiting events have views, and others have clicks alone; read all logs of a series with"
-                " the results that were shown, or all without."
-            )
+            raise QueryveilError(SOME_VIEWS)
         reserve(100 * (len(self) + len(others)), "The waiting events")
         unions = {
             name: _union(self.texts[name], self.digests[name], others.texts[name], others.digests[name])
@@ -374,10 +379,7 @@ def _union(first: pa.Array, of_first: Digests, second: pa.Array, of_second: Dige
     hit = (low[near] == low2) if len(low) else np.zeros(len(low2), np.bool_)
     same = hit & (high[near] == high2) if len(low) else hit
     if (hit & ~same).any() or _repeats(low) or _repeats(low2):
-        raise QueryveilError(
-            "Two different texts have the same half of a digest, which does not happen by chance: somebody made them"
-            " so; leave out the rows of one of them."
-        )
+        raise QueryveilError(SAME_HALF)
     fresh = ~same
     places = _places(low, low2[fresh])
     new_ids = np.empty(len(low2), np.int32)

@@ -11,12 +11,13 @@ change that was killed is finished or taken back when the ledger is opened again
 
 import calendar
 import fcntl
+import hashlib
 import os
 import re
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,13 +26,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from queryveil.errors import QueryveilError, QueryveilWarning
-from queryveil.files.folders import write_whole
+from queryveil.files.folders import Folder, LocalFolder, local_folder, write_whole
 from queryveil.files.scratch import clear_leftovers, sync_folder
 from queryveil.log import Scrub
-from queryveil.log.waiting import Waiting, load_waiting
 from queryveil.release import MANIFEST
-from queryveil.series.published import Published, load_published
-from queryveil.series.released import released_file
+from queryveil.series.released import RELEASED
 
 LEDGER, PENDING = "ledger.json", "pending.json"
 _LOCK = ".lock"
@@ -152,6 +151,8 @@ class Ledger(BaseModel):
     settings: Settings
     periods: tuple[Period, ...] = ()
     forgotten: tuple[Forgotten, ...] = ()
+    engine: Literal["duckdb", "spark"] | None = None
+    """Where its events wait: on one machine or on a cluster, as the first log decided."""
     changes: int = 0
     """How often it was changed; the name of the folder of waiting events."""
     content: str = Field("", pattern="^([0-9a-f]{64})?$")
@@ -166,6 +167,17 @@ class Ledger(BaseModel):
     def waiting(self) -> str:
         """The folder of the events that wait."""
         return f"waiting-{self.changes}"
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What every state of a series knows."""
+        releases = self.releases
+        return {
+            "ends": tuple(period.end for period in self.periods),
+            "content": bytes.fromhex(self.content),
+            "releases": len(releases),
+            "previous": releases[-1].manifest if releases else None,
+        }
 
 
 class _Pending(BaseModel):
@@ -182,10 +194,30 @@ class _Pending(BaseModel):
 
 
 class LedgerFolder:
-    """The folder of a ledger, opened by one process at a time."""
+    """The folder of a ledger, opened by one process at a time.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    Args:
+        path: The folder.
+        at: The folder of a release with a given path or address.
+    """
+
+    engine: Literal["spark"] | None = None
+    """Where its events must wait, if only that reaches it."""
+
+    def __init__(self, path: str | Path, at: Callable[[str], Folder] = local_folder) -> None:
+        self.path = local_folder(path).path
+        self._at = at
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def uri(self, name: str) -> str:
+        """The address of something in it."""
+        return LocalFolder(self.path).uri(name)
+
+    def holds(self, place: Folder) -> bool:
+        """Whether a folder is inside the ledger."""
+        return isinstance(place, LocalFolder) and place.path.resolve().is_relative_to(self.path.resolve())
 
     def make(self, ledger: Ledger) -> None:
         """Make a new one."""
@@ -199,21 +231,18 @@ class LedgerFolder:
             raise QueryveilError(f"The ledger {self.path} cannot be made: {error.strerror}.") from None
 
     @contextmanager
-    def opened(self) -> Iterator[Ledger]:
+    def opened(self, at: Callable[[str], Folder] | None = None) -> Iterator[Ledger]:
         """The ledger, locked; a change that was killed is finished or taken back first.
+
+        Args:
+            at: The folder of a release with a given path or address, if others can be reached than usual.
 
         Raises:
             QueryveilError: If there is none, it is damaged, open to others, or in use.
         """
         self._check()
-        with open(self.path / _LOCK, "a+b") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise QueryveilError(
-                    f"The ledger {self.path} is in use by another process; wait until that ends."
-                ) from None
-            self._recover()
+        with self._locked():
+            self._recover(at or self._at)
             ledger = self.read()
             self._tidy(ledger)
             yield ledger
@@ -222,46 +251,72 @@ class LedgerFolder:
         """The ledger as it is."""
         self._check()
         try:
-            return Ledger.model_validate_json((self.path / LEDGER).read_bytes())
+            return Ledger.model_validate_json(self._read())
         except (OSError, ValidationError):
             raise QueryveilError(
-                f"The ledger {self.path}/{LEDGER} is damaged, or of another version of queryveil; restore it from a"
-                " backup."
+                f"The ledger {self}/{LEDGER} is damaged, or of another version of queryveil; restore it from a backup."
             ) from None
 
-    def waiting(self, ledger: Ledger) -> Waiting | None:
-        """The events that wait; None before the first log."""
-        return load_waiting(self.path / ledger.waiting) if ledger.changes else None
+    def stage(self, ledger: Ledger, save: Callable[[str], tuple[int, int]]) -> tuple[int, int]:
+        """Write what waits after a change, beside what waits now; return what `save` returns.
 
-    def published(self, ledger: Ledger) -> Published:
-        """Which queries and users are in releases."""
-        return load_published(self.path / ledger.waiting) if ledger.changes else Published.nothing()
-
-    def stage(self, ledger: Ledger, waiting: Waiting, published: Published) -> None:
-        """Write what waits after a change, beside what waits now."""
+        Args:
+            ledger: The ledger after the change.
+            save: Writes what waits into a new folder with this address.
+        """
         place = self.path / ledger.waiting
         try:
-            waiting.save(place)
-            published.save(place)
-            for path in (*place.iterdir(), place):
+            found = save(self.uri(ledger.waiting))
+            for path in (*place.rglob("*"), place):
                 _sync(path)
         except OSError as error:
             raise QueryveilError(f"The ledger {self.path} cannot be written: {error.strerror}.") from None
+        return found
 
-    def announce(self, ledger: Ledger, release: Path, staged: Path, manifest: str) -> None:
+    def announce(self, ledger: Ledger, release: Folder, staged: Folder, manifest: str) -> None:
         """Say where a release goes that is about to be moved there."""
-        pending = _Pending(release=str(release.absolute()), staged=str(staged), manifest=manifest, ledger=ledger)
-        write_whole(self.path / PENDING, pending.model_dump_json().encode(), private=True)
+        pending = _Pending(release=_whole(release), staged=_whole(staged), manifest=manifest, ledger=ledger)
+        self._put(PENDING, pending.model_dump_json().encode())
+
+    def withdraw(self, release: Folder, manifest: str) -> None:
+        """Take back what was announced, unless the release got to its place."""
+        if not _is_there(release, manifest):
+            self._drop(PENDING)
 
     def commit(self, ledger: Ledger) -> None:
         """Make a change that was staged the present state."""
         self._write(ledger, overwrite=True)
-        (self.path / PENDING).unlink(missing_ok=True)
+        self._drop(PENDING)
         self._tidy(ledger)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with open(self.path / _LOCK, "a+b") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise QueryveilError(
+                    f"The ledger {self.path} is in use by another process; wait until that ends."
+                ) from None
+            yield
+
+    def _read(self) -> bytes:
+        """The file with the ledger."""
+        return self._get(LEDGER)
 
     def _write(self, ledger: Ledger, *, overwrite: bool = False) -> None:
         content = ledger.model_dump_json(indent=1).encode()
         write_whole(self.path / LEDGER, content, overwrite=overwrite, private=True)
+
+    def _get(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Write a new small file whole."""
+        write_whole(self.path / name, content, private=True)
+
+    def _drop(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
 
     def _check(self) -> None:
         try:
@@ -270,31 +325,34 @@ class LedgerFolder:
         except OSError:
             there = False
         if not there:
-            raise QueryveilError(
-                f"There is no ledger in {self.path}; make one with 'queryveil series init', or give its folder."
-            )
+            raise no_ledger(str(self.path))
         if about.st_uid != os.getuid() or about.st_mode & 0o077:
             raise QueryveilError(
                 f"The ledger {self.path} can be read or changed by others; it holds unpublished queries, so make it"
                 f" yours alone first: chmod 700 {self.path}"
             )
 
-    def _recover(self) -> None:
+    def _recover(self, at: Callable[[str], Folder]) -> None:
         """Finish or take back a change that was killed while its release was moved to its place."""
         try:
-            pending = _Pending.model_validate_json((self.path / PENDING).read_bytes())
+            pending = _Pending.model_validate_json(self._get(PENDING))
         except FileNotFoundError:
             return
         except (OSError, ValidationError):
-            raise QueryveilError(f"{self.path}/{PENDING} is damaged; restore the ledger from a backup.") from None
+            raise QueryveilError(f"{self}/{PENDING} is damaged; restore the ledger from a backup.") from None
         if self.read() == pending.ledger:  # only the note was left
-            (self.path / PENDING).unlink()
+            self._drop(PENDING)
             return
-        if Path(pending.staged).exists() and not (Path(pending.release) / MANIFEST).exists():
-            (self.path / PENDING).unlink()  # it was never published
-            clear_leftovers(Path(pending.release).parent)
+        release, staged = at(pending.release), at(pending.staged)
+        published = _is_there(release, pending.manifest)
+        if staged.state() is not None and not published:
+            self._drop(PENDING)  # it was never published
+            if isinstance(release, LocalFolder):
+                release.tidy()
+            else:
+                staged.remove()
             return
-        if not (Path(pending.release) / MANIFEST).exists():
+        if not published:
             # It may have been published and moved away, and nothing may ever be published twice.
             warnings.warn(
                 f"A change of the ledger was interrupted, and its release is not in {pending.release}; its events count"
@@ -307,10 +365,37 @@ class LedgerFolder:
     def _tidy(self, ledger: Ledger) -> None:
         """Remove what killed changes left."""
         clear_leftovers(self.path)
-        for entry in self.path.glob("waiting-*"):
-            if entry.name != ledger.waiting:
-                shutil.rmtree(entry, ignore_errors=True)
-        released_file(self.path, len(ledger.releases) + 1).unlink(missing_ok=True)
+        for entry in self.path.iterdir():
+            if is_left(entry.name, ledger):
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink(missing_ok=True)
+
+
+def no_ledger(where: str) -> QueryveilError:
+    """That there is no ledger in a folder."""
+    return QueryveilError(f"There is no ledger in {where}; make one with 'queryveil series init', or give its folder.")
+
+
+def is_left(name: str, ledger: Ledger) -> bool:
+    """Whether something in the folder of a ledger is left from a change that was killed, or from before the last."""
+    if name.startswith("waiting-"):
+        return name != ledger.waiting
+    return name.startswith(f"{RELEASED}{len(ledger.releases) + 1}.")
+
+
+def _is_there(place: Folder, manifest: str) -> bool:
+    """Whether the release with this SHA-256 of its manifest is in a folder."""
+    try:
+        return hashlib.sha256(place.read(MANIFEST)).hexdigest() == manifest
+    except OSError:
+        return False
+
+
+def _whole(place: Folder) -> str:
+    """A folder by its whole path or its address."""
+    return str(place.path.absolute()) if isinstance(place, LocalFolder) else str(place)
 
 
 def _sync(path: Path) -> None:

@@ -10,10 +10,13 @@ from queryveil.errors import QueryveilError
 from queryveil.kernels.types import Bools
 from queryveil.log.waiting import Waiting
 
+RELEASED = "released-"
+"""How the names of these files begin."""
+
 
 def released_file(folder: Path, number: int) -> Path:
     """Where the counts of a release are."""
-    return folder / f"released-{number}.arrow"
+    return folder / f"{RELEASED}{number}.arrow"
 
 
 def count_users(waiting: Waiting, left: Bools, folder: Path, number: int, pseudonyms: pa.Table | None) -> None:

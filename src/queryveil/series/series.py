@@ -8,21 +8,23 @@ published is a union of whole releases, each of which keeps the promise of the m
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from queryveil.claims.certificates import SUFFIX
 from queryveil.errors import NothingToReleaseError, Progress, QueryveilError, option
-from queryveil.files.folders import Folder, Target, check_file, local_folder
+from queryveil.files.folders import Folder, Target, check_file, is_address, local_folder
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.methods import Method, Pipeline
 from queryveil.release import Release, check_target
 from queryveil.release.store import MANIFEST
+from queryveil.series.base import SeriesState
 from queryveil.series.budget import check_budget, spent
 from queryveil.series.ledger import (
     Forgotten,
@@ -34,7 +36,7 @@ from queryveil.series.ledger import (
     now,
     read_retention,
 )
-from queryveil.series.released import count_users, linked_pseudonyms, of_user
+from queryveil.series.released import linked_pseudonyms
 from queryveil.series.state import (
     OtherLogError,
     State,
@@ -42,12 +44,14 @@ from queryveil.series.state import (
     digest_of_user,
     fingerprint_of,
     method_of,
-    queries_of,
     split_scrub,
 )
 from queryveil.series.status import Status
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from queryveil.engines.spark import Spark
     from queryveil.series.attacks import SeriesFindings
     from queryveil.verification.verifier import Verification
 
@@ -70,6 +74,8 @@ class Series:
 
     Args:
         path: The folder of the ledger, which `Series.init` made.
+        engine: A Spark session. It is needed for a ledger at an address that only a cluster reaches, and to `forget` if
+            events wait on Spark. Where they wait is decided by the first log.
 
     Raises:
         QueryveilError: If there is no ledger, or others can read it.
@@ -80,8 +86,9 @@ class Series:
         >>> series.add(qv.read_log("monday.tsv"), "releases/monday")  # doctest: +SKIP
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._folder = LedgerFolder(path)
+    def __init__(self, path: str | Path, *, engine: "SparkSession | Spark | None" = None) -> None:
+        self._engine = _cluster(engine)
+        self._folder = _folder(path, self._engine)
         self._folder.read()
 
     @classmethod
@@ -95,6 +102,7 @@ class Series:
         budget_delta: float | None = None,
         carry_pseudonyms: bool = False,
         seed: int | None = None,
+        engine: "SparkSession | Spark | None" = None,
     ) -> "Series":
         """Begin a series.
 
@@ -110,6 +118,7 @@ class Series:
             carry_pseudonyms: Whether the ledger keeps the pseudonyms of users, so that `links` can say which of
                 different releases are of one person. That makes people far easier to re-identify.
             seed: Random seed of all releases; by default 128 random bits, kept in the ledger.
+            engine: A Spark session, if the folder is at an address that only a cluster reaches.
 
         Raises:
             QueryveilError: If the method cannot keep its promises in a series, or the folder exists.
@@ -134,8 +143,9 @@ class Series:
             carry_pseudonyms=carry_pseudonyms,
             **new_secrets(seed),
         )
-        LedgerFolder(path).make(Ledger(settings=settings))
-        return cls(path)
+        cluster = _cluster(engine)
+        _folder(path, cluster).make(Ledger(settings=settings))
+        return cls(path, engine=cluster)
 
     def add(
         self,
@@ -150,7 +160,8 @@ class Series:
 
         Args:
             log: The log of the period, which begins after the logs before it ended.
-            release: The folder to make for the release. If nothing can be released, it is not made.
+            release: The folder to make for the release, or its address if the log is on a cluster. If nothing can be
+                released, it is not made.
             format: `parquet`, `aol` (TSV) or `csv`.
             drop_late: Whether to leave out events that are not later than the end of the last log. They may be
                 published already.
@@ -164,18 +175,19 @@ class Series:
                 be written. Ledger and releases are then as before.
         """
         check_is_log(log, "Series.add")
-        with self._folder.opened() as ledger:
+        with self._folder.opened(log.folder) as ledger:
+            ledger = self._begun(ledger, log)
             settings, method = ledger.settings, method_of(ledger.settings)
             fingerprint = fingerprint_of(log, settings)
             same = next((period.number for period in ledger.periods if period.fingerprint == fingerprint), None)
             if same is not None:
                 raise QueryveilError(f"This log was added before, as period {same}; add each log once.")
-            place = local_folder(release)
+            place = log.folder(release)
             target = check_target(place, format, overwrite=False)
-            if place.path.resolve().is_relative_to(self._folder.path.resolve()):
+            if self._folder.holds(place):
                 raise QueryveilError("A release cannot be inside the ledger, which is private; choose another place.")
             added = now()
-            state, arrived = self._state(ledger).with_log(log, settings, added, drop_late=drop_late)
+            state, arrived = _state(ledger, self._folder).with_log(log, settings, added, drop_late=drop_late)
             period = Period(
                 number=len(ledger.periods) + 1,
                 added=added,
@@ -197,6 +209,28 @@ class Series:
             finally:
                 pool.close()
 
+    def _begun(self, ledger: Ledger, log: QueryLog) -> Ledger:
+        """The ledger, whose events wait on one machine or on a cluster as its first log decides.
+
+        Raises:
+            QueryveilError: If the log is not where the events wait.
+        """
+        kind: Literal["duckdb", "spark"] = "duckdb" if isinstance(log, LocalLog) else "spark"
+        if "spark" in (ledger.engine, self._folder.engine) and kind != "spark":
+            spark = option("engine", "spark", python="engine=...")
+            raise QueryveilError(f"The events of {self._folder} wait on Spark; read the log there too, with {spark}.")
+        if ledger.engine == "duckdb" and kind != "duckdb":
+            raise QueryveilError(
+                f"The events of {self._folder} wait on one machine; read the log without {option('engine')}, or begin"
+                " another series on Spark."
+            )
+        if kind == "spark" and ledger.settings.carry_pseudonyms:
+            raise QueryveilError(
+                "On Spark the ledger keeps no pseudonyms, because their links are one table in memory; begin the series"
+                f" without {option('carry_pseudonyms', True)}, or read the log without {option('engine')}."
+            )
+        return ledger.model_copy(update={"engine": kind})
+
     def _made(self, method: Method, pool: QueryLog, settings: Settings) -> Release | None:
         """The release of what waits; None if nothing can be released."""
         series = pool.stats.series
@@ -212,84 +246,56 @@ class Series:
     def _publish(
         self,
         ledger: Ledger,
-        state: State,
+        state: SeriesState,
         period: Period,
         made: Release,
-        pool: LocalLog,
+        pool: QueryLog,
         target: Target,
         format: str,
         certificate: str | Path | None,
     ) -> Period:
         """Write a release, and at the moment it is published make its events leave."""
-        queries = queries_of(made)
         done: list[tuple[Ledger, Period]] = []
 
         def ready(stage: Folder) -> None:
             manifest = hashlib.sha256(stage.read(MANIFEST)).hexdigest()
-            after, left = state.after(queries, pool, manifest)
-            assert state.waiting is not None  # noqa: S101
-            new = int(np.count_nonzero(state.published.times_of(queries) == 0))
+            after, counts = state.after_release(made, pool, manifest, period.end, ledger.settings, self._folder)
             series = pool.stats.series
+            used = None if series is None or series.spent is None else series.spent.epsilon
             changed = period.model_copy(
-                update={
-                    "release": after.releases,
-                    "manifest": manifest,
-                    "released": int(np.count_nonzero(left)),
-                    "queries": len(queries),
-                    "new_queries": new,
-                    "waited": state.waited(left, period.end),
-                    "epsilon": None if series is None or series.spent is None else series.spent.epsilon,
-                }
+                update={"release": after.releases, "manifest": manifest, "epsilon": used, **counts}
             )
             entry, changed = self._staged(ledger, after, changed)
-            kept = None
-            if ledger.settings.carry_pseudonyms and made.pseudonyms is not None:
-                kept = pool.engine.fetch(f'SELECT user_id, "user" FROM {made.pseudonyms}')
-            count_users(state.waiting, left, self._folder.path, after.releases, kept)
-            self._folder.announce(entry, Path(str(target.folder)), Path(str(stage)), manifest)
             done.append((entry, changed))
+            self._folder.announce(entry, target.folder, stage, manifest)
 
         if certificate is not None:
             check_file(certificate, (SUFFIX,), False)
-        made.save(target, format=format, allow_empty=True, ready=ready)
+        try:
+            made.save(target, format=format, allow_empty=True, ready=ready)
+        except BaseException:
+            for _, failed in done:
+                with suppress(QueryveilError, OSError):  # then the next change finds out
+                    self._folder.withdraw(target.folder, failed.manifest or "")
+            raise
         entry, changed = done[0]
         self._folder.commit(entry)
         if certificate is not None:
             made.save_certificate(certificate)
         return changed
 
-    def _commit(self, ledger: Ledger, state: State, period: Period) -> Period:
+    def _commit(self, ledger: Ledger, state: SeriesState, period: Period) -> Period:
         """Record a period without a release."""
         entry, period = self._staged(ledger, state, period)
         self._folder.commit(entry)
         return period
 
-    def _staged(self, ledger: Ledger, state: State, period: Period) -> tuple[Ledger, Period]:
+    def _staged(self, ledger: Ledger, state: SeriesState, period: Period) -> tuple[Ledger, Period]:
         """The ledger with a new period, whose waiting events are written."""
-        assert state.waiting is not None  # noqa: S101
-        period = period.model_copy(
-            update={"waiting": len(state.waiting), "waiting_queries": len(state.waiting.texts["query"])}
-        )
-        entry = ledger.model_copy(
-            update={
-                "periods": (*ledger.periods, period),
-                "changes": ledger.changes + 1,
-                "content": state.content.hex(),
-            }
-        )
-        self._folder.stage(entry, state.waiting, state.published)
-        return entry, period
-
-    def _state(self, ledger: Ledger) -> State:
-        last = ledger.releases[-1] if ledger.releases else None
-        return State(
-            waiting=self._folder.waiting(ledger),
-            published=self._folder.published(ledger),
-            ends=tuple(period.end for period in ledger.periods),
-            content=bytes.fromhex(ledger.content),
-            releases=len(ledger.releases),
-            previous=None if last is None else last.manifest,
-        )
+        entry = ledger.model_copy(update={"changes": ledger.changes + 1, "content": state.content.hex()})
+        events, queries = self._folder.stage(entry, state.save)
+        period = period.model_copy(update={"waiting": events, "waiting_queries": queries})
+        return entry.model_copy(update={"periods": (*ledger.periods, period)}), period
 
     def status(self) -> Status:
         """What came, what was released, what waits and what was lost, period by period."""
@@ -307,7 +313,10 @@ class Series:
         from queryveil.series.verify import check_series
 
         with self._folder.opened() as ledger:
-            return check_series(ledger, [Release.load(folder) for folder in releases], logs)
+            return check_series(ledger, self._loaded(releases), logs)
+
+    def _loaded(self, releases: Sequence[str | Path]) -> list[Release]:
+        return [Release.load(_at(str(folder), self._engine)) for folder in releases]
 
     def attack(
         self,
@@ -332,7 +341,7 @@ class Series:
         from queryveil.series.verify import check_series
 
         with self._folder.opened() as ledger:
-            loaded = [Release.load(folder) for folder in releases]
+            loaded = self._loaded(releases)
             wrong = next((one for one in check_series(ledger, loaded, None).verdicts if not one.holds), None)
             if wrong is not None:
                 raise QueryveilError(f"These are not the releases of this ledger: {wrong.counterexample}.")
@@ -373,16 +382,65 @@ class Series:
             raise QueryveilError(f"Say what to forget: either {option('user')} or {option('before')}.")
         with self._folder.opened() as ledger:
             digest = None if user is None else digest_of_user(user, ledger.settings.key)
-            state, events = self._state(ledger).without(user=digest, before=before)
-            published = {} if digest is None else of_user(self._folder.path, digest, len(ledger.releases))
-            if events and state.waiting is not None:
-                note = Forgotten(after=len(ledger.periods), user=digest, before=before, events=events)
-                entry = ledger.model_copy(
-                    update={"forgotten": (*ledger.forgotten, note), "changes": ledger.changes + 1}
-                )
-                self._folder.stage(entry, state.waiting, state.published)
-                self._folder.commit(entry)
+            engine = None
+            if ledger.engine == "spark":
+                if self._engine is None:
+                    session = option("engine", "spark", python="Series(..., engine=...)")
+                    raise QueryveilError(f"The events of {self._folder} wait on Spark; reach them with {session}.")
+                engine = self._engine.beside()
+            try:
+                state, events = _state(ledger, self._folder, engine).without(user=digest, before=before)
+                published = {} if digest is None else state.of_user(digest, self._folder)
+                if events:
+                    note = Forgotten(after=len(ledger.periods), user=digest, before=before, events=events)
+                    entry = ledger.model_copy(
+                        update={"forgotten": (*ledger.forgotten, note), "changes": ledger.changes + 1}
+                    )
+                    self._folder.stage(entry, state.save)
+                    self._folder.commit(entry)
+            finally:
+                if engine is not None:
+                    engine.close()
             return Erased(events, published)
+
+
+def _cluster(engine: "SparkSession | Spark | None") -> "Spark | None":
+    """The cluster of a Spark session."""
+    if engine is None:
+        return None
+    from queryveil.engines.spark import Spark
+
+    return engine if isinstance(engine, Spark) else Spark(engine)
+
+
+def _at(path: str, engine: "Spark | None") -> Folder:
+    """A folder on this machine, or one that a cluster reaches."""
+    if engine is None or not is_address(path):
+        return local_folder(path)
+    from queryveil.engines.hadoop import HadoopFolder
+
+    return HadoopFolder(engine, path)
+
+
+def _folder(path: str | Path, engine: "Spark | None") -> LedgerFolder:
+    """The folder of a ledger."""
+    if not is_address(path):
+        return LedgerFolder(path, lambda place: _at(place, engine))
+    if engine is None:
+        session = option("engine", "spark", python="'engine', a Spark session")
+        raise QueryveilError(f"The ledger {path} is not on this machine; reach it with {session}.")
+    from queryveil.series.remote import RemoteLedgerFolder
+
+    return RemoteLedgerFolder(engine, str(path), lambda place: _at(place, engine))
+
+
+def _state(ledger: Ledger, folder: LedgerFolder, engine: "Spark | None" = None) -> SeriesState:
+    """What a ledger knows; `engine` is where its waiting events are opened, if they wait on a cluster."""
+    if ledger.engine != "spark":
+        return State.load(ledger, folder)
+    from queryveil.series.spark import SparkState
+
+    return SparkState.load(ledger, folder, engine)
 
 
 def _with_paths(method: Method) -> dict[str, Any]:

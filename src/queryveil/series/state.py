@@ -7,7 +7,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +17,18 @@ import pyarrow.compute as pc
 from queryveil.claims import DifferentialPrivacy
 from queryveil.engines import DuckDB
 from queryveil.errors import QueryveilError, option
+from queryveil.files.folders import local_folder
 from queryveil.kernels.types import Bools
-from queryveil.log import LocalLog, QueryLog, Scrub, SeriesPlace, local
-from queryveil.log.waiting import Waiting, keyed_names, waiting_of
+from queryveil.log import LocalLog, QueryLog, Scrub, local
+from queryveil.log.waiting import Waiting, keyed_names, load_waiting, waiting_of
 from queryveil.methods import METHODS, Method, Pipeline
 from queryveil.methods import Scrub as ScrubStep
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import MANIFEST, Release
-from queryveil.scrubbing import scrub
-from queryveil.series.budget import spent
-from queryveil.series.ledger import Ledger, Period, Settings
-from queryveil.series.published import Published
-
-_EPOCH = datetime(1970, 1, 1)
+from queryveil.series.base import Arrived, SeriesState, check_scrub, is_drawn, micros, scrubbed
+from queryveil.series.ledger import Ledger, LedgerFolder, Period, Settings
+from queryveil.series.published import Published, load_published
+from queryveil.series.released import count_users, of_user
 
 
 def method_of(settings: Settings) -> Method:
@@ -36,89 +36,55 @@ def method_of(settings: Settings) -> Method:
     return METHODS[settings.method](**settings.parameters)
 
 
-def micros(moment: datetime) -> int:
-    """A time in microseconds since 1970."""
-    since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def moment_of(time: int) -> datetime:
-    """The time of microseconds since 1970."""
-    return _EPOCH + timedelta(microseconds=time)
-
-
 @dataclass(frozen=True)
-class Arrived:
-    """What came with a log."""
+class ArrivedHere(Arrived):
+    """What came with a log in the memory of this machine."""
 
     fresh: Waiting
-    events: int
-    users: int
-    late: int
-    expired: int
-    start: datetime | None
-    end: datetime
 
 
 @dataclass(frozen=True)
-class State:
-    """What a series knows between two periods.
+class State(SeriesState):
+    """What a series knows between two periods whose events wait on one machine.
 
     Attributes:
         waiting: The events that wait; None before the first log.
         published: Which queries are in releases.
-        ends: The end of each period so far.
-        content: What takes the place of the digest of all rows of the waiting events; it follows from the logs.
-        releases: How many releases there are.
-        previous: The SHA-256 of the manifest of the last one.
     """
 
     waiting: Waiting | None = None
     published: Published = field(default_factory=Published.nothing)
-    ends: tuple[datetime, ...] = ()
-    content: bytes = b""
-    releases: int = 0
-    previous: str | None = None
+
+    @classmethod
+    def load(cls, ledger: Ledger, folder: LedgerFolder) -> "State":
+        """What a ledger knows."""
+        if not ledger.changes:
+            return cls(**ledger.known)
+        place = folder.path / ledger.waiting
+        return cls(waiting=load_waiting(place), published=load_published(place), **ledger.known)
 
     def with_log(
         self, log: QueryLog, settings: Settings, added: datetime, *, drop_late: bool
-    ) -> "tuple[State, Arrived]":
-        """Let the events of a log wait too, and delete what has waited too long.
-
-        Args:
-            log: The log of a new period.
-            settings: Those of the series.
-            added: When it was added.
-            drop_late: Whether events from before the end of the last log are left out; otherwise they are refused.
-        """
-        ours = local(log, "A series")
-        check_scrub(ours, settings.scrub)
-        number = len(self.ends) + 1
-        fresh = waiting_of(_scrubbed(ours, settings.scrub), settings.key, number)
-        last = max(self.ends, default=None)
+    ) -> "tuple[State, ArrivedHere]":
+        """Let the events of a log wait too, and delete what has waited too long."""
+        ours = local(log, "Checking or attacking a series")
+        check_scrub(ours)
+        fresh = waiting_of(local(scrubbed(ours, settings.scrub), "A series"), settings.key, len(self.ends) + 1)
         late = 0
-        if last is not None:
-            in_time = ~fresh.timed | (fresh.events["time"] > micros(last))
+        if self.ends:
+            in_time = ~fresh.timed | (fresh.events["time"] > micros(max(self.ends)))
             late = int(np.count_nonzero(~in_time))
-            if late and not drop_late:
-                raise QueryveilError(
-                    f"{late:,} events of the log are not later than the last one ended ({last}), so they may be"
-                    " published already; add the logs in the order of time, or leave these events out with"
-                    f" {option('drop_late', True)}."
-                )
             fresh = fresh.kept(in_time)
         times = fresh.events["time"][fresh.timed]
-        start, end = (moment_of(int(t)) for t in (times.min(), times.max())) if len(times) else (None, added)
-        end = max(end, last) if last is not None else end
-        arrived = Arrived(fresh, len(fresh), len(fresh.texts["user"]), late, 0, start, end)
-        content = log.stats.content
-        content = hashlib.sha256(self.content + content).digest() if self.content else content
-        waiting = fresh
+        extent = (int(times.min()), int(times.max())) if len(times) else None
+        start, end = self.period_of(extent, late, added, drop_late=drop_late)
+        waiting, expired = fresh, 0
         if self.waiting is not None:
             old = self.waiting.kept(self._in_time(settings, end))
-            arrived = replace(arrived, expired=len(self.waiting) - len(old))
+            expired = len(self.waiting) - len(old)
             waiting = old.joined(fresh)
-        return replace(self, waiting=waiting, ends=(*self.ends, end), content=content), arrived
+        arrived = ArrivedHere(len(fresh), len(fresh.texts["user"]), late, expired, start, end, fresh)
+        return replace(self, waiting=waiting, ends=(*self.ends, end), content=self.next_content(log)), arrived
 
     def _in_time(self, settings: Settings, end: datetime) -> Bools:
         """Which waiting events may wait on at the end of a period."""
@@ -140,17 +106,9 @@ class State:
     def as_log(self, settings: Settings, method: Method) -> LocalLog:
         """The log that the next release is made from: all events that wait."""
         assert self.waiting is not None  # noqa: S101
-        number, used = self.releases + 1, None
-        if isinstance(method, PrivateMethod):
-            used = spent(method.claim, number, settings.budget_delta or 0)
-        log = self.waiting.as_log(
-            DuckDB(),
-            content=self.content,
-            scrub=settings.scrub,
-            series=SeriesPlace(number=number, previous=self.previous, spent=used),
-        )
-        drawn = any(getattr(part, "jitter", None) is not None for part in method.parts)
-        times = self.published.times_of(log.query_text if drawn else log.query_text[:0])
+        series = self.place(settings, method)
+        log = self.waiting.as_log(DuckDB(), content=self.content, scrub=settings.scrub, series=series)
+        times = self.published.times_of(log.query_text if is_drawn(method) else log.query_text[:0])
         before = np.flatnonzero(times)
         log.engine.read("earlier_releases", pa.table({"query_id": before.astype(np.int32), "times": times[before]}))
         return log
@@ -175,6 +133,36 @@ class State:
         )
         return after, left
 
+    def after_release(
+        self, made: Release, log: QueryLog, manifest: str, end: datetime, settings: Settings, folder: LedgerFolder
+    ) -> "tuple[State, dict[str, Any]]":
+        """What waits on after a release of `as_log`, and what its period says about it."""
+        assert self.waiting is not None  # noqa: S101
+        queries = queries_of(made)
+        after, left = self.after(queries, local(log, "A series"), manifest)
+        kept = None
+        if settings.carry_pseudonyms and made.pseudonyms is not None:
+            kept = log.engine.fetch(f'SELECT user_id, "user" FROM {made.pseudonyms}')
+        count_users(self.waiting, left, folder.path, after.releases, kept)
+        return after, {
+            "released": int(np.count_nonzero(left)),
+            "queries": len(queries),
+            "new_queries": int(np.count_nonzero(self.published.times_of(queries) == 0)),
+            "waited": self.waited(left, end),
+        }
+
+    def save(self, address: str) -> tuple[int, int]:
+        """Write what waits into a new folder, and count its events and distinct queries."""
+        assert self.waiting is not None  # noqa: S101
+        place = local_folder(address).path
+        self.waiting.save(place)
+        self.published.save(place)
+        return len(self.waiting), len(self.waiting.texts["query"])
+
+    def of_user(self, digest: str, folder: LedgerFolder) -> dict[int, int]:
+        """How many events of a user each release has, by its number."""
+        return of_user(folder.path, digest, self.releases)
+
     def waited(self, left: Bools, end: datetime) -> float:
         """How many days some events have waited on average at the end of a period."""
         if not left.any():
@@ -182,12 +170,7 @@ class State:
         return float((micros(end) - self._times[left]).mean() / 86_400e6)
 
     def without(self, *, user: str | None = None, before: datetime | None = None) -> "tuple[State, int]":
-        """The same without the waiting events of a user, or up to a time; and how many these were.
-
-        Args:
-            user: The keyed digest of the user's name.
-            before: Events up to this time.
-        """
+        """The same without the waiting events of a user, or up to a time; and how many these were."""
         if self.waiting is None:
             return self, 0
         gone = np.zeros(len(self.waiting), np.bool_)
@@ -219,7 +202,7 @@ class Step:
     """
 
     period: Period
-    arrived: Arrived
+    arrived: ArrivedHere
     forgotten: tuple[int, ...]
     log: LocalLog
     release: Release | None
@@ -312,18 +295,6 @@ def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
     )
     rest = method.steps[1:]
     return (rest[0] if len(rest) == 1 else Pipeline(rest)), nothing
-
-
-def check_scrub(log: QueryLog, asked: Scrub | None) -> None:
-    """Refuse a log that was scrubbed already."""
-    if log.stats.scrub is not None:
-        raise QueryveilError("The log was scrubbed before; add it as it is, and let the recipe of the series scrub it.")
-
-
-def _scrubbed(log: LocalLog, asked: Scrub | None) -> LocalLog:
-    if asked is None:
-        return log
-    return local(scrub(log, asked.how, kinds=asked.kinds), "A series")
 
 
 _REFUSED = {

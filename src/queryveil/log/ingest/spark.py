@@ -5,7 +5,6 @@ whole digests; so ids have the order that they have on one machine, and no join 
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.engines.spark import Spark
+from queryveil.engines.spark import Spark, unglobbed
 from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_tasks import backquoted, ddl, reporting
 from queryveil.errors import QueryveilError
@@ -165,7 +164,7 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
 def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
     given = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
     # A file that exists is taken by its name, even if that looks like a pattern.
-    paths = [_plain(path) if not is_address(path) and Path(path).exists() else path for path in given]
+    paths = [unglobbed(path) if not is_address(path) and Path(path).exists() else path for path in given]
     where = given[0] if len(given) == 1 else "the files"
     if any(path.endswith(".xz") for path in paths):
         raise QueryveilError("Spark does not read xz files; compress the log with gzip, bzip2 or zstd instead.")
@@ -174,7 +173,7 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
         files = sorted(unquote(file) for file in lines.inputFiles())
         logs = [file for file in files if not is_beside(Path(file).name) or file.endswith(tuple(given))]
         if 0 < len(logs) < len(files):
-            files, paths = logs, [_plain(file) for file in logs]
+            files, paths = logs, [unglobbed(file) for file in logs]
             lines = engine.session.read.option("lineSep", "\n").text(paths)
         head = _head(engine, files)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -203,16 +202,11 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
 def _head(engine: Spark, files: Sequence[str]) -> bytes:
     """The first lines of the first file that has any."""
     for file in files:
-        found = engine.session.read.option("lineSep", "\n").text(_plain(file)).limit(HEAD).toArrow()["value"]
+        found = engine.session.read.option("lineSep", "\n").text(unglobbed(file)).limit(HEAD).toArrow()["value"]
         head = b"\n".join(found.cast(pa.binary()).to_pylist())
         if head.strip():
             return head + b"\n"
     return b""
-
-
-def _plain(path: str) -> str:
-    """A path that is taken literally, not as a pattern."""
-    return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
 def _stretches(
