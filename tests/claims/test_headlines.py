@@ -8,6 +8,7 @@ from queryveil.claims.private import NoisyStep
 K = 1234567
 SESSIONS = claims.Sessions(gap=30, events=10)
 TREE = {"users": K, "taxonomy": "wordnet", "tree": "0" * 64}
+TABLE = {"columns": ("query", "country", "device", "period"), "period": "day", "totals": ("query", "country")}
 STEP = NoisyStep(of="queries", noise="laplace", d=20, scale=20.0, threshold=300)
 EVERY = [
     claims.AffineUsers(
@@ -15,23 +16,28 @@ EVERY = [
     ),
     claims.AllUsers(),
     claims.BagUsers(**TREE),
+    claims.CellUsers(**TABLE, users=K),
     claims.ClickedSites(documents=K, sites=2),
     claims.CombinationUsers(users=K, columns=("country", "device", "language", "age", "browser")),
     claims.ConceptUsers(**TREE),
+    *(claims.CountedRows(**TABLE, users=2, base=base) for base in (None, 10)),
     claims.DifferentialPrivacy(epsilon=0.6931471805599453, delta=1e-06, steps=(STEP,)),
     claims.DisjointClicks(),
     claims.FragmentUsers(users=K, words=1),
     claims.FragmentUsers(users=K, words=2, noun_phrases=True, counted_on=True, listed="list.tsv"),
     claims.HashedWords(),
     claims.HashedWords(sessions=SESSIONS),
+    claims.HiddenRows(**TABLE, users=K),
     claims.IssuedQueries(),
     *(claims.LinkedEvents(sessions=one, items=items) for one in (None, SESSIONS) for items in (True, False)),
     claims.PartOfLog(),
+    claims.PrivateCounts(epsilon=0.6931471805599453, delta=1e-06, steps=(STEP,), columns=("query",)),
     claims.QuerySpelling(max_characters=100, max_terms=10, no_digits=True, no_at=True),
     claims.QuerySpelling(no_at=True),
     claims.QueryUsers(users=K),
     *(claims.RecordQueries(users=K, compact=compact) for compact in (True, False)),
     *(claims.RecordUsers(users=K + 1, compact=compact) for compact in (True, False)),
+    claims.RoundedCounts(base=5),
     claims.RowUsers(users=K, columns=("url", "device", "country")),
     *(claims.RowUsers(users=K, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))),
     claims.TermUsers(users=K),

@@ -246,8 +246,8 @@ class HiddenRows(_OfTable):
     def statement(self) -> str:
         """The exact promise in one sentence."""
         return (
-            f"Whoever takes the published rows from a total by ({', '.join(self.totals)}) is left with events, views"
-            f" and clicks of at least {self.users} users, or with 0."
+            f"A total by ({', '.join(self.totals)}) minus the published rows below it leaves events, views and clicks"
+            f" of at least {self.users} users, or 0."
         )
 
     def look(self, evidence: Evidence, again: Recount) -> str | None:

@@ -13,9 +13,9 @@ from queryveil.scrubbing import repeat_scrub
 def margins(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     """The share of totals that give away hidden rows of too few users.
 
-    The attacker takes the published rows from their total. What is left is the number of the rows that are hidden. It
-    is given away if these have fewer users than a row must have, and the number is right. Rows are compared by events
-    or, if an event may be in several rows, by views or clicks, which add up.
+    The attacker subtracts the published rows from their total. The difference is the number of the rows that are
+    hidden. It is given away if these have fewer users than a row must have, and the number is right. Rows are compared
+    by events or, if an event may be in several rows, by views or clicks, which add up.
 
     Args:
         release: A table of counts with totals.
@@ -52,7 +52,7 @@ def margins(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
         baseline=float((few & (true == commonest)).sum() / n),
         baseline_text="the commonest number of such rows",
         control=share(int((few & (other == true)).sum()), n),
-        control_text="what is left of another total, chosen at random",
+        control_text="the difference at another total, chosen at random",
         trials=n,
         beside=f"{int(few.sum()):,} totals over hidden rows of so few people",
         details={"totals": n, "few": int(few.sum()), "found": int(found.sum())},
