@@ -32,6 +32,7 @@ UNKNOWN = "unknown"
 MOST_PARTITIONS = 10_000
 _LONGEST = 200
 _OWN = ("user", "session", "event", "query", "users", "time", "rank", "url", "clicked", "item", "node", "count")
+_OWN += ("events", "views", "clicks", "mean_rank", "total")
 """Columns that are in every row of a partition."""
 _GROUP = 100_000
 _PLAIN = re.compile(r"\w[\w .-]*")
