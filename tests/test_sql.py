@@ -146,6 +146,7 @@ VALID = {
     "record-users": {"users": 2},
     "rounded-counts": {"base": 2},
     "row-users": {"users": 2, "columns": ["device", "url", "rank"], "clicked": True},
+    "fragment-users": {"users": 2, "words": 2, "noun_phrases": True, "counted_on": False, "listed": None},
     "term-users": {"users": 2},
     "times-rounded": {"unit": "day"},
     "view-users": {"users": 2, "ranks": True},

@@ -19,11 +19,22 @@ _TYPES = {
     pa.string(): "string",
     pa.timestamp("us"): "datetime",
     pa.bool_(): "boolean",
+    pa.float64(): "number",
 }
+
+_COUNTED = ("users", "events", "views", "clicks", "mean_rank")
+"""The numbers of a table of counts."""
 
 _ABOUT = {
     "affine-users": ("query",),
     "bag-users": ("item", "node"),
+    "cell-users": (*_COUNTED, "query"),
+    "clicked-users": ("clicked",),
+    "counted-rows": _COUNTED,
+    "hidden-rows": _COUNTED,
+    "private-counts": _COUNTED,
+    "rounded-counts": _COUNTED,
+    "view-users": ("url", "rank"),
     "clicked-sites": ("query",),
     "concept-users": ("item", "node"),
     "differential-privacy": ("query", "url", "count"),
@@ -79,10 +90,33 @@ def _meaning(name: str, manifest: Manifest) -> str:
         return "The record: one that users share." if shared.compact else "The user, who has the record of a group."
     if name == "query" and manifest.kind == "tokens":
         return "A query, with a token instead of each word."
+    if manifest.kind == "counts" and name in _OF_ROWS:
+        return _OF_ROWS[name]
+    if "clicked" in manifest.columns and name in _SHOWN:
+        return _SHOWN[name]
     if name == "url" and manifest.private:
         return "An address clicked for the query; missing in the row of the query itself."
     return _MEANINGS.get(name, "Metadata of the event, as the log has it.")
 
+
+_OF_ROWS = {
+    "users": "How many users the row counts, or a band of it.",
+    "events": "How many events the row counts.",
+    "views": "How many results shown the row counts.",
+    "clicks": "How many clicks the row counts.",
+    "mean_rank": "The mean rank of what the row counts.",
+    "period": "When the events of the row were.",
+    "total": "Whether the row is a total, and of what.",
+}
+"""Columns of a table of counts."""
+
+_SHOWN = {
+    "event": "The event: one search. An event has one row per result shown, or one row without any.",
+    "rank": "The rank at which the address was shown; missing if few share the rank.",
+    "url": "The address that was shown; missing if there was none, or few share it.",
+    "clicked": "Whether the address was clicked; missing if that would say it of few users.",
+}
+"""Columns of a release with results shown."""
 
 _MEANINGS = {
     "user": "The user. Rows with the same number are of one user.",

@@ -31,7 +31,10 @@ UNKNOWN = "unknown"
 """Stands for a missing value in the name of a folder, where every reader takes it for a text."""
 MOST_PARTITIONS = 10_000
 _LONGEST = 200
-_OWN = ("user", "session", "event", "query", "users", "time", "rank", "url", "clicked", "item", "node", "count")
+_OWN = (
+    *("user", "session", "event", "query", "users", "time", "rank", "url", "clicked", "item", "node", "count"),
+    *("events", "views", "clicks", "mean_rank", "total"),
+)
 """Columns that are in every row of a partition."""
 _GROUP = 100_000
 _PLAIN = re.compile(r"\w[\w .-]*")
