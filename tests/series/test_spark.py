@@ -54,7 +54,7 @@ PERIODS = [
 
 def with_views(rows):
     """The same with the results that were shown, of which one address was never clicked."""
-    return rows.append_column("clicked", pa.array([int(url != "d.org") for url in rows["url"].to_pylist()]))
+    return rows.append_column("clicked", pa.array([int(url not in (None, "d.org")) for url in rows["url"].to_pylist()]))
 
 
 def at_an_address(monkeypatch):
