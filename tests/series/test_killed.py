@@ -113,6 +113,7 @@ def interrupted(monkeypatch, made, where):
 
     with monkeypatch.context() as patch:
         patch.setattr("queryveil.files.scratch.Scratch.remove", lambda self: os.close(self._handle))
+        patch.setattr("queryveil.series.ledger.LedgerFolder.withdraw", lambda *_: None)
         patch.setattr(*where, stop)
         with pytest.raises(_Killed):
             made.series.add(log(*WEEK[1]), made.folder / "release-2")
