@@ -135,10 +135,12 @@ def add(
     If nothing can be released, no release is written and all events wait on. A run that is killed leaves ledger and
     releases as before or as after.
     """
+    from queryveil.files.folders import is_address
     from queryveil.series import Series
 
-    series = Series(ledger)  # a wrong folder must fail before the log is read
+    series = None if is_address(ledger) else Series(ledger)  # a wrong folder must fail before the log is read
     read = reader(log)
+    series = series or Series(ledger, engine=getattr(read.engine, "session", None))
     with progress("Releasing what waits"):
         period = series.add(read, output, format=output_format, drop_late=drop_late, certificate=certificate)
     if as_json:
