@@ -10,7 +10,7 @@ import queryveil as qv
 PARAMETERS = {
     "equality": {"k": 2, "link": "user"},
     "rules": {"min_row_users": 2, "min_metadata_users": 2, "time": "day", "link": "session"},
-    "counts": {"by": ["query", "url"], "min_row_users": 2, "totals": ["query"]},
+    "counts": {"by": ["query", "period"], "period": "month", "min_row_users": 2, "totals": ["query"]},
     "affinity": {"k": 2, "link": "session"},
     "odp": {"k": 3},
     "search": {"k": 3},

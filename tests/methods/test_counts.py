@@ -40,7 +40,9 @@ LEAST = st.none() | st.integers(2, 4)
 @st.composite
 def settings_of_counts(draw: Any) -> dict[str, Any]:
     columns = draw(COLUMNS)
-    totals = draw(st.lists(st.sampled_from(columns), max_size=len(columns) - 1, unique=True))
+    totals = []
+    if not {"url", "rank"} & set(columns):
+        totals = draw(st.lists(st.sampled_from(columns), max_size=len(columns) - 1, unique=True))
     return {
         "by": columns,
         "totals": totals,
@@ -131,6 +133,7 @@ def test_the_table_is_that_of_the_oracle_and_the_verifier_accepts_it(events, par
     blanked = {row if log.has_results else (*row[:-2], None, None) for row in made}
     blanked = {row if log.has_views else (*row[:-3], None, *row[-2:]) for row in blanked}
     blanked = {row if "rank" not in columns else (*row[:-1], None) for row in blanked}
+    blanked = {(*row[:-3], None, None, None) if totals else row for row in blanked}
     assert rows_of(release, parameters["by"]) == blanked
     found = qv.verify(release, log)
     assert found.holds, [verdict for verdict in found.verdicts if not verdict.holds]
@@ -158,7 +161,7 @@ VIEWS = pa.Table.from_pylist(
 )
 
 
-OF_VIEWS = {"by": ["query", "url", "country", "period"], "totals": ["query"], "period": "month", "min_row_users": 3}
+OF_VIEWS = {"by": ["query", "url", "country", "period"], "period": "month", "min_row_users": 3}
 OF_CLICKS = {"by": ["query", "country", "device"], "totals": ["country"], "base": 2, "min_row_users": 3}
 
 
@@ -214,6 +217,7 @@ def test_a_worked_example():
     [
         ({"by": ()}, "Counts needs a column to count by, such as by='query'."),
         ({"by": ("query", "query")}, "The 'by' parameter of Counts names a column twice; name it once."),
+        ({"by": ("query", "url"), "totals": ("query",)}, "cannot go with 'url' in 'by'"),
         ({"totals": ("url",)}, "The 'totals' parameter of Counts names 'url', by which rows are not counted;"),
         ({"totals": ("query",)}, "The 'totals' parameter of Counts names all columns; name some of"),
         ({"base": 1}, "The 'base' parameter of Counts must be an integer of at least 2. Got 1 instead."),
@@ -292,7 +296,7 @@ def test_a_table_with_noise_holds(events, by, keep):
 
 
 @settings(max_examples=examples(25))
-@given(EVENTS, st.permutations(["query", "url", "country", "device"]), st.integers(1, 2), st.integers(2, 4))
+@given(EVENTS, st.permutations(["query", "country", "device"]), st.integers(1, 2), st.integers(2, 4))
 def test_nothing_about_few_users_follows_from_totals(events, order, n_totals, least):
     """Read off the published rows alone: whoever is behind a difference is several people."""
     log, events = log_of(events, views=False)

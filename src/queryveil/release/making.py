@@ -308,8 +308,9 @@ def _manifest(
         scrub=scrub.without_counts if private and scrub is not None else scrub,
         series=log.stats.series,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
-        # In a series most of the log still waits, and exact numbers about it would show who came from day to day.
-        input_counts=UNPUBLISHED if private or log.stats.series is not None else counts_of(log),
+        # In a series most of the log still waits, and exact numbers about it would show who came from day to day. The
+        # size of the log is also a total of a table of counts, from which hidden rows would follow.
+        input_counts=UNPUBLISHED if private or kind == "counts" or log.stats.series is not None else counts_of(log),
         counted_on=None if log.counted is log else counted_on(log, metadata["seed"]),
         counts=counts,
         bands=() if log.stats.series is not None else found,

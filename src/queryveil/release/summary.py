@@ -103,14 +103,13 @@ def _linked(counts: Counts) -> str:
 
 
 def _counted_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
-    """What is in a table of counts; of a private one, how much there was in the log is not published."""
+    """What is in a table of counts. How much there was in the log would be a total, so it is not published."""
     if not manifest.private:
-        whole, counts = _whole_log(manifest), manifest.counts
+        counts = manifest.counts
         rows = [("rows", "-", f"{counts.rows:,}", "-")]
         if "query" in manifest.columns:
-            found = (f"{whole.queries:,}", f"{counts.queries:,}", share(counts.queries, whole.queries))
-            rows.append(("distinct queries", *found))
-        return [*rows, ("events, counted in each row", f"{whole.events:,}", f"{counts.events:,}", "-")]
+            rows.append(("distinct queries", "not published", f"{counts.queries:,}", "-"))
+        return [*rows, ("events, counted in each row", "not published", f"{counts.events:,}", "-")]
     rows = [("distinct queries", "not published", f"{manifest.counts.queries:,}", "-")]
     if "count" in manifest.columns:
         rows.append(("their counts, summed up", "not published", f"{manifest.counts.events:,}", "-"))

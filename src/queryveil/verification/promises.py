@@ -194,9 +194,9 @@ def _count_columns(given: Given, log: QueryLog) -> list[str]:
     if given["epsilon"] is not None:
         return [*columns, "users"]
     columns += ["users" if given["users"] == "exact" else "users_band", "events"]
-    columns += ["views"] if log.has_views else []
-    if not log.has_results:
+    if not log.has_results or given["totals"]:
         return columns
+    columns += ["views"] if log.has_views else []
     return [*columns, "clicks", *([] if "rank" in chosen else ["mean_rank"])]
 
 

@@ -199,7 +199,7 @@ def counts_right(release: Release, log: QueryLog, released: Table) -> Verdict:
     if "node" in columns and release.manifest.bands != bands(kept):
         return Verdict(claim, False, "its frequency bands are not those of the log")
     alone = log.stats.series is None  # a release of a series says nothing exact about what still waits
-    if release.manifest.input_counts != (counts_of(log) if alone and not private else UNPUBLISHED):
+    if release.manifest.input_counts != (counts_of(log) if alone and not counted_only else UNPUBLISHED):
         return Verdict(claim, False, "its counts of the log are wrong")
     unset = [name for name, sql in count.items() if sql is None and name in ("users", "sessions", "views")]
     if any(getattr(counts, name) is not None for name in unset) or ("url" not in columns and counts.clicks != 0):

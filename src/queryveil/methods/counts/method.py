@@ -98,6 +98,12 @@ class Counts(Method):
         if wrong is not None or len(self.totals) == len(self.by):
             why = "all columns" if wrong is None else f"'{wrong}', by which rows are not counted"
             raise ValueError(f"{parameter('Counts', 'totals')} names {why}; name some of {option('by')}.")
+        results = next((name for name in OF_RESULTS if name in self.by), None)
+        if self.totals and results is not None:
+            raise ValueError(
+                f"{parameter('Counts', 'totals')} cannot go with '{results}' in {option('by')}: an event has several"
+                " results, so totals minus rows would give hidden rows away; leave one of them out."
+            )
         return self
 
     @model_validator(mode="after")

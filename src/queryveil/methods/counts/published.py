@@ -27,7 +27,7 @@ def table_columns(method: "Counts", log: QueryLog) -> list[str]:
     if method.private:
         return [*columns, "users"]
     columns += ["users_band" if method.users == "band" else "users", "events"]
-    if log.has_results:
+    if log.has_results and not method.totals:  # beside totals, what is withheld of them would follow
         columns += [*(["views"] if log.has_views else []), "clicks", *(["mean_rank"] if "rank" not in chosen else [])]
     return columns
 
