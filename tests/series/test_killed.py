@@ -94,7 +94,6 @@ def test_killed_at_random_points(begun, tmp_path):
                 seen.add("after")
                 subprocess.run(["rm", "-rf", str(begun.ledger), str(tmp_path / "release-2")], check=True)
                 subprocess.run(["cp", "-a", str(backup), str(begun.ledger)], check=True)
-            assert not list(tmp_path.glob(".queryveil-*"))
     finally:
         server.kill()
         server.wait()

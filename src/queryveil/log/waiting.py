@@ -125,8 +125,8 @@ class Waiting:
 
     def joined(self, others: "Waiting") -> "Waiting":
         """These events and others, most or all of them later."""
-        if len(self) == 0:
-            return others
+        if len(self) == 0 or len(others) == 0:
+            return others if len(self) == 0 else self
         with_clicks = [one for one in (self, others) if len(one.clicks["event"])]
         if len({one.has_views for one in with_clicks}) > 1:
             raise QueryveilError(SOME_VIEWS)
