@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader
+from queryveil.cli.reading import Reader, in_language_of
 
 
 def explain(
@@ -23,7 +23,7 @@ def explain(
 
     loaded = Release.load(release)
     options.use_taxonomy(loaded, taxonomy)
-    found = make(loaded, reader(original), query)
+    found = make(loaded, in_language_of(reader, loaded)(original), query)
     if as_json:
         typer.echo(printing.json_text(asdict(found) | {"released": found.released}))
         return

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,7 +15,9 @@ from queryveil.formats import FORMATS
 
 if TYPE_CHECKING:
     from queryveil.log import LocalLog, QueryLog
+    from queryveil.release import Release
 
+Log = TypeVar("Log")
 Reader = Callable[[Sequence[str]], "LocalLog"]
 """Reads a log on this machine, as the options say."""
 AnyReader = partial["QueryLog"]
@@ -45,6 +47,14 @@ def read(
     ] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of text files.", show_default="utf-8; SogouQ: gb18030")
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE,...",
+            help="Language of the queries, such as de; several with commas; or auto, to detect them.",
+            show_default="en; that of a release",
+        ),
     ] = None,
     max_bad_rows: Annotated[
         float, typer.Option(min=0, max=1, help="Largest share of bad rows; with more, reading fails.")
@@ -86,6 +96,7 @@ def read(
         "--columns", columns.split(",") if columns else [], "NAME=COLUMN pairs, such as user=cookie,query=q"
     )
     shared: dict[str, Any] = {"format": format, "columns": named, "encoding": encoding, "max_bad_rows": max_bad_rows}
+    shared |= {} if language is None else {"language": language}
     log: QueryLog
     if engine == "spark":
         if threads is not None:
@@ -110,6 +121,14 @@ def read(
         first = printable(log.stats.bad_rows.first[kind])
         typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
     return log
+
+
+def in_language_of(reader: Callable[[Sequence[str]], Log], release: "Release") -> Callable[[Sequence[str]], Log]:
+    """A reader that reads in the languages of a release, unless others were asked for."""
+    stated = release.manifest.language
+    if stated is None or not isinstance(reader, partial) or reader.keywords["language"] is not None:
+        return reader
+    return partial(reader, language=",".join(stated.ids))
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:

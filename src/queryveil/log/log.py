@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from queryveil.engines import Batches, Engine, Table, Workspace
@@ -21,8 +22,9 @@ from queryveil.files.folders import Folder
 from queryveil.kernels.types import Longs
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
-from queryveil.text import Language, language
+from queryveil.text import Language
 from queryveil.text.masks import MASKS
+from queryveil.text.scripts import scripts_of
 from queryveil.text.tabular import html_facts
 
 
@@ -92,6 +94,7 @@ class QueryLog(ABC):
     Attributes:
         engine: Where the tables are.
         stats: How many of everything there are.
+        language: The language of its queries, maybe several together.
         id_type: The type of ids.
         kept: What several methods or measures need of it; see `queryveil.log.sharing`.
         part: What it was made from, if that is another log.
@@ -99,9 +102,10 @@ class QueryLog(ABC):
 
     id_type: pa.DataType
 
-    def __init__(self, engine: Engine, stats: LogStats) -> None:
+    def __init__(self, engine: Engine, stats: LogStats, language: Language) -> None:
         self.engine = engine
         self.stats = stats
+        self.language = language
         self._made: set[str] = set()
         self._making = threading.RLock()
         self.kept = Shared()
@@ -141,11 +145,6 @@ class QueryLog(ABC):
         return self.stats.queries
 
     @property
-    def language(self) -> Language:
-        """The language of its queries."""
-        return language()
-
-    @property
     def has_times(self) -> bool:
         """Whether any event has a time."""
         return self.stats.timed > 0
@@ -174,6 +173,14 @@ class QueryLog(ABC):
     def has_results(self) -> bool:
         """Whether there is any result, shown or clicked."""
         return self.has_views or self.has_clicks
+
+    @cached_property
+    def scripts(self) -> int:
+        """The scripts of its words, as bits in the order of `queryveil.text.scripts.SCRIPTS`."""
+        with self.workspace() as work:
+            found = work.map("SELECT word FROM words", _scripts_of_words, _BITS, "scripts")
+            distinct = work.fetch(f"SELECT bits FROM {found} GROUP BY bits")["bits"].to_numpy()
+        return int(np.bitwise_or.reduce(distinct, initial=0))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -370,6 +377,13 @@ class QueryLog(ABC):
     def close(self) -> None:
         """Drop the log's tables."""
         self.engine.close()
+
+
+_BITS = pa.schema([("bits", pa.int64())])
+
+
+def _scripts_of_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(np.unique(scripts_of(batch["word"])))], schema=_BITS)
 
 
 def check_is_log(log: object, what: str) -> None:

@@ -134,7 +134,7 @@ class Rules(JitteredMethod):
             users = int(log.rarest_word[query_id])
             rule = f"at least {self.min_term_users} users used each of its words"
             reasons.append(Reason(rule, users >= self.min_term_users, f"{users} used the rarest"))
-        for about in text_rules(self._spelling, **present):
+        for about in text_rules(self._spelling, log.language, **present):
             measured = about.measure(log.query_text.slice(query_id, 1))
             reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.describe(measured[0])))
         for name, path in self._lists.items():
@@ -153,7 +153,7 @@ class Rules(JitteredMethod):
             log.ensure_tables("rarest")
             joins += " JOIN rarest r ON r.query_id = p.query_id"
             conditions.append(f"r.users >= {self.min_term_users}")
-        rules = text_rules(self._spelling, **self._lists)
+        rules = text_rules(self._spelling, log.language, **self._lists)
         with log.workspace() as steps:
             if rules:
                 spelled = steps.map("SELECT query_id, query FROM queries", *passing(rules, log.id_type), "by text")

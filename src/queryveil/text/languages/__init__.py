@@ -102,6 +102,7 @@ class Language:
         determiners: Words that end a noun phrase and are followed by a noun.
         conjunctions: Words that join things that are alike, the most usual first.
         cues: Words that say what stands beside them.
+        detected: Whether the languages were detected in the log, so that they say something about it.
         cutters: How texts of each script without blanks are cut. `language` fills it in.
     """
 
@@ -117,6 +118,7 @@ class Language:
     determiners: frozenset[str] = frozenset()
     conjunctions: tuple[str, ...] = ()
     cues: Cues = Cues()
+    detected: bool = False
     cutters: tuple[Chosen, ...] = ()
 
     @property
@@ -134,7 +136,11 @@ class Language:
             >>> language().words(pa.array(["at&t (wireless) - plans", "c++", "<email> pizza"])).text.to_pylist()
             ['at&t', 'wireless', 'plans', 'c', 'pizza']
         """
-        return split_at_blanks(spaced(without_masks(queries), self.cutters))
+        return split_at_blanks(self.spaced(without_masks(queries)))
+
+    def spaced(self, texts: pa.Array) -> pa.Array:
+        """Texts with blanks between words in scripts that put none there; all else stays."""
+        return spaced(texts, self.cutters)
 
     def stem_phrases(self, phrases: pa.Array) -> pa.Array:
         """Phrases with every word replaced by its stem.

@@ -8,7 +8,7 @@ from queryveil.text.cutting import Cutter
 from queryveil.text.languages import Language
 
 _STOP_WORDS = """
-の に は を が と も で へ や か な ね よ から まで より だけ など ばかり ほど くらい でも しか て た だ です ます ない
+の に は を が と も で へ や か な ね よ から より だけ など ばかり ほど くらい しか て た だ です ます ない
 する し さ れる られる せる いる ある なる こと もの ため よう そう これ それ あれ どれ この その あの どの ここ そこ
 あそこ どこ 何 誰 いつ なぜ どう 私 僕 彼 彼女 お ご
 """

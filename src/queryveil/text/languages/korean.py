@@ -15,9 +15,9 @@ _OPEN = "".join(chr(syllable) for syllable in range(_FIRST, _LAST + 1, _FINALS))
 """The syllables that end in a vowel."""
 _R = "".join(chr(syllable + 8) for syllable in range(_FIRST, _LAST + 1, _FINALS))
 """The syllables that end in the consonant ㄹ, which goes with 로 as vowels do."""
-_ANY = "에서는|에서도|에서|에게서|에게|한테|까지|부터|처럼|보다|마다|조차|밖에|에는|에도|에"
-_AFTER_VOWEL = "를|는|와|라는|랑"
-_AFTER_CONSONANT = "을|은|과|이라는|이랑|으로부터|으로는|으로"
+_ANY = "에서|에게서|에게|한테|까지|부터|처럼|보다|마다|조차|밖에|에"
+_AFTER_VOWEL = "를|는|와|랑"
+_AFTER_CONSONANT = "을|은|과|이랑|으로"
 _PARTICLE = re.compile(
     f"(?<=..)(?:(?<=[{_OPEN}])(?:{_AFTER_VOWEL})|(?<=[{_OPEN}{_R}])로|(?<=[^{_OPEN}])(?:{_AFTER_CONSONANT})|(?:{_ANY}))$"
 )
