@@ -32,6 +32,7 @@ from queryveil.log.waiting import Waiting, load_waiting
 from queryveil.release import MANIFEST
 from queryveil.series.published import Published, load_published
 from queryveil.series.released import released_file
+from queryveil.text.languages import DEFAULT
 
 LEDGER, PENDING = "ledger.json", "pending.json"
 _LOCK = ".lock"
@@ -80,6 +81,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     method: str
     parameters: dict[str, Any]
+    languages: tuple[str, ...] = (DEFAULT,)
+    """The languages of every log."""
     scrub: Scrub | None = None
     """How every log is scrubbed before its events wait."""
     retention: Retention | None = None

@@ -46,6 +46,8 @@ from queryveil.series.state import (
     split_scrub,
 )
 from queryveil.series.status import Status
+from queryveil.text.detection import named
+from queryveil.text.languages import DEFAULT
 
 if TYPE_CHECKING:
     from queryveil.series.attacks import SeriesFindings
@@ -95,6 +97,7 @@ class Series:
         budget_delta: float | None = None,
         carry_pseudonyms: bool = False,
         seed: int | None = None,
+        language: str | Sequence[str] = DEFAULT,
     ) -> "Series":
         """Begin a series.
 
@@ -110,6 +113,7 @@ class Series:
             carry_pseudonyms: Whether the ledger keeps the pseudonyms of users, so that `links` can say which of
                 different releases are of one person. That makes people far easier to re-identify.
             seed: Random seed of all releases; by default 128 random bits, kept in the ledger.
+            language: The language of all logs by its code, or several in a list.
 
         Raises:
             QueryveilError: If the method cannot keep its promises in a series, or the folder exists.
@@ -127,6 +131,7 @@ class Series:
         settings = Settings(
             method=method.name,
             parameters=parameters,
+            languages=named(language, "a series must have the same languages in every period"),
             scrub=scrub,
             retention=None if retention is None else read_retention(retention),
             budget_epsilon=budget_epsilon,

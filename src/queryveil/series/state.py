@@ -27,6 +27,7 @@ from queryveil.scrubbing import scrub
 from queryveil.series.budget import spent
 from queryveil.series.ledger import Ledger, Period, Settings
 from queryveil.series.published import Published
+from queryveil.text import language
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -93,6 +94,12 @@ class State:
         """
         ours = local(log, "A series")
         check_scrub(ours, settings.scrub)
+        if ours.language.ids != settings.languages:
+            made = ",".join(settings.languages)
+            raise QueryveilError(
+                f"The series is in the languages {made}, and the log was read in {ours.language.id}; read it with"
+                f" {option('language', made)}."
+            )
         number = len(self.ends) + 1
         fresh = waiting_of(_scrubbed(ours, settings.scrub), settings.key, number)
         last = max(self.ends, default=None)
@@ -146,6 +153,7 @@ class State:
         log = self.waiting.as_log(
             DuckDB(),
             content=self.content,
+            language=language(*settings.languages),
             scrub=settings.scrub,
             series=SeriesPlace(number=number, previous=self.previous, spent=used),
         )

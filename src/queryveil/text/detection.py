@@ -47,6 +47,19 @@ def parsed(given: str | Sequence[str]) -> tuple[str, ...]:
     return ids
 
 
+def named(given: str | Sequence[str], why: str) -> tuple[str, ...]:
+    """The languages that a caller names, where they cannot be detected.
+
+    Args:
+        given: The languages.
+        why: Why they cannot be detected, as the end of a sentence.
+    """
+    ids = parsed(given)
+    if AUTO in ids:
+        raise QueryveilError(f"Languages cannot be detected here, because {why}; name them with {option('language')}.")
+    return ids
+
+
 def resolved(languages: Sequence[str], sample: Callable[[], pa.Array]) -> Language:
     """The language of a log, maybe several together.
 
