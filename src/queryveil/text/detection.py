@@ -17,7 +17,7 @@ from queryveil.errors import QueryveilError, missing, option, require
 from queryveil.text.languages import AUTO, DEFAULT, LANGUAGES, Language, language
 from queryveil.text.scripts import bit, scripts_of
 
-SAMPLE = 20_000
+SAMPLE = 10_000
 """How many distinct queries are looked at."""
 LEAST_SHARE = 0.05
 """The smallest share of them that a detected language has; mistakes about short texts are spread over all others."""
