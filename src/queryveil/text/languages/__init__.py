@@ -6,6 +6,7 @@ be several together.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, cast
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.errors import QueryveilError
 from queryveil.text.cutting import Chosen, Cutter, spaced
 from queryveil.text.masks import without_masks
 from queryveil.text.scripts import bit, scripts_of
@@ -183,11 +184,11 @@ def _language(ids: tuple[str, ...]) -> Language:
 
 def _file(id: str) -> Language:
     if id not in LANGUAGES:
-        names = {name: code for code, name in LANGUAGES.items()}
-        known = names.get(id.lower(), id.lower())
-        named = f"did you mean '{known}'? There are" if known in LANGUAGES else None
-        ending = f"{named} {', '.join(LANGUAGES)}" if named else did_you_mean(id, LANGUAGES)
-        raise QueryveilError(f"There is no language '{id}'; {ending}.")
+        codes = {code: code for code in LANGUAGES} | {name: code for code, name in LANGUAGES.items()}
+        near = get_close_matches(id.lower(), codes, 1)
+        known = f"there are {', '.join(LANGUAGES)}"
+        suggested = f"did you mean '{codes[near[0]]}'? {known.capitalize()}" if near else known
+        raise QueryveilError(f"There is no language '{id}'; {suggested}.")
     return cast(Language, import_module(f"queryveil.text.languages.{LANGUAGES[id]}").LANGUAGE)
 
 
