@@ -30,7 +30,8 @@ _STOP_WORDS = f"""
 
 
 def _words(runs: Sequence[str]) -> list[str]:
-    return [_PARTICLE.sub(r" \g<0>", run) for run in runs]
+    cut = {run: _PARTICLE.sub(r" \g<0>", run) for run in set(runs)}  # between blanks there are few different ones
+    return [cut[run] for run in runs]
 
 
 LANGUAGE = Language(
