@@ -39,3 +39,14 @@ def test_profile_shows_scripts(run, log):
     assert code == 0
     assert "Scripts" in out
     assert "han" in out
+
+
+def test_a_series_reads_every_log_in_the_languages_that_it_began_with(run, log, tmp_path):
+    (tmp_path / "recipe.toml").write_text('method = "equality"\n[parameters]\nk = 5\n', "utf-8")
+    ledger = tmp_path / "ledger"
+    assert run("series", "init", ledger, "--recipe", tmp_path / "recipe.toml", "--language", "de")[0] == 0
+    code, _, err = run("series", "add", ledger, log, "--language", "fr", "-o", tmp_path / "one")
+    assert code == 2
+    assert "The series is in the languages de, and the log was read in fr; read it with --language de." in err
+    assert run("series", "add", ledger, log, "-o", tmp_path / "one")[0] == 0
+    assert json.loads((tmp_path / "one" / "manifest.json").read_text("utf-8"))["language"]["ids"] == ["de"]

@@ -123,12 +123,17 @@ def read(
     return log
 
 
+def in_languages(reader: Callable[[Sequence[str]], Log], ids: Sequence[str]) -> Callable[[Sequence[str]], Log]:
+    """A reader that reads in these languages, unless others were asked for."""
+    if not isinstance(reader, partial) or reader.keywords["language"] is not None:
+        return reader
+    return partial(reader, language=",".join(ids))
+
+
 def in_language_of(reader: Callable[[Sequence[str]], Log], release: "Release") -> Callable[[Sequence[str]], Log]:
     """A reader that reads in the languages of a release, unless others were asked for."""
     stated = release.manifest.language
-    if stated is None or not isinstance(reader, partial) or reader.keywords["language"] is not None:
-        return reader
-    return partial(reader, language=",".join(stated.ids))
+    return reader if stated is None else in_languages(reader, stated.ids)
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:

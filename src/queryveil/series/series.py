@@ -86,6 +86,11 @@ class Series:
         self._folder = LedgerFolder(path)
         self._folder.read()
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its logs."""
+        return self._folder.read().settings.languages
+
     @classmethod
     def init(
         cls,
