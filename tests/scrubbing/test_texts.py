@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
 from queryveil.scrubbing.texts import Masked, mask_rare
-from queryveil.text import normal_form
+from queryveil.text import language, normal_form
 
 FOUND = {
     "url": {
@@ -322,7 +322,7 @@ def test_rare_words_are_masked_with_what_clings_to_them_and_masks_stay():
     queries = pa.array(
         ["<email> zebra, pizza", "pizza - (pizza)", "--", "<rare> xylophone", "pizza<ip>,zebra <ip>pizza"]
     )
-    found = mask_rare(Masked(queries, mask(queries).hits), pa.array(["pizza"]))
+    found = mask_rare(Masked(queries, mask(queries).hits), pa.array(["pizza"]), language())
     assert found.texts.to_pylist() == [
         "<email> <rare> pizza", "pizza - (pizza)", "--", "<rare> <rare>", "<rare> <ip>pizza"
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from queryveil.errors import QueryveilError, parameter
 from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
-from queryveil.text import language
+from queryveil.text import Language
 from queryveil.text.masks import KINDS, RARE
 
 __all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub", "url_hits"]
@@ -72,7 +72,7 @@ def scrub(
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
     addresses = "SELECT url_id, url FROM urls" if log.has_results else "SELECT url_id, url FROM urls WHERE url IS NULL"
-    masked = partial(_mask_batch, kinds=chosen, common=common)
+    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language)
     with log.workspace() as work:
         queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
         urls = work.map(addresses, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed addresses")
@@ -107,15 +107,17 @@ def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
     return scrub(log, done.how, kinds=done.kinds or (), rare_term_users=done.rare_term_users)
 
 
-def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None) -> pa.RecordBatch:
+def _mask_batch(
+    batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None, language: Language
+) -> pa.RecordBatch:
     found = mask(batch["query"], kinds)
     if common is not None:
-        found = mask_rare(found, common)
+        found = mask_rare(found, common, language)
         # A masked word may have ruled out a hit, such as `version` before `1.2.3.4`.
         again = mask(found.texts, kinds)
         found = Masked(again.texts, found.hits | again.hits)
     # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
-    stays = (found.hits == 0) | (language().words(found.texts).per_query > 0)
+    stays = (found.hits == 0) | (language.words(found.texts).per_query > 0)
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 

@@ -11,10 +11,12 @@ from queryveil.arrays import Ragged
 from queryveil.errors import require
 from queryveil.kernels.types import Bools, Longs
 from queryveil.scrubbing import ids, lists, patterns, people
-from queryveil.text import language, normal_form, split_at_blanks
+from queryveil.text import Language, normal_form, split_at_blanks
 from queryveil.text.arrays import byte_spans
-from queryveil.text.masks import KINDS, RARE
+from queryveil.text.masks import KINDS, RARE, without_masks
 
+_BETWEEN = "\x1f"
+"""What no text in normal form has."""
 DEFAULT_KINDS = KINDS[:-1]
 """A name without a place is left out: most such queries are about well-known people."""
 
@@ -86,11 +88,13 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
     return Masked(texts, hits)
 
 
-def mask_rare(masked: Masked, common: pa.Array) -> Masked:
-    """Replace every rare word, with the punctuation around it, by `<rare>`; masks stay."""
+def mask_rare(masked: Masked, common: pa.Array, language: Language) -> Masked:
+    """Replace every rare word, with everything around it up to the next blanks, by `<rare>`; masks stay."""
     split = pc.split_pattern(masked.texts, " ")
     parts = split.flatten()
-    per_part, text = language().words(parts)  # one at most, or one on each side of a mask
+    # The words of the whole text, part by part: cutting puts blanks into parts, so others stand between them.
+    cut = language.spaced(pc.replace_substring(masked.texts, " ", _BETWEEN))
+    per_part, text = split_at_blanks(without_masks(pc.split_pattern(cut, _BETWEEN).flatten()))
     rare = ~pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
     known = np.bincount(np.repeat(np.arange(len(parts)), per_part)[rare], minlength=len(parts)) == 0
     parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))

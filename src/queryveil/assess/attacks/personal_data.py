@@ -93,7 +93,6 @@ def _examples(
     common = log.engine.fetch(
         f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"
     )["word"]
-    shown = mask_rare(
-        Masked(found.texts.take(pa.array(some)), found.hits[some]), common.combine_chunks().cast(pa.string())
-    )
+    few = Masked(found.texts.take(pa.array(some)), found.hits[some])
+    shown = mask_rare(few, common.combine_chunks().cast(pa.string()), log.language)
     return tuple(sorted(set(shown.texts.to_pylist())))

@@ -1,0 +1,29 @@
+"""Dutch."""
+
+from functools import partial
+
+from queryveil.text.languages import Language
+from queryveil.text.stems import snowball
+
+_STOP_WORDS = """
+aan al alle als altijd ander bij binnen daar dan dat de der deze die dit doch door dus e een eens en er ge geen had
+heb hebben heeft hem hen het hier hij hoe hun ik in is ja je jij jou jouw jullie kan kon kunnen maar me meer men met
+mij mijn moet moeten mogen na naar niet niets nog nu of om omdat onder ons onze ook op over per reeds te tegen toch
+toen tot tussen u uit uw van vanaf vanwege veel voor waar waarom wanneer want waren was wat we wel welke werd wie wij
+wil worden wordt zal ze zelf zich zij zijn zo zonder zou
+"""
+
+LANGUAGE = Language(
+    id="nl",
+    label="Dutch",
+    stop_words=frozenset(_STOP_WORDS.split()),
+    countries=(
+        "NL",
+        "BE",
+    ),
+    stem=partial(snowball, algorithm="dutch"),
+    conjunctions=(
+        "en",
+        "of",
+    ),
+)
