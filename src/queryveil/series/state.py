@@ -314,6 +314,7 @@ def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
             "how": step.how,
             "kinds": step.kinds,
             "rare_term_users": None,
+            "countries": step.countries,
             "hits": {},
             "total": {"queries": 0, "events": 0},
         }
@@ -331,7 +332,7 @@ def check_scrub(log: QueryLog, asked: Scrub | None) -> None:
 def _scrubbed(log: LocalLog, asked: Scrub | None) -> LocalLog:
     if asked is None:
         return log
-    return local(scrub(log, asked.how, kinds=asked.kinds), "A series")
+    return local(scrub(log, asked.how, kinds=asked.kinds, countries=asked.countries), "A series")
 
 
 _REFUSED = {
