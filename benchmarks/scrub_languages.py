@@ -1,9 +1,9 @@
 """Scrubbing by language: recall on data that another package makes, and false hits on numbers of nobody.
 
-Names, streets, ids and accounts come from Faker; phone numbers are valid ones with digits at random, in one piece, in groups
-at random, or international. The lists of names were made from Faker's, so names are also taken from the synthetic logs,
-which have lists of their own. Rules were corrected once after a first look at what was missed: kinds of streets,
-numbers of nobody, and what looks like a phone number in an address.
+Names, streets, ids and accounts come from Faker; phone numbers are valid ones with digits at random, in one piece, in
+groups at random, or international. The lists of names were made from Faker's, so names are taken from the synthetic
+logs too, which have lists of their own. Rules were corrected once after a first look at what was missed: kinds of
+streets, numbers of nobody, and what looks like a phone number in an address.
 
     pip install faker==40.54.0
     python -m benchmarks.scrub_languages 2000
