@@ -97,7 +97,7 @@ def _coined(world: World, out: Bytes, at: int, number: int, language: int) -> in
         syllables += 1
     mask = (1 << (8 * syllables + 3)) - 1
     # An odd factor permutes the numbers, so that neighbours do not look alike; signed ones may not overflow.
-    number = np.int64((np.uint64(number) * np.uint64(0x2545F491) + np.uint64(0x1B873593)) & np.uint64(mask))
+    number = int(np.int64((np.uint64(number) * np.uint64(0x2545F491) + np.uint64(0x1B873593)) & np.uint64(mask)))
     for _ in range(syllables):
         part = SOUNDS * language + (number & 255)
         at = _copy(out, at, world.sound, world.sound_start[part], world.sound_start[part + 1])
