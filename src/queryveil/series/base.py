@@ -167,4 +167,4 @@ def check_language(log: QueryLog, settings: Settings) -> None:
 
 def scrubbed(log: QueryLog, asked: Scrub | None) -> QueryLog:
     """A log as the recipe of the series scrubs it."""
-    return log if asked is None else scrub(log, asked.how, kinds=asked.kinds)
+    return log if asked is None else scrub(log, asked.how, kinds=asked.kinds, countries=asked.countries)

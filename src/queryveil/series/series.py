@@ -132,7 +132,8 @@ class Series:
         Raises:
             QueryveilError: If the method cannot keep its promises in a series, or the folder exists.
         """
-        method, scrub = split_scrub(method)
+        languages = named(language, "a series must have the same languages in every period")
+        method, scrub = split_scrub(method, languages)
         claim = check_method(method, (budget_epsilon, budget_delta))
         if claim is not None and budget_epsilon is not None and budget_delta is not None:
             check_budget(spent(claim, 1, budget_delta), budget_epsilon, 1)
@@ -145,7 +146,7 @@ class Series:
         settings = Settings(
             method=method.name,
             parameters=parameters,
-            languages=named(language, "a series must have the same languages in every period"),
+            languages=languages,
             scrub=scrub,
             retention=None if retention is None else read_retention(retention),
             budget_epsilon=budget_epsilon,

@@ -25,6 +25,7 @@ from queryveil.methods import METHODS, Method, Pipeline
 from queryveil.methods import Scrub as ScrubStep
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import MANIFEST, Release
+from queryveil.scrubbing import scope_of
 from queryveil.series.base import Arrived, SeriesState, check_language, check_scrub, is_drawn, micros, scrubbed
 from queryveil.series.ledger import Ledger, LedgerFolder, Period, Settings
 from queryveil.series.published import Published, load_published
@@ -281,8 +282,13 @@ def digest_of_user(name: str, key: Sequence[int]) -> str:
     return str(keyed_names(fold_blanks(pa.array([name])).cast(pa.large_string()), key)[0].as_py())
 
 
-def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
-    """A method without a first step that scrubs, and how that scrubs: a series scrubs logs on the way in."""
+def split_scrub(method: Method, languages: Sequence[str]) -> tuple[Method, Scrub | None]:
+    """A method without a first step that scrubs, and how that scrubs: a series scrubs logs on the way in.
+
+    Args:
+        method: The method.
+        languages: Those of the series.
+    """
     if not isinstance(method, Pipeline) or method.scrub is None:
         return method, None
     step: ScrubStep = method.scrub
@@ -296,6 +302,7 @@ def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
             "how": step.how,
             "kinds": step.kinds,
             "rare_term_users": None,
+            "countries": scope_of(language(*languages), step.countries).countries,
             "hits": {},
             "total": {"queries": 0, "events": 0},
         }

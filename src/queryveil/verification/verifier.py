@@ -14,7 +14,7 @@ from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
 from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
 from queryveil.release.manifest import FORMAT_VERSION
-from queryveil.scrubbing import mask, repeat_scrub, url_hits
+from queryveil.scrubbing import mask, repeat_scrub, scope_of, url_hits
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
 from queryveil.verification.languages import language_right, other_words
@@ -172,13 +172,13 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     ):  # tokens may look like numbers of any kind, and stand beside no address
         return Verdict(claim, True)
     hits = pa.schema([("hits", pa.int64())])
-    kinds = stated.kinds
+    kinds, scope = stated.kinds, scope_of(log.language, stated.countries)
 
     def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds).hits)], schema=hits)
+        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds, scope).hits)], schema=hits)
 
     def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds))], schema=hits)
+        return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds, scope))], schema=hits)
 
     looks = (("query", "queries", in_queries), ("url", "addresses", in_urls))
     with loaded(release, log) as released, log.workspace() as work:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from queryveil.text.cutting import Cutter
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 的 了 和 是 在 与 及 或 也 都 就 而 但 吗 呢 吧 啊 着 过 地 得 之 于 以 从 到 把 被 对 向 由 让 给 跟 为 因为 所以 如果
@@ -19,6 +19,8 @@ def _words(runs: Sequence[str]) -> list[str]:
     return " ".join(rjieba.cut("\n".join(runs))).split("\n")
 
 
+_PHONES = "电话 手机 手机号 手机号码 电话号码 号码 联系电话 传真 座机 热线"
+
 LANGUAGE = Language(
     id="zh",
     label="Chinese",
@@ -26,4 +28,7 @@ LANGUAGE = Language(
     scripts=("han",),
     countries=("CN", "TW", "SG"),
     cutter=Cutter("Chinese", ("han",), _words, ("rjieba",)),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -12,6 +12,12 @@ kteří ku ma mají mezi mi mnou mně moje my má mít mě můj na nad ne nebo n
 ona oni ono pak po pod podle pro proto protože proč před přes při s se si skoro so své svůj ta tak také takže tam tato
 tedy ten tento ti to tohle toho tom tomto tu tuto ty té u už v ve vy vám vámi vás váš více však z za zda či že
 """
+_PHONES = "telefon tel mobil číslo fax zavolat"
+_PEOPLE = """
+adresa telefon číslo mobil email kontakt mudr judr lékař advokát parte zemřel zemřela pohřeb narozen facebook
+linkedin
+"""
+_BEFORE_PLACES = "v ve z ze u"
 
 LANGUAGE = Language(
     id="cs",
@@ -23,5 +29,10 @@ LANGUAGE = Language(
         "a",
         "i",
         "nebo",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

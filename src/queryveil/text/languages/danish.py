@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -12,6 +12,12 @@ hvilket hvis hvor hvordan hvorfor hvornår i ikke ind ingen intet ja jeg jer jer
 men mens mig min mine mit mod ned nogen noget nogle nok nu når og også om op os over på selv sig sin sine sit skal
 skulle som så til ud uden under var ved vi vil ville vor vores være været
 """
+_PHONES = "telefon telefonnummer tlf tel mobil mobilnummer nummer fax ring whatsapp"
+_PEOPLE = """
+adresse telefon telefonnummer mobil email kontakt dr advokat læge tandlæge dødsannonce begravelse født fødselsdag
+gift bryllup familie facebook linkedin bor
+"""
+_BEFORE_PLACES = "i fra på nær"
 
 LANGUAGE = Language(
     id="da",
@@ -22,5 +28,10 @@ LANGUAGE = Language(
     conjunctions=(
         "og",
         "eller",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

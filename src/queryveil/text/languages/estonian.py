@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -12,6 +12,7 @@ mitu mu mul mulle muu muud na nad need neid neile nende nii ning nüüd ole oled
 omad on peale pealt pole pool pärast sa saab seal seda see seega sees selle seni siia siin siis siiski sina sind sinu
 su sul ta tal talle te teda teid teie tema temale veel välja või ära üks üle
 """
+_PHONES = "telefon telefoninumber tel mobiil number faks"
 
 LANGUAGE = Language(
     id="et",
@@ -23,5 +24,8 @@ LANGUAGE = Language(
         "ja",
         "või",
         "ning",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -14,6 +14,12 @@ näiden näissä näistä nämä ole olemme olen olet olette oli olivat olla on 
 silla sille sinulla sinulle sinun sinut sinä sitä tai te teidän teille teillä tuo tuon tähän tämä tämän tässä tästä
 tätä vaan vai vaikka vain voi yli
 """
+_PHONES = "puhelin puhelinnumero puh gsm numero soita fax"
+_PEOPLE = """
+osoite puhelin puhelinnumero sähköposti yhteystiedot lääkäri asianajaja kuolinilmoitus hautajaiset syntynyt facebook
+linkedin
+"""
+_BEFORE_PLACES = "in"
 
 LANGUAGE = Language(
     id="fi",
@@ -25,5 +31,10 @@ LANGUAGE = Language(
         "ja",
         "tai",
         "sekä",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

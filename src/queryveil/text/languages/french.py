@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -13,6 +13,21 @@ moins mon n ne ni nos notre nous on ont ou où par parce pas pendant peu peut pl
 quelle quelles quels qui quoi s sa sans se sera ses si sien son sont sous suis sur t ta te tes toi ton tous tout toute
 toutes très tu un une vers voici voilà vos votre vous y à ça étaient était été être
 """
+_PEOPLE = """
+adresse téléphone tél tel numéro portable email mail contact dr docteur maître avocat médecin dentiste notaire
+monsieur madame mr mme avis décès décédé obsèques né née anniversaire divorce mariage épouse mari famille facebook
+linkedin copains habite cv recherche trouver
+"""
+_BEFORE_PLACES = "à au aux en de dans près"
+_INSTITUTIONS = """
+école collège lycée université clinique hôpital église paroisse fondation musée bibliothèque institut stade rue
+place avenue théâtre médiathèque crèche
+"""
+_PUBLIC_LIFE = """
+concert concerts billets billet tournée paroles album chanson film films acteur actrice chanteur chanteuse groupe
+biographie citations ministre président maire député joueur maillot
+"""
+_PHONES = "téléphone telephone tél tel portable numéro mobile fax appeler gsm joindre whatsapp"
 
 LANGUAGE = Language(
     id="fr",
@@ -27,5 +42,12 @@ LANGUAGE = Language(
     conjunctions=(
         "et",
         "ou",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -12,6 +12,21 @@ _STOP_WORDS = """
 παρά περί πια πιο ποια ποιο ποιος πολύ που πού πριν προς πως πόσο πότε πώς σαν σας σε σου στα στη στην στης στις στο
 στον στου στους τα τη την της τι τις το τον του τους των τότε ως όμως όπου όπως ός όσο όταν ότι όχι
 """
+_PEOPLE = """
+διεύθυνση τηλέφωνο κινητό αριθμός email επικοινωνία δρ γιατρός δικηγόρος οδοντίατρος συμβολαιογράφος κύριος κυρία κ
+κηδεία θάνατος πέθανε γεννήθηκε γενέθλια διαζύγιο γάμος σύζυγος οικογένεια facebook linkedin μένει κάτοικος
+βιογραφικό αναζήτηση
+"""
+_BEFORE_PLACES = "σε στο στη στην στον στα από"
+_INSTITUTIONS = """
+σχολείο γυμνάσιο λύκειο πανεπιστήμιο κλινική νοσοκομείο εκκλησία ναός ίδρυμα μουσείο βιβλιοθήκη γήπεδο οδός πλατεία
+θέατρο
+"""
+_PUBLIC_LIFE = """
+συναυλία συναυλίες εισιτήρια στίχοι άλμπουμ τραγούδι τραγούδια ταινία ταινίες ηθοποιός τραγουδιστής τραγουδίστρια
+συγκρότημα βιογραφία υπουργός πρωθυπουργός δήμαρχος βουλευτής ποδοσφαιριστής
+"""
+_PHONES = "τηλέφωνο τηλ τηλέφωνα κινητό κινητού σταθερό φαξ αριθμός κλήση καλέστε tel viber"
 
 LANGUAGE = Language(
     id="el",
@@ -26,5 +41,12 @@ LANGUAGE = Language(
     conjunctions=(
         "και",
         "ή",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -12,6 +12,11 @@ fel felé ha hanem hogy hogyan hol honnan hova hát ide igen ilyen is itt kell k
 maga magát majd meg mellett mely melyik mennyi mert mi mikor milyen minden mint mit mivel most már más még ne nekem
 neki nem nincs nélkül oda olyan ott pedig rá s sem semmi szerint számára te tehát ti után utána vagy vagyok valaki
 valami van vannak vele volna volt voltak által át én és így ön össze úgy ő ők őket
+"""
+_PHONES = "telefon telefonszám tel mobil szám fax hívás"
+_PEOPLE = """
+cím telefon telefonszám mobil email dr ügyvéd orvos fogorvos gyászjelentés meghalt temetés született facebook
+linkedin
 """
 
 LANGUAGE = Language(
@@ -24,5 +29,9 @@ LANGUAGE = Language(
         "és",
         "vagy",
         "meg",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
     ),
 )

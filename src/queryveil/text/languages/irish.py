@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -11,6 +11,7 @@ cé céard cén d de den do dom don duit dá dár dó dúinn eile fad faoi faoin
 is isteach le leat leis lena linn liom m mar mo muid mé na nach ná nár ní níl níor nó orm ort os roimh sa san seo siad
 sibh sin sinn siúd sna sé sí tar thar thú trí tá tú uaidh um ár é éis í ó ón úd
 """
+_PHONES = "fón teileafón tel uimhir guthán"
 
 LANGUAGE = Language(
     id="ga",
@@ -21,5 +22,8 @@ LANGUAGE = Language(
     conjunctions=(
         "agus",
         "nó",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -15,6 +15,21 @@ quelli quello questa queste questi questo qui s sarà se sei senza si sia siamo 
 stato su sua sue sugli sui sul sull sulla sulle sullo suo suoi tra tu tua tue tuo tuoi tutta tutte tutti tutto un una
 uno v vi voi vostra vostro è
 """
+_PEOPLE = """
+indirizzo telefono numero cellulare email contatti dott dottor dottoressa avvocato medico dentista notaio signor
+signora necrologio morto morta funerale nato nata compleanno divorzio matrimonio moglie marito famiglia facebook
+linkedin abita curriculum cerca
+"""
+_BEFORE_PLACES = "a in di da presso vicino"
+_INSTITUTIONS = """
+scuola liceo istituto università clinica ospedale chiesa parrocchia fondazione museo biblioteca stadio via piazza
+teatro asilo
+"""
+_PUBLIC_LIFE = """
+concerto concerti biglietti tour testo testi album canzone film attore attrice cantante gruppo biografia frasi
+ministro presidente sindaco calciatore maglia
+"""
+_PHONES = "telefono tel cellulare cell numero fax chiamare fisso whatsapp"
 
 LANGUAGE = Language(
     id="it",
@@ -29,5 +44,12 @@ LANGUAGE = Language(
         "e",
         "o",
         "oppure",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from queryveil.text.cutting import Cutter
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 の に は を が と も で へ や か な ね よ から より だけ など ばかり ほど くらい しか て た だ です ます ない
@@ -27,6 +27,8 @@ def _words(runs: Sequence[str]) -> list[str]:
     return [parse(run) for run in runs]
 
 
+_PHONES = "電話 電話番号 携帯 携帯番号 番号 連絡先 ファックス"
+
 LANGUAGE = Language(
     id="ja",
     label="Japanese",
@@ -34,4 +36,7 @@ LANGUAGE = Language(
     scripts=("han", "kana"),
     countries=("JP",),
     cutter=Cutter("Japanese", ("han", "kana"), _words, ("fugashi", "unidic_lite")),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+    ),
 )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from queryveil.text.cutting import Cutter
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _FIRST, _LAST, _FINALS = 0xAC00, 0xD7A3, 28
 _OPEN = "".join(chr(syllable) for syllable in range(_FIRST, _LAST + 1, _FINALS))
@@ -34,6 +34,8 @@ def _words(runs: Sequence[str]) -> list[str]:
     return [cut[run] for run in runs]
 
 
+_PHONES = "전화 전화번호 휴대폰 번호 연락처 팩스"
+
 LANGUAGE = Language(
     id="ko",
     label="Korean",
@@ -41,4 +43,7 @@ LANGUAGE = Language(
     scripts=("hangul",),
     countries=("KR",),
     cutter=Cutter("Korean", ("hangul",), _words),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+    ),
 )

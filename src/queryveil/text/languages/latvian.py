@@ -1,6 +1,6 @@
 """Latvian."""
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 aiz ap ar arī bet bez bija biju bijām būs būt būšu caur cik citi dēļ es esam esat esi esmu gan gar ir ja jau jo jā jūs
@@ -9,6 +9,7 @@ mani mans manu mums mēs mūsu nav ne nekā no nu nē pa par pat pie pirms pret 
 tad tagad te tev tevi tiek tik tika tikai to tomēr tos tu tur tā tāda tāds tās un uz vai var varbūt vien viena viens
 vienu virs visi viss viņa viņas viņi viņu viņš zem šajā šie šis šo šī
 """
+_PHONES = "telefons tālrunis tel mobilais numurs fakss"
 
 LANGUAGE = Language(
     id="lv",
@@ -18,5 +19,8 @@ LANGUAGE = Language(
     conjunctions=(
         "un",
         "vai",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
     ),
 )

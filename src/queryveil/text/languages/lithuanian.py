@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -13,6 +13,7 @@ nes net nors nuo nėra o pas pat pati pats per po prie prieš pro sau save savo 
 tave tavo te tie tiek tik to todėl tokia toks tu tuo turi tą už vis visi viskas vos yra į ši šias šie šio šios šis
 šito šių šį
 """
+_PHONES = "telefonas tel mobilus numeris faksas"
 
 LANGUAGE = Language(
     id="lt",
@@ -24,5 +25,8 @@ LANGUAGE = Language(
         "ir",
         "arba",
         "bei",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
     ),
 )

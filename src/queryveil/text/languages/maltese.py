@@ -1,6 +1,6 @@
 """Maltese."""
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 aktar b bi bid biex bil billi bin bis biss bix biċ bħal dak dan dawk dawn dik din dwar fejn fi fid fil fin fis fit fiċ
@@ -10,6 +10,7 @@ kif kollha kollu kull kulħadd l la li lil lill lura m ma mad magħha magħhom m
 mhijiex mhux mill min mingħajr minn minħabba n nhar qabel qatt s sa sabiex sal se skont t ta tad tagħha tagħhom
 tagħkom tagħna tal tan tas tax taċ taħt tiegħek tiegħi tiegħu tkun u wara x xejn xi z ż
 """
+_PHONES = "telefon tel mowbajl numru"
 
 LANGUAGE = Language(
     id="mt",
@@ -19,5 +20,8 @@ LANGUAGE = Language(
     conjunctions=(
         "u",
         "jew",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -14,6 +14,20 @@ one oni ono oraz pan po pod podczas ponieważ poza przed przede przez przy sam s
 takie także tam te tego tej ten też to tobie tu twoja twój ty tych tylko tym u w wam was wasz we więc wszystko wy z za
 ze że żeby
 """
+_PEOPLE = """
+adres telefon numer komórka email kontakt dr lekarz adwokat radca notariusz dentysta pan pani nekrolog zmarł zmarła
+pogrzeb urodzony urodzona urodziny rozwód ślub żona mąż rodzina facebook nk linkedin mieszka zamieszkały cv szukam
+"""
+_BEFORE_PLACES = "w we z ze koło pod"
+_INSTITUTIONS = """
+szkoła gimnazjum liceum uniwersytet klinika szpital kościół parafia fundacja muzeum biblioteka stadion ulica plac
+teatr przedszkole instytut pomnik
+"""
+_PUBLIC_LIFE = """
+koncert koncerty bilety trasa tekst teksty album płyta piosenka film filmy aktor aktorka piosenkarz piosenkarka
+zespół biografia cytaty minister prezydent burmistrz poseł piłkarz
+"""
+_PHONES = "telefon telefonu tel komórka komórkowy nr numer faks fax dzwonić zadzwoń kontakt whatsapp"
 
 LANGUAGE = Language(
     id="pl",
@@ -26,5 +40,12 @@ LANGUAGE = Language(
         "oraz",
         "lub",
         "albo",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -14,6 +14,21 @@ numa não nós o onde os ou outra outro para pela pelas pelo pelos per perante p
 quanto que quem quê se sem ser será seu seus si sido sob sobre sua suas são só também te tem tendo ter teu teus tinha
 toda todas todo todos tu tua tuas tudo tão têm um uma umas uns você vocês vos vosso à às é
 """
+_PEOPLE = """
+morada endereço telefone número telemóvel celular email contacto contato dr dra doutor doutora advogado advogada
+médico dentista notário senhor senhora óbito faleceu falecido funeral nascido nascida aniversário divórcio casamento
+esposa marido família facebook linkedin mora currículo procurar
+"""
+_BEFORE_PLACES = "em no na de do da perto"
+_INSTITUTIONS = """
+escola colégio liceu universidade clínica hospital igreja paróquia fundação museu biblioteca estádio rua praça
+teatro
+"""
+_PUBLIC_LIFE = """
+concerto concertos bilhetes letra letras álbum canção filme filmes ator atriz cantor cantora banda biografia frases
+ministro presidente jogador camisola
+"""
+_PHONES = "telefone tel telemóvel telemovel celular número fax ligar whatsapp"
 
 LANGUAGE = Language(
     id="pt",
@@ -24,5 +39,12 @@ LANGUAGE = Language(
     conjunctions=(
         "e",
         "ou",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

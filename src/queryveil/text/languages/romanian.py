@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -14,6 +14,12 @@ niște noastră noi nostru noștri nu o ori orice pe pentru peste prea prin prin
 suntem sunteți sînt să ta tale te toate tot toți tu tuturor tău un una unde unei unele uneori unor unu unui va vei
 voastră voi vom vor vostru vreo vă îi îl îmi în înainte între întru îți și ți
 """
+_PHONES = "telefon tel mobil număr numar fax suna"
+_PEOPLE = """
+adresa telefon număr mobil email contact dr avocat medic dentist notar deces decedat înmormântare născut facebook
+linkedin
+"""
+_BEFORE_PLACES = "în in din la lângă"
 
 LANGUAGE = Language(
     id="ro",
@@ -27,5 +33,10 @@ LANGUAGE = Language(
     conjunctions=(
         "și",
         "sau",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

@@ -1,6 +1,6 @@
 """Slovak."""
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 a aby aj ako akože aká aké aký ale alebo ani asi až bez bol bola boli bolo bude budem budú by byť cez dnes do ešte ho
@@ -10,6 +10,11 @@ ona oni ono po pod podľa pokiaľ pre pred predo preto pretože prečo pri s sa 
 takže tam teda ten tento tie tieto tiež to toho tom toto tou tu tvoj ty táto u už v vami vo vy vám vás váš však všetko
 z za zo áno či čo ďalší že
 """
+_PHONES = "telefón telefon tel mobil číslo fax zavolať"
+_PEOPLE = """
+adresa telefón číslo mobil email kontakt mudr judr lekár advokát parte zomrel zomrela pohreb facebook linkedin
+"""
+_BEFORE_PLACES = "v vo z zo pri"
 
 LANGUAGE = Language(
     id="sk",
@@ -20,5 +25,10 @@ LANGUAGE = Language(
         "a",
         "i",
         "alebo",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

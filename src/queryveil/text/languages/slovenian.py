@@ -1,6 +1,6 @@
 """Slovenian."""
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 a ali bi bil bila bili bilo biti bo bodo bolj bom bomo boste brez da do dokler en ena eni eno ga glede h i in iz ja
@@ -10,6 +10,11 @@ njega njegov njej njemu njen njih njo o ob od okoli on ona one oni ono oziroma p
 se sem si smo so sta ste svoj ta tak tako tam te tega tej tem ter ti tisti to toda tu tudi tvoj v vam vas vaš ve
 vendar več vi vse vsi vso z za zakaj zaradi zelo če čez že
 """
+_PHONES = "telefon tel mobitel gsm številka fax"
+_PEOPLE = """
+naslov telefon številka email kontakt dr odvetnik zdravnik osmrtnica umrl umrla pogreb rojen facebook linkedin
+"""
+_BEFORE_PLACES = "v iz pri"
 
 LANGUAGE = Language(
     id="sl",
@@ -20,5 +25,10 @@ LANGUAGE = Language(
         "in",
         "ali",
         "ter",
+    ),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
     ),
 )

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -14,6 +14,21 @@ nuestros o os otra otras otro otros para pero poco por porque que quien quienes 
 sido sin sobre sois somos son soy su sus suya suyo sí también tan tanto te ti tiene tienen toda todas todo todos tu
 tus tuya tuyo tú un una unas uno unos usted ustedes vosotros vuestra vuestro y ya yo él
 """
+_PEOPLE = """
+dirección domicilio teléfono telefono número móvil email correo contacto dr doctor doctora abogado abogada médico
+dentista notario señor señora don doña esquela fallecido fallecida murió entierro nacido nacida cumpleaños divorcio
+boda casado casada esposa marido familia facebook linkedin vive currículum buscar
+"""
+_BEFORE_PLACES = "en de del cerca"
+_INSTITUTIONS = """
+colegio instituto escuela universidad clínica hospital iglesia parroquia fundación museo biblioteca estadio calle
+plaza avenida teatro residencia guardería ceip ies
+"""
+_PUBLIC_LIFE = """
+concierto conciertos entradas gira letra letras disco canción película películas actor actriz cantante grupo
+biografía frases ministro presidente alcalde diputado jugador camiseta
+"""
+_PHONES = "teléfono telefono tfno tel tlf móvil movil número llamar fax celular fijo whatsapp"
 
 LANGUAGE = Language(
     id="es",
@@ -26,5 +41,12 @@ LANGUAGE = Language(
         "o",
         "e",
         "u",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

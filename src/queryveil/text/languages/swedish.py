@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 from queryveil.text.stems import snowball
 
 _STOP_WORDS = """
@@ -13,6 +13,14 @@ nu när någon något några och också om oss på samma samt sedan sig sin sina
 under upp ut utan vad var vara varför varit varje vars vart vem vems vi vid vilka vilkas vilken vilket vår våra vårt
 än är åt över
 """
+_PEOPLE = """
+adress telefon telefonnummer mobilnummer epost kontakt dr advokat läkare tandläkare herr fru dödsannons begravning
+född födelsedag skilsmässa gift bröllop familj facebook linkedin bor hitta
+"""
+_BEFORE_PLACES = "i från på nära"
+_INSTITUTIONS = "skola gymnasium universitet sjukhus kyrka stiftelse museum bibliotek gatan"
+_PUBLIC_LIFE = "konsert biljetter låttext album film skådespelare sångare minister"
+_PHONES = "telefon telefonnummer tel mobil mobilnummer nummer fax ring whatsapp"
 
 LANGUAGE = Language(
     id="sv",
@@ -27,5 +35,12 @@ LANGUAGE = Language(
         "och",
         "eller",
         "samt",
+    ),
+    cues=Cues(
+        people=frozenset(_PEOPLE.split()),
+        before_places=frozenset(_BEFORE_PLACES.split()),
+        institutions=frozenset(_INSTITUTIONS.split()),
+        public_life=frozenset(_PUBLIC_LIFE.split()),
+        phones=frozenset(_PHONES.split()),
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from queryveil.text.cutting import Cutter
-from queryveil.text.languages import Language
+from queryveil.text.languages import Cues, Language
 
 _STOP_WORDS = """
 ที่ ของ และ ใน เป็น มี ได้ ให้ ว่า จะ ไม่ กับ จาก การ ความ นี้ นั้น ก็ แต่ หรือ ถ้า โดย เมื่อ อยู่ ไป มา แล้ว ยัง ต้อง
@@ -17,6 +17,8 @@ def _words(runs: Sequence[str]) -> list[str]:
     return [" ".join(segment(run)) for run in runs]
 
 
+_PHONES = "โทร โทรศัพท์ เบอร์ มือถือ"
+
 LANGUAGE = Language(
     id="th",
     label="Thai",
@@ -24,4 +26,7 @@ LANGUAGE = Language(
     scripts=("thai",),
     countries=("TH",),
     cutter=Cutter("Thai", ("thai",), _words, ("pythainlp",)),
+    cues=Cues(
+        phones=frozenset(_PHONES.split()),
+    ),
 )
