@@ -18,6 +18,7 @@ EVERY = [
     claims.BagUsers(**TREE),
     claims.CellUsers(**TABLE, users=K),
     claims.ClickedSites(documents=K, sites=2),
+    claims.ClickedUsers(users=K),
     claims.CombinationUsers(users=K, columns=("country", "device", "language", "age", "browser")),
     claims.ConceptUsers(**TREE),
     *(claims.CountedRows(**TABLE, users=2, base=base) for base in (None, 10)),
@@ -42,6 +43,7 @@ EVERY = [
     *(claims.RowUsers(users=K, columns=columns, clicked=True) for columns in (("url",), ("url", "rank"))),
     claims.TermUsers(users=K),
     claims.TimesRounded(unit="week"),
+    *(claims.ViewUsers(users=K, ranks=ranks) for ranks in (True, False)),
 ]
 
 

@@ -288,11 +288,12 @@ def test_a_text_is_masked_alike_alone_and_among_others(some):
 
 @given(texts)
 def test_the_cheap_tests_let_pass_whatever_can_be_found(text):
-    from queryveil.scrubbing.texts import _FINDERS
+    from queryveil.scrubbing.scope import ENGLISH
+    from queryveil.scrubbing.texts import _finders
 
     query = normal_form(pa.array([text]))
     for kind in KINDS:
-        assert bool(list(_FINDERS[kind](query[0].as_py()))) == bool(mask(query, (kind,)).hits[0])
+        assert bool(list(_finders(ENGLISH)[kind](query[0].as_py()))) == bool(mask(query, (kind,)).hits[0])
 
 
 @given(

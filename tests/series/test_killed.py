@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import queryveil as qv
-from queryveil.errors import QueryveilWarning
 from queryveil.files.folders import LocalFolder
 from tests.series.conftest import WEEK, Made, log, queries
 
@@ -114,6 +113,7 @@ def interrupted(monkeypatch, made, where):
 
     with monkeypatch.context() as patch:
         patch.setattr("queryveil.files.scratch.Scratch.remove", lambda self: os.close(self._handle))
+        patch.setattr("queryveil.series.ledger.LedgerFolder.withdraw", lambda *_: None)
         patch.setattr(*where, stop)
         with pytest.raises(_Killed):
             made.series.add(log(*WEEK[1]), made.folder / "release-2")
@@ -143,5 +143,29 @@ def test_killed_and_its_release_moved_away(begun, monkeypatch):
 
     interrupted(monkeypatch, begun, (LedgerFolder, "commit"))
     (begun.folder / "release-2").rename(begun.folder / "elsewhere")
-    with pytest.warns(QueryveilWarning, match="its events count as published"):
-        assert len(begun.series.status().periods) == 2
+    assert len(begun.series.status().periods) == 2
+    assert queries(begun.folder / "release-2") == queries(begun.folder / "elsewhere")  # the same, put back
+
+
+def test_killed_and_what_it_left_removed_by_another_run(begun, monkeypatch):
+    interrupted(monkeypatch, begun, (LocalFolder, "take"))
+    qv.Equality(k=2).anonymize(log(*WEEK[0])).save(begun.folder / "another")
+    assert len(begun.series.status().periods) == 2  # so it is finished, from the copy in the ledger
+    begun.logs.append(log(*WEEK[1]))
+    begun.releases.append(begun.folder / "release-2")
+    assert begun.wrong() == []
+    assert not (begun.ledger / "pending-release").exists()
+
+
+def test_a_place_that_is_taken_in_the_meantime(begun, monkeypatch):
+    before = state(begun)
+
+    def taken(self, stage, replaces):
+        raise qv.QueryveilError("was made by somebody else in the meantime")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFolder, "take", taken)
+        with pytest.raises(qv.QueryveilError, match="in the meantime"):
+            begun.series.add(log(*WEEK[1]), begun.folder / "release-2")
+    assert state(begun) == before
+    assert begun.add(log(*WEEK[1])).release == 2

@@ -382,6 +382,63 @@ def test_without_logs_less_is_checked(week):
     assert "Nothing was checked against the logs" in found.unchecked[0]
 
 
+def test_without_logs_a_changed_file_is_found(week):
+    (week.releases[1] / "report.md").write_text("All is well.")
+    found = week.series.verify(week.releases)
+    assert "report.md was changed" in found.verdicts[0].counterexample
+
+
+def test_a_ledger_with_other_parameters(week):
+    place = week.ledger / "ledger.json"
+    ledger = json.loads(place.read_text())
+    ledger["settings"]["parameters"]["k"] = 3
+    place.write_text(json.dumps(ledger))
+    assert "was made in another way than the ledger says" in week.wrong()[0]
+
+
+def test_a_ledger_of_two_times(week):
+    place = week.ledger / "ledger.json"
+    ledger = json.loads(place.read_text())
+    ledger["changes"] = 2
+    place.write_text(json.dumps(ledger))
+    with pytest.raises(qv.QueryveilError, match="of another time"):
+        week.series.status()
+    assert (week.ledger / "waiting-3").exists()
+
+
+def test_a_log_of_nothing_but_late_events_ends_nothing(tmp_path):
+    made = Made(tmp_path, qv.Equality(k=2), retention="1month")
+    made.add(log(("a", "cats", 10)))
+    late = made.add(log(("b", "cats", 5)), drop_late=True)
+    assert (late.events, late.late, late.expired, late.waiting) == (0, 1, 0, 1)
+    assert made.add(log(("c", "cats", 20))).release == 1
+    assert made.wrong() == []
+
+
+def test_events_of_the_future_are_refused(tmp_path):
+    made = Made(tmp_path, qv.Equality(k=2))
+    with pytest.raises(qv.QueryveilError, match="events of the future"):
+        made.add(log(("a", "cats", 24 * 365 * 300)))
+
+
+def test_what_rules_about_rows_leave_out_is_lost(tmp_path):
+    from tests.series.conftest import rows
+
+    table = pa.concat_tables(
+        [rows(("a", "cats", 1), ("b", "cats", 2), url="http://a.com"), rows(("c", "cats", 3), url="http://b.org")]
+    )
+    made = Made(tmp_path, qv.Rules(min_query_users=2, min_row_users=2))
+    period = made.add(qv.read_log(table))
+    assert (period.released, period.left_out, period.waiting) == (2, 1, 0)
+    assert made.wrong() == []
+
+
+def test_a_manifest_says_nothing_exact_about_what_waits(week):
+    manifest = qv.Release.load(week.releases[0]).manifest
+    assert (manifest.bands, manifest.input_counts.events) == ((), 0)
+    assert "not published" in (week.releases[0] / "report.md").read_text()
+
+
 # Differential privacy.
 
 

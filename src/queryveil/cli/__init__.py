@@ -105,7 +105,7 @@ def build(words: list[str]) -> typer.Typer:
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
     verbs: dict[str, Callable[..., None]] = {
         "init": series.init,
-        "add": reads_log(series.add),
+        "add": reads_log(series.add, spark=True),
         "status": series.status,
         "verify": reads_log(series.verify),
         "attack": reads_log(series.attack),

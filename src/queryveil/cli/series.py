@@ -1,6 +1,6 @@
 """queryveil series: release after release, with a ledger of the events that wait."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -139,10 +139,12 @@ def add(
     If nothing can be released, no release is written and all events wait on. A run that is killed leaves ledger and
     releases as before or as after.
     """
+    from queryveil.files.folders import is_address
     from queryveil.series import Series
 
-    series = Series(ledger)  # a wrong folder must fail before the log is read
-    read = in_languages(reader, series.languages)(log)
+    series = None if is_address(ledger) else Series(ledger)  # a wrong folder must fail before the log is read
+    read = (reader if series is None else in_languages(reader, series.languages))(log)
+    series = series or Series(ledger, engine=getattr(read.engine, "session", None))
     with progress("Releasing what waits"):
         period = series.add(read, output, format=output_format, drop_late=drop_late, certificate=certificate)
     if as_json:
@@ -160,7 +162,11 @@ def _plain(period: "Period") -> dict[str, Any]:
 
 def _counted(period: "Period") -> list[tuple[str, str]]:
     rows = [("came with the log", period.events), ("released", period.released), ("wait on", period.waiting)]
-    lost = (("deleted after the retention time", period.expired), ("left out as too late", period.late))
+    lost = (
+        ("left out by rules about rows", period.left_out),
+        ("deleted after the retention time", period.expired),
+        ("left out as too late", period.late),
+    )
     return [(name, f"{number:,}") for name, number in (*rows, *(row for row in lost if row[1]))]
 
 
@@ -195,7 +201,7 @@ def status(
             f"{one.end:%Y-%m-%d}",
             f"{one.events:,}",
             f"{one.released:,}",
-            f"{one.expired + one.forgotten + one.late:,}",
+            f"{one.lost:,}",
             f"{one.waiting:,}",
             f"{one.queries:,}",
             f"{one.new_queries:,}",
@@ -219,7 +225,7 @@ def _summed(found: "Status") -> str:
     return (
         f"{sums['releases']:,} releases in {sums['periods']:,} periods by {found.ledger.settings.method}:"
         f" {sums['queries']:,} distinct queries and {sums['released']:,} of {sums['events']:,} events released,"
-        f" {sums['waiting']:,} wait, {sums['expired'] + sums['forgotten'] + sums['late']:,} lost.{wait}{spent}"
+        f" {sums['waiting']:,} wait, {sums['lost']:,} lost.{wait}{spent}"
     )
 
 
@@ -241,10 +247,12 @@ def verify(
 
     series = Series(ledger)
     with progress("Checking"):
-        found = series.verify(
-            releases, None if original is None else _read(in_languages(reader, series.languages), original)
-        )
-    show_verdicts(found, "The series keeps its promises.", "The series is refuted.", as_json)
+        logs = None if original is None else _read(in_languages(reader, series.languages), original)
+        found = series.verify(releases, logs)
+    held = "The series keeps its promises."
+    if original is None:
+        held = "The releases are complete and unchanged; what they promise was not checked."
+    show_verdicts(found, held, "The series is refuted.", as_json)
 
 
 def _read(reader: "Callable[[Sequence[str]], LocalLog]", paths: list[str]) -> "Iterator[LocalLog]":
@@ -347,10 +355,10 @@ def forget(
     if user is None:
         return
     if not done.published:
-        typer.echo("No release has an event of this user.")
+        typer.echo("No release has an event of this user." + ("" if done.events else " Is the name right?"))
         return
     each = ", ".join(f"{events:,} in release {number}" for number, events in done.published.items())
-    typer.echo(f"Already published, without the user's name, and cannot be taken back: {each}.")
+    typer.echo(f"Already left with releases, without the user's name, and cannot be taken back: {each}.")
 
 
 def _date(given: str) -> datetime:
@@ -358,4 +366,4 @@ def _date(given: str) -> datetime:
         found = datetime.fromisoformat(given)
     except ValueError:
         raise QueryveilError(f"--before takes a date or a time such as 2026-03-31. Got '{given}' instead.") from None
-    return found.replace(tzinfo=None)
+    return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)

@@ -8,7 +8,7 @@ import hashlib
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,11 @@ class JitteredMethod(QueryMethod):
     def repeats(self) -> Literal["always", "seed", "never"]:
         """Only with the same seed if thresholds are drawn."""
         return "always" if self.jitter is None else "seed"
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as they are written in the manifest, that of secret thresholds only if there are any."""
+        given = super().parameters()
+        return given if self.jitter is not None else {name: v for name, v in given.items() if name != "jitter"}
 
     def choose(self, log: QueryLog, work: Workspace, seed: int, within: Table | None = None) -> Selection:
         """Choose queries, and of these the ones that reach their secret thresholds."""

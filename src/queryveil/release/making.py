@@ -305,14 +305,15 @@ def _manifest(
         parameters=dict(metadata["parameters"]),
         claims=tuple(metadata["claims"]),
         limits=tuple(metadata["limits"]),
-        language=languages_of(log, private=private),
+        language=languages_of(log, private=private or log.stats.series is not None),
         scrub=scrub.without_counts if private and scrub is not None else scrub,
         series=log.stats.series,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),
-        input_counts=UNPUBLISHED if private else counts_of(log),
+        # In a series most of the log still waits, and exact numbers about it would show who came from day to day.
+        input_counts=UNPUBLISHED if private or log.stats.series is not None else counts_of(log),
         counted_on=None if log.counted is log else counted_on(log, metadata["seed"]),
         counts=counts,
-        bands=found,
+        bands=() if log.stats.series is not None else found,
         columns=tuple(schema.names),
     )
 

@@ -186,8 +186,8 @@ def languages_of(log: QueryLog, *, private: bool) -> Languages | None:
 
     Args:
         log: The log.
-        private: Whether nothing exact about the log may be published, not even which scripts it has. Dictionaries are
-            then those of the languages that were named.
+        private: Whether nothing exact about the log may be published, not even which scripts it has, as in a private
+            release and in a series. Dictionaries are then those of the languages that were named.
     """
     scripts = bit(*(script for id in log.language.ids for script in language(id).scripts)) if private else log.scripts
     found = Languages(ids=log.language.ids, dictionaries=log.language.dictionaries(scripts))

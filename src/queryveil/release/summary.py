@@ -33,6 +33,8 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
 
     Nobody issued a masked query, so queries and events with a mask do not count as kept, but have rows of their own.
     """
+    if manifest.series is not None and not manifest.private:
+        return _series_rows(manifest)
     if manifest.kind == "items":
         return _item_rows(manifest)
     if manifest.kind == "counts":
@@ -60,6 +62,15 @@ def kept_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
         if name in with_mask:
             rows.append((f"{label} with a mask", "-", f"{with_mask[name]:,}", "-"))
     return rows
+
+
+def _series_rows(manifest: Manifest) -> list[tuple[str, str, str, str]]:
+    """What is in a release of a series, which publishes nothing exact about the events that still wait."""
+    counts = manifest.counts
+    numbers = {"distinct queries": counts.queries, "events": counts.events, "clicks": counts.clicks}
+    rows = [(name, "not published", f"{number:,}", "-") for name, number in numbers.items()]
+    users = _linked(counts) if counts.users is None else f"{counts.users:,}"
+    return [*rows[:2], ("users", "not published", users, "-"), rows[2]]
 
 
 def _whole_log(manifest: Manifest) -> Counts | Size:
@@ -284,7 +295,7 @@ def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     scrub = manifest.scrub
     if scrub is None:
         return []
-    if manifest.private:
+    if manifest.private or manifest.series is not None:
         return [("any of them", *["not published"] * len(SCRUB_HEAD))]
     found = [*scrub.hits.items(), ("any of them", scrub.total)]
     rows = [(kind, *(f"{n:,}" for n in (hits.queries, hits.events, hits.urls, hits.clicks))) for kind, hits in found]
@@ -317,6 +328,8 @@ def _scrub(manifest: Manifest) -> list[str]:
 
 def _bands(manifest: Manifest) -> list[str]:
     rows = band_rows(manifest)
+    if manifest.series is not None and not manifest.private:
+        return ["Nothing exact is published about the events that still wait: releases of a series share them."]
     if manifest.private:
         return ["Nothing exact about the log is published: it would break the promise."]
     if manifest.kind == "counts":

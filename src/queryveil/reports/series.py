@@ -46,7 +46,12 @@ def series_page(status: Status, findings: SeriesFindings | None = None) -> str:
             ("Releases", f"{sums['releases']:,}", f"in {sums['periods']:,} periods", ""),
             ("Events released", f"{sums['released']:,}", f"{_share(sums['released'], sums['events'])} of all", ""),
             ("Events waiting", f"{sums['waiting']:,}", _share(sums["waiting"], sums["events"]) + " of all", ""),
-            ("Events lost", f"{sums['expired'] + sums['forgotten'] + sums['late']:,}", "too old, forgotten, late", ""),
+            (
+                "Events lost",
+                f"{sums['lost']:,}",
+                "left out, too old, forgotten, late",
+                "",
+            ),
             ("Mean wait", wait, "of released events", ""),
         ],
         findings=[
@@ -74,7 +79,7 @@ def _events(status: Status, ends: Sequence[str]) -> Figure:
     lines: Lines = {
         "came": ("c7", "circle", [one.events for one in periods]),
         "released": ("c1", "square", [one.released for one in periods]),
-        "lost": ("c2", "triangle-up", [one.expired + one.forgotten + one.late for one in periods]),
+        "lost": ("c2", "triangle-up", [one.lost for one in periods]),
         "wait": ("c5", "diamond", [one.waiting for one in periods]),
     }
     last = status.waiting

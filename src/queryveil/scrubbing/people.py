@@ -192,7 +192,10 @@ class People:
                     end += 1
                 kinds = [known.get(part, 0) for part in words[end].split("-")]
                 listed = any(kind & LAST for kind in kinds)
-                unlisted = not any(kinds) and words[end].replace("-", "").isalpha() and len(words[end]) >= _LONG_NAME
+                # Behind a particle a family name is often a place: `von der weiden`.
+                placed = end > begin and all(kind in (0, CITY) for kind in kinds)
+                unlisted = placed or not any(kinds)
+                unlisted &= words[end].replace("-", "").isalpha() and len(words[end]) >= _LONG_NAME
                 if not (listed or unlisted) or words[end] in self._institutions or words[end] in self._with_people:
                     continue
                 unsure = doubts + (unlisted or any(kind & WORD for kind in kinds))

@@ -16,7 +16,7 @@ from queryveil.assess.attacks.finding import Estimate, Finding, Question, share
 from queryveil.assess.attacks.run import Findings, Skipped
 from queryveil.claims import AffineUsers, QueryUsers, TermUsers
 from queryveil.errors import NothingToReleaseError, Progress
-from queryveil.kernels.types import Bools, Ints, Longs
+from queryveil.kernels.types import Bools, Longs
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.waiting import Waiting
 from queryveil.methods import Method
@@ -99,8 +99,8 @@ class _Batch:
     period: int
     users_per_query: Longs
     """Distinct users of each query that left with it."""
-    exposed_users: Ints
-    """The users behind queries of too few."""
+    exposed_users: pa.Array
+    """The keyed digests of users behind queries of too few."""
     linked: "_Linked | None"
 
 
@@ -180,7 +180,7 @@ def _batch(period: int, log: LocalLog, left: Bools, k: int, method: Method, seed
     pairs = np.unique(query.astype(np.int64) * log.n_users + user)
     users = np.bincount(pairs // log.n_users, minlength=log.n_queries)
     few = users[pairs // log.n_users] < k
-    exposed = np.unique(pairs[few] % log.n_users).astype(np.int32)
+    exposed = log.user_text.take(pa.array(np.unique(pairs[few] % log.n_users)))
     linked = None
     if getattr(method.last, "link", "none") != "none":
         linked = _linked(log, method.anonymize(log, seed=seed))
@@ -223,7 +223,7 @@ def _differencing(
         control_text=f"all queries of {k} users of the whole log so far, released anew in every period",
         trials=total,
         beside=f"{people:,} of {len(whole.texts['user']):,} users would be behind such a change in the control,"
-        f" {sum(len(batch.exposed_users) for batch in batches):,} in the series",
+        f" {len(pc.unique(pa.chunked_array([b.exposed_users for b in batches], pa.large_string()))):,} in the series",
     )
     rows = zip(changes, exposed, naive, naive_exposed, strict=True)
     return found, tuple(Exposure(number, *map(int, row)) for number, row in enumerate(rows) if number)

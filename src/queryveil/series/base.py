@@ -50,12 +50,14 @@ class SeriesState(ABC):
         content: What takes the place of the digest of all rows of the waiting events; it follows from the logs.
         releases: How many releases there are.
         previous: The SHA-256 of the manifest of the last one.
+        timed: Whether any log had times.
     """
 
     ends: tuple[datetime, ...] = ()
     content: bytes = b""
     releases: int = 0
     previous: str | None = None
+    timed: bool = False
 
     @abstractmethod
     def with_log(
@@ -136,7 +138,14 @@ class SeriesState(ABC):
                 f" already; add the logs in the order of time, or leave these events out with"
                 f" {option('drop_late', True)}."
             )
-        start, end = (None, added) if times is None else (moment_of(times[0]), moment_of(times[1]))
+        if times is None:
+            return None, last if last is not None and self.timed else max(added, last or added)
+        start, end = moment_of(times[0]), moment_of(times[1])
+        if end > added + timedelta(days=1):
+            raise QueryveilError(
+                f"The log has events of the future, up to {end}, after which no other log could be added; leave these"
+                " events out."
+            )
         return start, end if last is None else max(end, last)
 
     def next_content(self, log: QueryLog) -> bytes:

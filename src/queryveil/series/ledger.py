@@ -33,7 +33,7 @@ from queryveil.release import MANIFEST
 from queryveil.series.released import RELEASED
 from queryveil.text.languages import DEFAULT
 
-LEDGER, PENDING = "ledger.json", "pending.json"
+LEDGER, PENDING, COPY = "ledger.json", "pending.json", "pending-release"
 _LOCK = ".lock"
 FORMAT_VERSION: Literal[1] = 1
 
@@ -55,7 +55,10 @@ class Retention(BaseModel):
         if year < 1:
             return datetime(1, 1, 1)
         day = min(end.day, _days_in(year, month + 1))
-        return end.replace(year=year, month=month + 1, day=day) - timedelta(days=self.days)
+        try:
+            return end.replace(year=year, month=month + 1, day=day) - timedelta(days=self.days)
+        except OverflowError:
+            return datetime(1, 1, 1)
 
 
 def _days_in(year: int, month: int) -> int:
@@ -71,6 +74,8 @@ def read_retention(given: str) -> Retention:
         )
     number, unit = int(found[1]), found[2]
     scale = {"day": ("days", 1), "week": ("days", 7), "month": ("months", 1), "year": ("months", 12)}[unit]
+    if number * scale[1] > {"days": 36_500, "months": 1_200}[scale[0]]:
+        raise QueryveilError(f"The retention '{given}' is longer than 100 years; leave it out to keep events for ever.")
     return Retention(**{scale[0]: number * scale[1]})
 
 
@@ -119,7 +124,9 @@ class Period(BaseModel):
     manifest: str | None = None
     """The SHA-256 of its manifest."""
     released: int = 0
-    """Events that left."""
+    """Events of the release."""
+    left_out: int = 0
+    """Events of released queries that rules about rows left out of the release; they do not wait on."""
     queries: int = 0
     """Distinct queries of the release."""
     new_queries: int = 0
@@ -131,6 +138,11 @@ class Period(BaseModel):
     waiting_queries: int = 0
     epsilon: float | None = None
     """What all releases so far use of the privacy budget."""
+
+    @property
+    def lost(self) -> int:
+        """Events that will never be released."""
+        return self.left_out + self.expired + self.forgotten + self.late
 
 
 class Forgotten(BaseModel):
@@ -180,6 +192,7 @@ class Ledger(BaseModel):
             "content": bytes.fromhex(self.content),
             "releases": len(releases),
             "previous": releases[-1].manifest if releases else None,
+            "timed": any(period.start is not None for period in self.periods),
         }
 
 
@@ -247,6 +260,11 @@ class LedgerFolder:
         with self._locked():
             self._recover(at or self._at)
             ledger = self.read()
+            if ledger.changes and not self._has(ledger.waiting):
+                raise QueryveilError(
+                    f"The ledger {self} does not have the events that its {LEDGER} speaks of ({ledger.waiting}), so one"
+                    " of them is of another time; restore all of the ledger from one backup."
+                )
             self._tidy(ledger)
             yield ledger
 
@@ -278,6 +296,7 @@ class LedgerFolder:
 
     def announce(self, ledger: Ledger, release: Folder, staged: Folder, manifest: str) -> None:
         """Say where a release goes that is about to be moved there."""
+        self._keep_copy(staged)
         pending = _Pending(release=_whole(release), staged=_whole(staged), manifest=manifest, ledger=ledger)
         self._put(PENDING, pending.model_dump_json().encode())
 
@@ -285,12 +304,37 @@ class LedgerFolder:
         """Take back what was announced, unless the release got to its place."""
         if not _is_there(release, manifest):
             self._drop(PENDING)
+            self._drop_copy()
 
     def commit(self, ledger: Ledger) -> None:
         """Make a change that was staged the present state."""
         self._write(ledger, overwrite=True)
         self._drop(PENDING)
+        self._drop_copy()
         self._tidy(ledger)
+
+    def _keep_copy(self, staged: Folder) -> None:
+        """Keep a release until it is known to be in its place: others may remove what a killed run left there."""
+        self._drop_copy()
+        if isinstance(staged, LocalFolder):
+            shutil.copytree(staged.path, self.path / COPY, copy_function=_link)
+
+    def _drop_copy(self) -> None:
+        shutil.rmtree(self.path / COPY, ignore_errors=True)
+
+    def _copy_back(self, release: Folder) -> bool:
+        """Put a release into its place again; False if there is no copy of it, or the place is taken."""
+        if not (self.path / COPY).is_dir() or release.state() is not None or release.parent() is None:
+            return False
+        stage = release.stage()
+        try:
+            shutil.copytree(self.path / COPY, str(stage), dirs_exist_ok=True)
+            release.take(stage, None)
+        except (OSError, QueryveilError):
+            return False
+        finally:
+            stage.remove()
+        return True
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -310,6 +354,10 @@ class LedgerFolder:
     def _write(self, ledger: Ledger, *, overwrite: bool = False) -> None:
         content = ledger.model_dump_json(indent=1).encode()
         write_whole(self.path / LEDGER, content, overwrite=overwrite, private=True)
+
+    def _has(self, name: str) -> bool:
+        """Whether something is in the folder."""
+        return (self.path / name).exists()
 
     def _get(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
@@ -355,7 +403,7 @@ class LedgerFolder:
             else:
                 staged.remove()
             return
-        if not published:
+        if not published and not self._copy_back(release):
             # It may have been published and moved away, and nothing may ever be published twice.
             warnings.warn(
                 f"A change of the ledger was interrupted, and its release is not in {pending.release}; its events count"
@@ -399,6 +447,14 @@ def _is_there(place: Folder, manifest: str) -> bool:
 def _whole(place: Folder) -> str:
     """A folder by its whole path or its address."""
     return str(place.path.absolute()) if isinstance(place, LocalFolder) else str(place)
+
+
+def _link(source: str, target: str) -> None:
+    """A file under a further name, or a copy of it where that is on another disk."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _sync(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Which users every release of a series has, by keyed digests: one small file per release."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,8 @@ def count_users(waiting: Waiting, left: Bools, folder: Path, number: int, pseudo
     place = released_file(folder, number)
     with pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+    with place.open("rb") as written:
+        os.fsync(written.fileno())
     place.chmod(0o600)
 
 
@@ -54,6 +57,7 @@ def linked_pseudonyms(folder: Path, releases: int, rng: np.random.Generator) -> 
     tables = [_read(folder, number) for number in range(1, releases + 1)]
     digests = pc.unique(pa.chunked_array([table["user"].combine_chunks() for table in tables], pa.large_string()))
     person = rng.permutation(len(digests)) + 1
+    tables = [table.filter(pc.greater(table["pseudonym"], 0)) for table in tables]  # else no event was released
     parts = [
         pa.table(
             {

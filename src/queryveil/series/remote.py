@@ -96,6 +96,20 @@ class RemoteLedgerFolder(LedgerFolder):
         if self.read() != ledger:
             raise QueryveilError(f"The ledger {self} was changed by another process in the meantime; look at it first.")
 
+    def _has(self, name: str) -> bool:
+        """Whether something is in the folder."""
+        return name in self._folder.names()
+
+    def _keep_copy(self, staged: Folder) -> None:
+        """Nothing: there a release is moved in one step, and nobody else removes what was staged."""
+
+    def _drop_copy(self) -> None:
+        """Nothing, because there is no copy."""
+
+    def _copy_back(self, release: Folder) -> bool:
+        """Never, because there is no copy."""
+        return False
+
     def _get(self, name: str) -> bytes:
         return self._folder.read(name)
 

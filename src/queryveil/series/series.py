@@ -135,7 +135,14 @@ class Series:
         languages = named(language, "a series must have the same languages in every period")
         method, scrub = split_scrub(method, languages)
         claim = check_method(method, (budget_epsilon, budget_delta))
+        if seed is not None and seed < 0:
+            raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         if claim is not None and budget_epsilon is not None and budget_delta is not None:
+            if claim.delta > budget_delta:
+                raise QueryveilError(
+                    f"The delta of a single release is {claim.delta:g}, more than {option('budget_delta')} allows all"
+                    " of them together; raise that, or lower the delta of the method."
+                )
             check_budget(spent(claim, 1, budget_delta), budget_epsilon, 1)
         if carry_pseudonyms and getattr(method.last, "link", "none") != "user":
             raise QueryveilError(
@@ -271,6 +278,8 @@ class Series:
         def ready(stage: Folder) -> None:
             manifest = hashlib.sha256(stage.read(MANIFEST)).hexdigest()
             after, counts = state.after_release(made, pool, manifest, period.end, ledger.settings, self._folder)
+            events = counts["released"] if made.manifest.private else made.manifest.counts.events
+            counts |= {"released": events, "left_out": counts["released"] - events}
             series = pool.stats.series
             used = None if series is None or series.spent is None else series.spent.epsilon
             changed = period.model_copy(

@@ -81,7 +81,13 @@ class SparkState(SeriesState):
             if ours is not log:
                 ours.close()
         arrived = Arrived(fresh.events, fresh.users, fresh.late, expired, start, end)
-        return replace(self, waiting=waiting, ends=(*self.ends, end), content=self.next_content(log)), arrived
+        return replace(
+            self,
+            waiting=waiting,
+            ends=(*self.ends, end),
+            content=self.next_content(log),
+            timed=self.timed or start is not None,
+        ), arrived
 
     def as_log(self, settings: Settings, method: Method) -> SparkLog:
         """The log that the next release is made from: all events that wait."""

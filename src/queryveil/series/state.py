@@ -87,7 +87,13 @@ class State(SeriesState):
             expired = len(self.waiting) - len(old)
             waiting = old.joined(fresh)
         arrived = ArrivedHere(len(fresh), len(fresh.texts["user"]), late, expired, start, end, fresh)
-        return replace(self, waiting=waiting, ends=(*self.ends, end), content=self.next_content(log)), arrived
+        return replace(
+            self,
+            waiting=waiting,
+            ends=(*self.ends, end),
+            content=self.next_content(log),
+            timed=self.timed or start is not None,
+        ), arrived
 
     def _in_time(self, settings: Settings, end: datetime) -> Bools:
         """Which waiting events may wait on at the end of a period."""
@@ -313,14 +319,10 @@ def split_scrub(method: Method, languages: Sequence[str]) -> tuple[Method, Scrub
 
 _REFUSED = {
     "counts": "a table may show only some rows of a query whose events all leave with it",
-    "odp": "a user who is in the records of two releases stands in what these groups have in common, which may be one"
-    " person",
-    "search": "a user who is in the records of two releases stands in what these groups have in common, which may be"
-    " one person",
-    "mdav": "a user who is in the records of two releases stands in what these groups have in common, which may be one"
-    " person",
-    "clump": "a user who is in two releases stands in what their groups have in common, which may be one person",
-    "partition": "a user who is in two releases stands in what their groups have in common, which may be one person",
+    **dict.fromkeys(
+        ("odp", "search", "mdav", "clump", "partition"),
+        "a user who is in two releases stands in what their groups have in common, which may be one person",
+    ),
     "wngen": "every event is released at once, in general terms, so nothing would wait",
     "poblete": "two releases of one query may together show more addresses than the method allows",
     "hash": "tokens would either be the same in all releases, and easier to guess each time, or match nowhere",
@@ -348,7 +350,7 @@ def check_method(method: Method, settings_budget: tuple[float | None, float | No
                 f" and {option('budget_delta')} out."
             )
         return None
-    if epsilon is None or delta is None or not epsilon > 0 or not 0 < delta < 1:
+    if epsilon is None or delta is None or not 0 < epsilon < float("inf") or not 0 < delta < 1:
         raise QueryveilError(
             f"A series by {method.name} needs a budget for all releases together: {option('budget_epsilon')} above 0,"
             f" and {option('budget_delta')} between 0 and 1."

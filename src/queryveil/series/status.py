@@ -20,6 +20,7 @@ _COLUMNS = {
     "forgotten": pa.int64(),
     "release": pa.int64(),
     "released": pa.int64(),
+    "left_out": pa.int64(),
     "queries": pa.int64(),
     "new_queries": pa.int64(),
     "waited": pa.float64(),
@@ -49,7 +50,7 @@ class Status(Tabular):
 
     @property
     def sums(self) -> dict[str, int]:
-        """Sums over all periods. Every event is either released, waiting, expired, forgotten or late."""
+        """Sums over all periods. Every event is released, left out, waiting, expired or forgotten."""
         periods = self.periods
         later = sum(one.events for one in self.ledger.forgotten)
         return {
@@ -61,6 +62,8 @@ class Status(Tabular):
             "expired": sum(period.expired for period in periods),
             "forgotten": later,
             "late": sum(period.late for period in periods),
+            "left_out": sum(period.left_out for period in periods),
+            "lost": sum(one.left_out + one.expired + one.late for one in periods) + later,
             "queries": sum(period.new_queries for period in periods),
         }
 

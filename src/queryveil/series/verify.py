@@ -11,13 +11,15 @@ from queryveil.errors import option
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
 from queryveil.series.ledger import Ledger, Settings
-from queryveil.series.state import OtherLogError, Step, digest_of, queries_of, replayed
+from queryveil.series.state import OtherLogError, Step, digest_of, method_of, queries_of, replayed
 from queryveil.verification import verify
+from queryveil.verification.file_checks import files_unchanged
 from queryveil.verification.verifier import Verification
 
-_CHAIN = "The releases are those of the ledger, in their order, and each names the one before."
+_CHAIN = "The releases are those of the ledger, unchanged and in their order, and each names the one before."
 _BUDGET = "The releases together stay within the privacy budget."
 _LOGS = "The logs are those that were added, in their order."
+_UNTIMED = "Events without a time cannot be compared between logs, so whether two logs have the same ones is open."
 _ONCE = "No event is in two releases."
 _COUNTS = "The ledger counts what came, left, expired and waits as the logs and releases say."
 
@@ -47,7 +49,7 @@ def check_series(ledger: Ledger, releases: Sequence[Release], logs: Iterable[Que
 
 
 def _chain(ledger: Ledger, releases: Sequence[Release]) -> Verdict:
-    periods = ledger.releases
+    periods, method = ledger.releases, method_of(ledger.settings)
     known = [period.manifest for period in periods]
     digests = [digest_of(release) for release in releases]
     for place, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):
@@ -61,6 +63,11 @@ def _chain(ledger: Ledger, releases: Sequence[Release]) -> Verdict:
         if place > len(known) or digest != known[place - 1]:
             right = known.index(digest) + 1
             return Verdict(_CHAIN, False, f"{release.folder} is release {right}, and stands in the place of {place}")
+        unchanged = files_unchanged(release, release.folder) if release.folder is not None else None
+        if unchanged is not None and not unchanged.holds:
+            return Verdict(_CHAIN, False, f"{release.folder}: {unchanged.counterexample}")
+        if (release.manifest.method, release.manifest.parameters) != (method.name, method.parameters()):
+            return Verdict(_CHAIN, False, f"{release.folder} was made in another way than the ledger says")
         if stated.number != place or stated.previous != (known[place - 2] if place > 1 else None):
             return Verdict(_CHAIN, False, f"the manifest of {release.folder} has another place in the series")
     if len(releases) < len(known):
@@ -84,6 +91,7 @@ def _against_logs(
     ledger: Ledger, releases: Sequence[Release], logs: Iterable[QueryLog], found: list[Verdict]
 ) -> Verification:
     unchecked: dict[str, None] = {}
+    content = b""
     try:
         for step in replayed(ledger, releases, logs):
             wrong = []
@@ -97,10 +105,15 @@ def _against_logs(
                     if not verdict.holds
                 ]
             wrong = wrong or _miscounted(step, ledger)
+            content = step.after.content
+            if not step.arrived.fresh.timed.all():
+                unchecked[_UNTIMED] = None
             if wrong:
                 return Verification((*found, *wrong), tuple(unchecked))
     except OtherLogError as error:
         return Verification((*found, Verdict(_LOGS, False, str(error))), tuple(unchecked))
+    if content.hex() != ledger.content:
+        return Verification((*found, Verdict(_COUNTS, False, "'content' of the ledger is not right")), tuple(unchecked))
     kept = f"Each of the {len(releases)} releases keeps its promises against the events that waited for it."
     once = Verdict(_ONCE, True, how="the events of a release left before the next one was checked")
     held = [Verdict(_LOGS, True), Verdict(kept, True), once, Verdict(_COUNTS, True)]
@@ -118,9 +131,15 @@ def _miscounted(step: Step, ledger: Ledger) -> list[Verdict]:
     period, arrived = step.period, step.arrived
     assert step.after.waiting is not None  # noqa: S101
     counted = {name: getattr(arrived, name) for name in ("events", "users", "late", "expired", "start", "end")}
+    left = int(step.left.sum())
+    released = left
+    if step.release is not None and not step.release.manifest.private:
+        released = step.release.manifest.counts.events
     counted |= {
+        "number": len(step.before.ends),
         "forgotten": sum(step.forgotten),
-        "released": int(step.left.sum()),
+        "released": released,
+        "left_out": left - released,
         "waiting": len(step.after.waiting),
         "waiting_queries": len(step.after.waiting.texts["query"]),
     }

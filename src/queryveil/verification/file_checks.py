@@ -70,6 +70,7 @@ _SPARK = {
     pa.int32(): "integer",
     pa.float64(): "double",
     pa.string(): "string",
+    pa.bool_(): "boolean",
     pa.timestamp("us"): "timestamp_ntz",
 }
 IN_PARTS = "Rows of the table were compared, and not its bytes, because a cluster wrote it in parts."

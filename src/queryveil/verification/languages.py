@@ -38,7 +38,8 @@ def other_words(manifest: Manifest, log: QueryLog) -> str | None:
 def language_right(release: Release, log: QueryLog) -> Verdict | None:
     """Whether the manifest names the dictionaries that a log like this needs, and no others; None if there are none."""
     claim = "The manifest says how the queries of the log were cut into words."
-    stated, needed = release.manifest.language, languages_of(log, private=release.manifest.private)
+    hidden = release.manifest.private or release.manifest.series is not None
+    stated, needed = release.manifest.language, languages_of(log, private=hidden)
     if stated is None and needed is None:
         return None
     stated, needed = stated or _ENGLISH, needed or _ENGLISH
