@@ -139,6 +139,7 @@ OPTIONAL = {
     "altair": _Optional("altair", "report"),
     "cryptography": _Optional("cryptography", "sign"),
     "dp_accounting": _Optional("dp-accounting", "dp"),
+    "fugashi": _Optional("fugashi", "cjk"),
     "jinja2": _Optional("jinja2", "report"),
     "markupsafe": _Optional("markupsafe", "report"),
     "opendp": _Optional("opendp", "dp"),
@@ -146,10 +147,14 @@ OPTIONAL = {
     "phonenumbers": _Optional("phonenumbers", "scrub"),
     "polars": _Optional("polars", "frames"),
     "publicsuffixlist": _Optional("publicsuffixlist", "search"),
+    "py3langid": _Optional("py3langid", "languages"),
     "pyspark": _Optional("pyspark", "spark"),
+    "pythainlp": _Optional("pythainlp", "cjk"),
+    "rjieba": _Optional("rjieba", "cjk"),
     "sklearn": _Optional("scikit-learn", "attack"),
     "stdnum": _Optional("python-stdnum", "scrub"),
     "tantivy": _Optional("tantivy", "search"),
+    "unidic_lite": _Optional("unidic-lite", "cjk"),
     "vl_convert": _Optional("vl-convert-python", "report"),
 }
 """The packages that an extra installs, by the module that is imported. They are imported where they are used."""

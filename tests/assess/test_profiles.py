@@ -39,6 +39,24 @@ def test_a_log_without_times_or_clicks_is_fine():
     assert found.lengths[0].words == "0"
 
 
+def test_scripts_are_counted_by_distinct_queries_the_most_frequent_first():
+    found = qv.profile(qv.read_log(pa.table({"user": ["a"] * 4, "query": ["tea", "tea", "tee καφές", "北京"]})))
+    assert [(one.name, one.queries) for one in found.scripts] == [("latin", 2), ("greek", 1), ("han", 1)]
+    assert "zh" in [one.name for one in found.languages]
+    rows = found.to_arrow().to_pylist()
+    assert {"group": "scripts", "name": "latin", "measure": "queries", "value": 2.0} in rows
+
+
+def test_words_that_look_implausible_are_warned_of():
+    single = qv.profile(qv.read_log(pa.table({"user": ["a"] * 30, "query": [f"word{i}" for i in range(30)]})))
+    assert ["100.0 % of the distinct queries are one word" in warning for warning in single.warnings] == [True]
+    assert "language" in single.warnings[0]
+    long = qv.profile(qv.read_log(pa.table({"user": ["a"], "query": ["x" * 20 + " " + "y" * 10]})))
+    assert ["15.0 characters on average" in warning for warning in long.warnings] == [True]
+    assert "15.0 characters" in long._repr_html_()
+    assert qv.profile(qv.read_log(pa.table({"user": ["a"], "query": ["tea pot"]}))).warnings == ()
+
+
 @given(st.lists(st.tuples(st.integers(1, 150), st.integers(1, 9), st.booleans()), max_size=30))
 def test_bands_add_up(queries):
     users, events, kept = (np.array([q[i] for q in queries], np.int64) for i in range(3))

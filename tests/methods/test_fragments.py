@@ -179,6 +179,15 @@ def test_a_release_says_where_users_were_counted(elsewhere):
     assert qv.verify(folder, log.counted_on(longer), certificate=release.certificate).holds
 
 
+def test_both_logs_have_the_same_language():
+    german, english = (
+        qv.read_log(pa.table({"user": ["a", "b"], "query": ["tee kanne"] * 2}), language=id) for id in ("de", "en")
+    )
+    assert german.counted_on(german).language.ids == ("de",)
+    with pytest.raises(qv.QueryveilError, match="read in de and the one to count on in en, which have other words"):
+        german.counted_on(english)
+
+
 def test_the_other_log_must_be_given_and_be_the_right_one(elsewhere):
     log, _, folder, release = elsewhere
     with pytest.raises(qv.QueryveilError, match="counted on another log than the one released; give that log as well"):

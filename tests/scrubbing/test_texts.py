@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
 from queryveil.scrubbing.texts import Masked, mask_rare
-from queryveil.text import normal_form
+from queryveil.text import language, normal_form
 
 FOUND = {
     "url": {
@@ -288,11 +288,12 @@ def test_a_text_is_masked_alike_alone_and_among_others(some):
 
 @given(texts)
 def test_the_cheap_tests_let_pass_whatever_can_be_found(text):
-    from queryveil.scrubbing.texts import _FINDERS
+    from queryveil.scrubbing.scope import ENGLISH
+    from queryveil.scrubbing.texts import _finders
 
     query = normal_form(pa.array([text]))
     for kind in KINDS:
-        assert bool(list(_FINDERS[kind](query[0].as_py()))) == bool(mask(query, (kind,)).hits[0])
+        assert bool(list(_finders(ENGLISH)[kind](query[0].as_py()))) == bool(mask(query, (kind,)).hits[0])
 
 
 @given(
@@ -322,7 +323,7 @@ def test_rare_words_are_masked_with_what_clings_to_them_and_masks_stay():
     queries = pa.array(
         ["<email> zebra, pizza", "pizza - (pizza)", "--", "<rare> xylophone", "pizza<ip>,zebra <ip>pizza"]
     )
-    found = mask_rare(Masked(queries, mask(queries).hits), pa.array(["pizza"]))
+    found = mask_rare(Masked(queries, mask(queries).hits), pa.array(["pizza"]), language())
     assert found.texts.to_pylist() == [
         "<email> <rare> pizza", "pizza - (pizza)", "--", "<rare> <rare>", "<rare> <ip>pizza"
     ]  # fmt: skip

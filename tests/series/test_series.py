@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from tests.oracles.series import Event, simulate
-from tests.series.conftest import BEGIN, WEEK, Made, log, queries
+from tests.series.conftest import BEGIN, WEEK, Made, log, queries, rows
 from tests.strategies import examples
 
 EVENTS = st.tuples(st.sampled_from("abcde"), st.sampled_from(["cats", "dogs", "big cats", "x"]), st.integers(0, 23))
@@ -97,8 +97,6 @@ def test_clicks_and_metadata_wait_with_their_events(tmp_path):
         return qv.read_log(table.append_column("country", pa.array(["NL"] * len(table))))
 
     def log_table(*events):
-        from tests.series.conftest import rows
-
         return rows(*events, url="http://a.com")
 
     rules = qv.Rules(min_query_users=2, min_row_users=2, time="day")
@@ -251,6 +249,22 @@ def test_scrubbing_happens_before_events_wait(tmp_path):
     assert b"john@example" not in content
     assert queries(made.releases[0]) == ["cats", "cats"]
     assert made.wrong() == []
+
+
+@pytest.mark.parametrize(("countries", "found"), [(None, "DE"), (("FR",), "FR")])
+def test_a_series_keeps_its_language_and_the_countries_of_scrubbing(tmp_path, countries, found):
+    method = qv.Pipeline([qv.Scrub(countries=countries), qv.Equality(k=2)])
+    made = Made(tmp_path, method, language=["de", "en"])
+    for day in (1, 30):
+        events = ("a", "katzen", day), ("b", "katzen", day + 1), ("c", "lindenstraße 12 köln", day + 2)
+        made.add(qv.read_log(rows(*events), language="de,en"))
+    assert b"lindenstra" not in b"".join(path.read_bytes() for path in made.ledger.rglob("*") if path.is_file())
+    manifest = qv.Release.load(made.releases[1]).manifest
+    assert manifest.language.ids == ("de", "en")
+    assert manifest.scrub.countries[0] == found
+    assert made.wrong() == []
+    with pytest.raises(qv.QueryveilError, match="in the languages de,en, and the log was read in en; read it with"):
+        made.add(log(("a", "hunde", 60), ("b", "hunde", 61)))
 
 
 def test_rare_words_cannot_be_scrubbed(tmp_path):

@@ -80,8 +80,9 @@ def test_the_same_releases_as_on_one_machine(spark, engine, tmp_path, monkeypatc
     method, periods = qv.Equality(k=2, jitter=0.9), PERIODS[:2]
     if not remote:
         method, periods = qv.Pipeline([Scrub(), method]), [with_views(rows) for rows in PERIODS]
-    here = Series.init(tmp_path / "here", method, retention="3days", seed=4)
-    logs = [qv.read_log(rows) for rows in periods]
+    language = "en" if remote else "de"
+    here = Series.init(tmp_path / "here", method, retention="3days", seed=4, language=language)
+    logs = [qv.read_log(rows, language=language) for rows in periods]
     if remote:
         at_an_address(monkeypatch)
         ledger = (tmp_path / "there").as_uri()
@@ -92,7 +93,7 @@ def test_the_same_releases_as_on_one_machine(spark, engine, tmp_path, monkeypatc
         ledger = shutil.copytree(tmp_path / "here", tmp_path / "there")
     there, releases = Series(ledger, engine=spark), []
     for number, (rows, log) in enumerate(zip(periods, logs, strict=True), 1):
-        frame = qv.read_log(spark.createDataFrame(rows), engine=spark)
+        frame = qv.read_log(spark.createDataFrame(rows), engine=spark, language=language)
         releases.append((tmp_path / f"there-{number}").as_uri() if remote else tmp_path / f"there-{number}")
         if number == 1:
             with pytest.raises(qv.QueryveilError, match="A release cannot be inside the ledger"):

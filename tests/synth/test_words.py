@@ -14,7 +14,7 @@ PAYLOADS = st.integers(0, (1 << 40) - 1)
 
 def spelled(word: int) -> str:
     out = np.zeros(4 * words.LONGEST_WORD, np.uint8)
-    return out[: words.spell(atlas().arrays, word, out, 0)].tobytes().decode("ascii")
+    return out[: words.spell(atlas().worlds[0], word, out, 0)].tobytes().decode("ascii")
 
 
 @given(st.integers(1, 9), PAYLOADS, st.booleans(), st.integers(0, 254))

@@ -11,7 +11,7 @@ import numpy as np
 from queryveil.arrays import Floats
 from queryveil.errors import require
 from queryveil.files.folders import check_file, write_whole
-from queryveil.text.show import printable
+from queryveil.text.show import isolated, shortened
 
 CHARTS = (".svg", ".png", ".html")
 WIDTH, HEIGHT, LINE = 900, 640, 18
@@ -60,13 +60,13 @@ def draw_graph(*, title: str, names: Sequence[str], degrees: Sequence[int], edge
         out.append(f'<text x="{x + 12}" y="{y}">{degree}</text>')
     for i, (name, degree) in enumerate(zip(names, degrees, strict=True)):
         y += LINE
-        short = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+        short = shortened(name, LONGEST)
         out.append(f'<text x="12" y="{y + 8}">{_text(f"({i + 1}) {short}, degree {degree}")}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 
 def _text(text: str) -> str:
-    return escape(printable(text))
+    return escape(isolated(text))
 
 
 def _tones(degrees: Sequence[int]) -> dict[int, tuple[str, str]]:

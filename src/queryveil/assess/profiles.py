@@ -1,6 +1,7 @@
 """A log in numbers, before anything is released."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,11 +10,21 @@ import pyarrow as pa
 
 from queryveil.arrays import Bools
 from queryveil.engines import identifier
+from queryveil.errors import option
 from queryveil.log import QueryLog, check_is_log
 from queryveil.release.bands import Band, bands
-from queryveil.text.tabular import Tabular, html_facts, html_table
+from queryveil.text.detection import LEAST_SHARE, SAMPLE, detected
+from queryveil.text.scripts import SCRIPTS, bit, scripts_of
+from queryveil.text.show import percent
+from queryveil.text.tabular import Tabular, html_facts, html_list, html_table
 
 KS = (2, 5, 10, 30, 100)
+_FEW = 20
+"""Fewer queries say nothing about words."""
+_MOSTLY = 0.95
+"""If so many queries are one word, words were not found."""
+_LONG = 12
+"""No language with blanks has words of so many characters on average."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,14 @@ class Ranked:
 
 
 @dataclass(frozen=True)
+class Written:
+    """Queries with letters of one script, or of a sample those in one language."""
+
+    name: str
+    queries: int
+
+
+@dataclass(frozen=True)
 class Profile(Tabular):
     """A log in numbers."""
 
@@ -62,6 +81,12 @@ class Profile(Tabular):
     lengths: tuple[Length, ...]
     bands: tuple[Band, ...]
     kept: tuple[Kept, ...]
+    scripts: tuple[Written, ...]
+    """Distinct queries with letters of each script; one with letters of two counts for both."""
+    languages: tuple[Written, ...]
+    """Distinct queries of a sample in each language, as far as that was detected, by codes of ISO 639-1."""
+    warnings: tuple[str, ...]
+    """What looks wrong, a sentence each."""
     fingerprint: str
     views: int | None = None
     """Results shown, clicked or not; None if the log has clicks alone."""
@@ -91,6 +116,8 @@ class Profile(Tabular):
             *(("bad rows", kind, "rows", count) for kind, count in self.bad_rows.items()),
             *(("extra columns", name, "values", count) for name, count in self.extras.items()),
             *(("queries per user", "", name, value) for name, value in self.queries_per_user.items()),
+            *(("scripts", one.name, "queries", one.queries) for one in self.scripts),
+            *(("languages of a sample", one.name, "queries", one.queries) for one in self.languages),
             *((group, name, what, getattr(one, what)) for group, name, one in parts for what in ("queries", "events")),
             *(("rank", one.rank, what, getattr(one, what)) for one in self.ranks for what in ("views", "clicks")),
         ]
@@ -100,7 +127,13 @@ class Profile(Tabular):
         facts = self.counts | {"first": self.first, "last": self.last}
         facts = {name.replace("_", " "): value for name, value in facts.items()}
         kept = pa.Table.from_pylist([asdict(one) for one in self.kept])
-        return html_facts("Profile of a query log", facts.items()) + html_table("Queries of at least k users", kept)
+        facts["scripts"] = ", ".join(one.name for one in self.scripts)
+        facts["languages"] = ", ".join(one.name for one in self.languages)
+        return (
+            html_facts("Profile of a query log", facts.items())
+            + html_table("Queries of at least k users", kept)
+            + html_list("Warnings", self.warnings)
+        )
 
 
 _COUNTS = ("rows", "empty_rows", "events", "users", "queries", "words", "clicks")
@@ -139,6 +172,9 @@ def profile(log: QueryLog) -> Profile:
         lengths=tuple(lengths),
         bands=bands(frequencies),
         kept=tuple(Kept(k, *_sums(frequencies, users >= k)) for k in KS),
+        scripts=_scripts(log),
+        languages=_languages(log),
+        warnings=tuple(_warnings(log)),
         fingerprint=log.fingerprint,
         views=stats.views or None,
         ranks=_ranks(log) if log.has_views else (),
@@ -155,6 +191,55 @@ def _ranks(log: QueryLog) -> tuple[Ranked, ...]:
     return tuple(
         Ranked(labels.get(row["place"], str(row["place"])), row["views"], row["clicks"]) for row in found.to_pylist()
     )
+
+
+def _scripts(log: QueryLog) -> tuple[Written, ...]:
+    """How many distinct queries have letters of which script, the most frequent first."""
+    with log.workspace() as work:
+        made = work.map("SELECT query FROM queries", _bits, _BITS, "scripts of queries")
+        found = work.fetch(f"SELECT bits, CAST(sum(n) AS BIGINT) AS n FROM {made} GROUP BY bits")
+    bits, n = found["bits"].to_numpy(), found["n"].to_numpy()
+    counted = [Written(script, int(n[bits & bit(script) != 0].sum())) for script in SCRIPTS]
+    return tuple(sorted((one for one in counted if one.queries), key=lambda one: -one.queries))
+
+
+_BITS = pa.schema([("bits", pa.int64()), ("n", pa.int64())])
+
+
+def _bits(batch: pa.RecordBatch) -> pa.RecordBatch:
+    found, counts = np.unique(scripts_of(batch["query"]), return_counts=True)
+    return pa.RecordBatch.from_arrays([pa.array(found), pa.array(counts)], schema=_BITS)
+
+
+def _languages(log: QueryLog) -> tuple[Written, ...]:
+    """How many distinct queries of a sample are in which language, the most frequent first; rare ones are left out."""
+    sample = log.engine.fetch(f"SELECT query FROM queries ORDER BY query_id LIMIT {SAMPLE}")["query"]
+    found = detected(sample.combine_chunks())
+    least = LEAST_SHARE * sum(found.values())
+    return tuple(Written(id, count) for id, count in found.most_common() if count >= least)
+
+
+def _warnings(log: QueryLog) -> Iterator[str]:
+    """What says that queries were not cut into the words that people see in them."""
+    words, queries = log.lengths["words"].to_numpy(), log.lengths["queries"].to_numpy()
+    single = int(queries[words <= 1].sum()) / log.n_queries
+    given = option("language")
+    if log.n_queries >= _FEW and single >= _MOSTLY:
+        yield (
+            f"{percent(single)} of the distinct queries are one word, so words are probably not what people see as"
+            f" words; say which language it is with {given}, and check that blanks were not lost."
+        )
+    (mean,) = log.engine.row(
+        "SELECT avg(length(w.word)) AS mean FROM query_terms t JOIN words w ON w.word_id = t.word_id"
+    )
+    if mean is not None and mean > _LONG:
+        yield (
+            f"Words have {mean:.1f} characters on average, more than in any language with blanks between its words;"
+            f" say which language it is with {given}, and check that blanks were not lost."
+        )
+    for one in log.language.cutters:
+        if one.cutter.missing and log.scripts & one.any_of:
+            yield f"{one.cutter.label} is cut into single characters and pairs; words need {one.cutter.missing}."
 
 
 def _sums(table: pa.Table, inside: Bools) -> tuple[int, int]:

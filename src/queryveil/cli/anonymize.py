@@ -116,6 +116,15 @@ def anonymize(
             rich_help_panel="Scrubbing",
         ),
     ] = None,
+    scrub_countries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE,...",
+            help="Countries whose phone numbers, national ids and bank accounts are scrubbed, such as DE,AT.",
+            show_default="those of the language",
+            rich_help_panel="Scrubbing",
+        ),
+    ] = None,
     scrub_rare_users: Annotated[
         int | None,
         typer.Option(
@@ -164,7 +173,7 @@ def anonymize(
     if certificate_file is not None:
         _check_private(certificate_file, output, "certificate", overwrite=overwrite)
         check_file(certificate_file, (SUFFIX,), overwrite=overwrite)
-    scrubbing = _scrubbing(scrub, scrub_kinds, scrub_rare_users)
+    scrubbing = _scrubbing(scrub, scrub_kinds, scrub_rare_users, scrub_countries)
     if scrubbing is not None and configuration.parts[0].name == "scrub":
         raise QueryveilError("The first step scrubs the log already; leave --scrub out.")
     rules = load_policy(policy) if policy is not None else None
@@ -234,17 +243,23 @@ def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLo
     raise typer.Exit(1)
 
 
-def _scrubbing(how: str | None, kinds: str | None, rare: int | None) -> dict[str, Any] | None:
+def _scrubbing(how: str | None, kinds: str | None, rare: int | None, countries: str | None) -> dict[str, Any] | None:
     """The arguments of `scrub`, checked before the log is read; None for no scrubbing."""
     if how is None:
-        if kinds is not None or rare is not None:
-            raise QueryveilError("--scrub-kinds and --scrub-rare-users need --scrub remove or --scrub mask.")
+        if kinds is not None or rare is not None or countries is not None:
+            raise QueryveilError(
+                "--scrub-kinds, --scrub-countries and --scrub-rare-users need --scrub remove or --scrub mask."
+            )
         return None
     from queryveil.scrubbing import check_scrub
 
-    named = None if kinds is None else [kind.strip() for kind in kinds.split(",") if kind.strip()]
-    check_scrub(how, named, rare)
-    return {"how": how, "kinds": named, "rare_term_users": rare}
+    named, where = _listed(kinds), _listed(countries)
+    check_scrub(how, named, rare, where)
+    return {"how": how, "kinds": named, "rare_term_users": rare, "countries": where}
+
+
+def _listed(given: str | None) -> list[str] | None:
+    return None if given is None else [part.strip() for part in given.split(",") if part.strip()]
 
 
 def _check_private(path: Path, target: str, what: str, *, overwrite: bool = False) -> None:

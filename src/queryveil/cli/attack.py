@@ -7,7 +7,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, read_counted
+from queryveil.cli.reading import Reader, in_language_of, read_counted
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
@@ -79,6 +79,7 @@ def attack(
     attacked = Release.load(release)
     compared = None if other is None else Release.load(other)
     options.use_taxonomy(attacked, taxonomy)
+    reader = in_language_of(reader, attacked)
     log = read_counted(reader, original, counted_on)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)

@@ -99,8 +99,9 @@ def categorize(
 
 
 def _short(query: str) -> str:
-    shown = printing.printable(query)
-    return shown if len(shown) <= 80 else shown[:79] + "…"
+    from queryveil.text.show import shortened
+
+    return printing.printable(shortened(query, 80))
 
 
 def _examples(found: "Links", queries: Any, events: Any, most: int) -> list[dict[str, Any]]:

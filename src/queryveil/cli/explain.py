@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader, read_counted
+from queryveil.cli.reading import Reader, in_language_of, read_counted
 
 
 def explain(
@@ -24,7 +24,8 @@ def explain(
 
     loaded = Release.load(release)
     options.use_taxonomy(loaded, taxonomy)
-    found = make(loaded, read_counted(reader, original, counted_on), query)
+    log = read_counted(in_language_of(reader, loaded), original, counted_on)
+    found = make(loaded, log, query)
     if as_json:
         typer.echo(printing.json_text(asdict(found) | {"released": found.released}))
         return

@@ -45,10 +45,10 @@ def _finite(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Text of a log, or the name of a file, without control characters for the terminal."""
-    from queryveil.text.show import printable as shown
+    """Text of a log, or the name of a file, without control characters for the terminal, in any direction."""
+    from queryveil.text.show import isolated
 
-    return shown(text)
+    return isolated(text)
 
 
 def listed(groups: dict[str, dict[str, str]]) -> str:

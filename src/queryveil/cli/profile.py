@@ -44,6 +44,9 @@ def profile(
 
     lengths = [row(part.words, part.queries, part.events) for part in found.lengths]
     by_band = [row(band.label, band.queries, band.events) for band in found.bands]
+    scripts = [(one.name, f"{one.queries:,}", share(one.queries, found.queries)) for one in found.scripts]
+    seen = sum(one.queries for one in found.languages)
+    languages = [(one.name, f"{one.queries:,}", share(one.queries, seen)) for one in found.languages]
     kept = [row(f"k = {part.k}", part.queries, part.events) for part in found.kept]
     counts = ("distinct queries", "share", "events", "share")
     ranks = [(one.rank, f"{one.views:,}", f"{one.clicks:,}", share(one.clicks, one.views)) for one in found.ranks]
@@ -54,5 +57,8 @@ def profile(
         printing.table("Queries by number of users", ("users", *counts), by_band),
         printing.table("Queries that at least k users issued", ("", *counts), kept),
         *([printing.table("Results by rank", ("rank", "views", "clicks", "share clicked"), ranks)] if ranks else []),
+        printing.table("Scripts", ("", *counts[:2]), scripts),
+        *([printing.table("Languages of a sample", ("", *counts[:2]), languages)] if languages else []),
+        *(f"Warning: {warning}" for warning in found.warnings),
         f"Fingerprint {found.fingerprint}",
     )

@@ -15,8 +15,9 @@ from queryveil.formats import FORMATS
 
 if TYPE_CHECKING:
     from queryveil.log import LocalLog, QueryLog
+    from queryveil.release import Release
 
-L = TypeVar("L", bound="QueryLog")
+Log = TypeVar("Log", bound="QueryLog")
 Reader = Callable[[Sequence[str]], "LocalLog"]
 """Reads a log on this machine, as the options say."""
 AnyReader = partial["QueryLog"]
@@ -46,6 +47,14 @@ def read(
     ] = None,
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of text files.", show_default="utf-8; SogouQ: gb18030")
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE,...",
+            help="Language of the queries, such as de; several with commas; or auto, to detect them.",
+            show_default="en; that of a release",
+        ),
     ] = None,
     max_bad_rows: Annotated[
         float, typer.Option(min=0, max=1, help="Largest share of bad rows; with more, reading fails.")
@@ -87,6 +96,7 @@ def read(
         "--columns", columns.split(",") if columns else [], "NAME=COLUMN pairs, such as user=cookie,query=q"
     )
     shared: dict[str, Any] = {"format": format, "columns": named, "encoding": encoding, "max_bad_rows": max_bad_rows}
+    shared |= {} if language is None else {"language": language}
     log: QueryLog
     if engine == "spark":
         if threads is not None:
@@ -113,10 +123,26 @@ def read(
     return log
 
 
-def read_counted(reader: Callable[[Sequence[str]], L], paths: Sequence[str], counted_on: Sequence[str] | None) -> L:
+def read_counted(reader: Callable[[Sequence[str]], Log], paths: Sequence[str], counted_on: Sequence[str] | None) -> Log:
     """Read a log and, if there is one, the other log on which rules count users."""
     log = reader(paths)
-    return log if not counted_on else log.counted_on(reader(counted_on))
+    if not counted_on:
+        return log
+    alike = partial(reader, language=",".join(log.language.ids)) if isinstance(reader, partial) else reader
+    return log.counted_on(alike(counted_on))
+
+
+def in_languages(reader: Callable[[Sequence[str]], Log], ids: Sequence[str]) -> Callable[[Sequence[str]], Log]:
+    """A reader that reads in these languages, unless others were asked for."""
+    if not isinstance(reader, partial) or reader.keywords["language"] is not None:
+        return reader
+    return partial(reader, language=",".join(ids))
+
+
+def in_language_of(reader: Callable[[Sequence[str]], Log], release: "Release") -> Callable[[Sequence[str]], Log]:
+    """A reader that reads in the languages of a release, unless others were asked for."""
+    stated = release.manifest.language
+    return reader if stated is None else in_languages(reader, stated.ids)
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:

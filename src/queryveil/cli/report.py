@@ -6,7 +6,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, read_counted
+from queryveil.cli.reading import Reader, in_language_of, read_counted
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     rules = load_policy(policy)
     made = Release.load(release)
     check_place(output, made, overwrite=overwrite)  # before the log is read
-    log = read_counted(reader, original, counted_on)
+    log = read_counted(in_language_of(reader, made), original, counted_on)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with progress("Reporting") as step:

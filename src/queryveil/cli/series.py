@@ -8,12 +8,12 @@ import typer
 from queryveil.cli import options, printing
 from queryveil.cli.attack import finding_tables
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import AnyReader, Reader
+from queryveil.cli.reading import AnyReader, Reader, in_languages
 from queryveil.cli.verify import show_verdicts
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from queryveil.log import LocalLog
     from queryveil.methods import Method
@@ -65,6 +65,9 @@ def init(
             " re-identify.",
         ),
     ] = False,
+    language: Annotated[
+        str, typer.Option(metavar="CODE,...", help="Language of all logs, such as de; several with commas.")
+    ] = "en",
     seed: Annotated[
         int | None, typer.Option(help="Random seed of all releases. Keep it secret.", show_default="128 random bits")
     ] = None,
@@ -84,6 +87,7 @@ def init(
         budget_delta=budget_delta,
         carry_pseudonyms=carry_pseudonyms,
         seed=seed,
+        language=language,
     )
     shown = printing.printable(str(ledger))
     typer.echo(f"Made {shown}. Next: queryveil series add {shown} LOG -o RELEASE, once for each period.")
@@ -139,7 +143,7 @@ def add(
     from queryveil.series import Series
 
     series = None if is_address(ledger) else Series(ledger)  # a wrong folder must fail before the log is read
-    read = reader(log)
+    read = (reader if series is None else in_languages(reader, series.languages))(log)
     series = series or Series(ledger, engine=getattr(read.engine, "session", None))
     with progress("Releasing what waits"):
         period = series.add(read, output, format=output_format, drop_late=drop_late, certificate=certificate)
@@ -243,14 +247,15 @@ def verify(
 
     series = Series(ledger)
     with progress("Checking"):
-        found = series.verify(releases, None if original is None else _read(reader, original))
+        logs = None if original is None else _read(in_languages(reader, series.languages), original)
+        found = series.verify(releases, logs)
     held = "The series keeps its promises."
     if original is None:
         held = "The releases are complete and unchanged; what they promise was not checked."
     show_verdicts(found, held, "The series is refuted.", as_json)
 
 
-def _read(reader: Reader, paths: list[str]) -> "Iterator[LocalLog]":
+def _read(reader: "Callable[[Sequence[str]], LocalLog]", paths: list[str]) -> "Iterator[LocalLog]":
     """One log after the other, so that one is in memory at a time."""
     for path in paths:
         log = reader([path])
@@ -285,7 +290,9 @@ def attack(
     if place is not None:
         check_packages()
     with progress("Attacking") as step:
-        found = series.attack(releases, _read(reader, original), seed=seed, progress=step)
+        found = series.attack(
+            releases, _read(in_languages(reader, series.languages), original), seed=seed, progress=step
+        )
     if place is not None:
         write_whole(place, series_page(series.status(), found).encode(), overwrite=overwrite, private=True)
     if as_json:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader, read_counted
+from queryveil.cli.reading import Reader, in_language_of, read_counted
 
 
 def sign(
@@ -54,11 +54,14 @@ def sign(
     rules = None if policy is None else load_policy(policy)
     if taxonomy is not None:
         options.use_taxonomy(Release.load(release), taxonomy)
+    log = None
+    if original is not None:
+        log = partial(read_counted, in_language_of(reader, Release.load(release)), original, counted_on)
     try:
         place = write(
             release,
             key,
-            log=None if original is None else partial(read_counted, reader, original, counted_on),
+            log=log,
             certificate=None if certificate is None else load_certificate(certificate),
             attacks=attacks or (),
             policy=rules,

@@ -18,6 +18,13 @@ _MEASURED_ANYWAY = 2_000_000  # rows; measuring so many takes seconds
 
 Users = Annotated[int, typer.Option("--users", help="How many users, from 100 to 5,000,000; about 56 rows each.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed; the same seed gives the same bytes.")]
+LanguageName = Annotated[
+    str,
+    typer.Option(
+        "--language", metavar="LANG,...",
+        help="Language of the queries: en, de, fr, es, pl, el, zh, ja, several of them, or mix for all."
+    )
+]  # fmt: skip
 Output = Annotated[
     Path,
     typer.Option(
@@ -44,6 +51,7 @@ def synth(
     output: Output,
     users: Users = 1000,
     seed: Seed = 0,
+    language: LanguageName = "en",
     truth: TruthFolder = None,
     views: Views = False,
     calibrate: Calibrate = False,
@@ -53,19 +61,30 @@ def synth(
     """Make a synthetic query log that looks like AOL's: topics, sessions, clicks, and planted personal data.
 
     Nothing in it is about a real person. To start: queryveil synth --users 1000 --seed 1 -o log.tsv.gz
+    Only an English log is compared with AOL's.
     """
     from queryveil import synth as logs
 
     with _bar() as update:
         made = logs.generate(
-            output, users=users, seed=seed, truth=truth, views=views, overwrite=overwrite, progress=update
+            output,
+            users=users,
+            seed=seed,
+            language=language,
+            truth=truth,
+            views=views,
+            overwrite=overwrite,
+            progress=update,
         )
     figures: list[Figure] = []
-    if calibrate or made.rows <= _MEASURED_ANYWAY:
+    if calibrate or (made.rows <= _MEASURED_ANYWAY and language == "en"):
         with progress("Measuring"):
             figures = logs.calibrate(output, views=views)
     if as_json:
-        found = {"path": str(output), "truth": str(truth) if truth else None, "seed": seed, **asdict(made)}
+        found = {
+            "path": str(output), "truth": str(truth) if truth else None, "seed": seed, "language": language,
+            **asdict(made)
+        }  # fmt: skip
         typer.echo(printing.json_text(found | {"figures": [figure._asdict() for figure in figures]}))
         return
     size = [(name, f"{count:,}") for name, count in asdict(made).items()]

@@ -1,5 +1,6 @@
 """queryveil verify: does a release keep its promises?"""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -7,11 +8,12 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import AnyReader, read_counted
+from queryveil.cli.reading import AnyReader, in_language_of, read_counted
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
     from queryveil.assess.signing import SignedVerification
+    from queryveil.log import QueryLog
     from queryveil.verification.verifier import Verification
 
 _REFUTED = "The release is refuted."
@@ -69,9 +71,12 @@ def verify(
         show_verdicts(
             Verification(signed.verdicts), "The release is the one that was signed.", _REFUTED, as_json, signed
         )
+    read: Callable[[Sequence[str]], QueryLog] = reader
     if not is_address(release):
-        options.use_taxonomy(Release.load(release), taxonomy)  # a wrong folder must fail before the log is read
-    log = read_counted(reader, original or (), counted_on)
+        loaded = Release.load(release)  # a wrong folder must fail before the log is read
+        options.use_taxonomy(loaded, taxonomy)
+        read = in_language_of(reader, loaded)
+    log = read_counted(read, original or (), counted_on)
     with progress("Checking"):
         found = check(release, log, certificate=given, lists=lists or (), rebuild=rebuild)
     if signed is not None:

@@ -27,6 +27,18 @@ def build(
             show_default="nothing",
         ),
     ] = None,
+    language: Annotated[
+        str,
+        typer.Option(
+            "--language",
+            metavar="CODE,...",
+            help="Language of its texts, such as de; several with commas.",
+        ),
+    ] = "en",
+    map_world: Annotated[
+        bool,
+        typer.Option("--map-world", help="Put categories of World into the English ones that they are linked to."),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier web directory.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -37,7 +49,15 @@ def build(
     from queryveil.knowledge.directory import build_directory
 
     with progress("Building", "sites") as update:
-        about = build_directory(dump, output, leave_out=leave_out or (), overwrite=overwrite, progress=update)
+        about = build_directory(
+            dump,
+            output,
+            leave_out=leave_out or (),
+            language=language,
+            map_world=map_world,
+            overwrite=overwrite,
+            progress=update,
+        )
     if as_json:
         typer.echo(printing.json_text(about))
         return

@@ -9,8 +9,8 @@ _SPACE = np.uint8(32)
 
 
 @helper
-def _code_point(data: Bytes, at: int) -> tuple[np.int64, int]:
-    # The code point that starts at `at`, and its length in bytes.
+def code_point(data: Bytes, at: int) -> tuple[np.int64, int]:
+    """The code point that starts at `at`, and its length in bytes."""
     c = np.int64(data[at])
     if c < 0x80:
         return c, 1
@@ -56,7 +56,7 @@ def split_words(data: Bytes, starts: Longs, ends: Longs, inside: Bools) -> tuple
                 stop += 1
             a, b = at, stop
             while a < b:
-                point, width = _code_point(data, a)
+                point, width = code_point(data, a)
                 if inside[point]:
                     break
                 a += width
@@ -64,7 +64,7 @@ def split_words(data: Bytes, starts: Longs, ends: Longs, inside: Bools) -> tuple
                 last = b - 1
                 while last > a and data[last] & 0xC0 == 0x80:
                     last -= 1
-                point, width = _code_point(data, last)
+                point, width = code_point(data, last)
                 if inside[point]:
                     break
                 b = last

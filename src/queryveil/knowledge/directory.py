@@ -30,8 +30,12 @@ from queryveil.knowledge.opened import ABOUT, ARRAYS, CELLS, TREE, VERSION
 from queryveil.knowledge.sites import SiteWriter
 from queryveil.knowledge.tree import Tree
 from queryveil.knowledge.vectors import embed, width
-from queryveil.text import language, normal_form
+from queryveil.knowledge.world import in_english_tree
+from queryveil.text import Language, normal_form
+from queryveil.text import language as speech
 from queryveil.text.arrays import byte_spans
+from queryveil.text.detection import named
+from queryveil.text.languages import DEFAULT
 
 _LABEL_WEIGHT = np.float32(0.25)  # of the name of a category, next to all its sites
 _ALIASES = {"kids": "kids_and_teens"}
@@ -43,6 +47,8 @@ def build_directory(
     target: str | Path,
     *,
     leave_out: Sequence[str] = (),
+    language: str | Sequence[str] = DEFAULT,
+    map_world: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
@@ -53,6 +59,9 @@ def build_directory(
             paths and addresses, or of paths and other names of categories, or triples of SKOS; maybe compressed.
         target: The folder to make.
         leave_out: Top categories to leave out, such as World, Regional, Kids.
+        language: The language of its texts by its code, or several in a list; of SKOS, the labels in these are read.
+        map_world: Whether categories of `World`, which are in other languages, are put into the English ones that they
+            are linked to. The tree is then all English, and has names and sites in other languages.
         overwrite: Whether to replace an earlier web directory.
         progress: Called with the number of sites so far.
 
@@ -61,7 +70,10 @@ def build_directory(
     """
     place = LocalFolder(target)
     replaces = _check_target(place, overwrite)
-    dump = open_dump(paths)
+    languages = named(language, "a dump is read piece by piece")
+    dump = open_dump(paths, languages)
+    if map_world:
+        dump = in_english_tree(dump)
     if dump.sites is not None:
         require("A web directory", "publicsuffixlist", "tantivy")
     try:
@@ -69,7 +81,7 @@ def build_directory(
     except OSError as error:
         raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
     try:
-        about = _Build(dump, stage.path, leave_out).run(progress)
+        about = _Build(dump, stage.path, leave_out, speech(*languages)).run(progress)
         place.take(stage, replaces)
     except OSError as error:
         raise QueryveilError(f"{target} cannot be written: {error.strerror}; name another place.") from None
@@ -104,8 +116,9 @@ def _is_directory(place: LocalFolder) -> bool:
 class _Build:
     """The steps from a dump to a folder."""
 
-    def __init__(self, dump: Dump, folder: Path, leave_out: Sequence[str]) -> None:
+    def __init__(self, dump: Dump, folder: Path, leave_out: Sequence[str], language: Language) -> None:
         self.dump = dump
+        self.language = language
         self.folder = folder
         plain = [name.strip("/").replace(" ", "_").lower() for name in leave_out]
         self.leave_out = {_ALIASES.get(name, name): "" for name in plain}
@@ -129,6 +142,7 @@ class _Build:
         about = {
             "format": VERSION,
             "kind": self.dump.kind,
+            "languages": list(self.language.ids),
             "left_out_branches": [name for name in self.leave_out.values() if name],
             "categories": len(self.tree),
             "levels": self.tree.height,
@@ -224,9 +238,9 @@ class _Build:
             )
 
     def _terms_of(self, text: pa.Array, node: Ints) -> pa.RecordBatch:
-        split = language().words(text)
+        split = self.language.words(text)
         coded = split.text.dictionary_encode()
-        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
+        term = self.terms.number(self.language.stem(coded.dictionary))[coded.indices.to_numpy()]
         site = np.repeat(np.arange(len(node)), split.per_query)
         # A site counts once for each word, even if it repeats it.
         pairs = np.unique(site << 32 | term)
@@ -293,9 +307,9 @@ class _Build:
 
     def _named(self, names: Names) -> tuple[Longs, Longs]:
         """The terms in names with their categories, as term * 2**32 + category, and 1 where the name is the term."""
-        split = language().words(names.text)
+        split = self.language.words(names.text)
         coded = split.text.dictionary_encode()
-        term = self.terms.number(language().stem(coded.dictionary))[coded.indices.to_numpy()]
+        term = self.terms.number(self.language.stem(coded.dictionary))[coded.indices.to_numpy()]
         whole = np.repeat(split.per_query == 1, split.per_query).astype(np.int64)
         return term << 32 | np.repeat(names.node.astype(np.int64), split.per_query), whole
 
@@ -324,11 +338,11 @@ class _Build:
         below = running[self.tree.end] - running[:-1]
 
         def ranked(names: Names) -> Names:
-            stop = pc.is_in(names.text, value_set=pa.array(sorted(language().stop_words)))
+            stop = pc.is_in(names.text, value_set=pa.array(sorted(self.language.stop_words)))
             order = np.lexsort((names.node, -below[names.node], self.tree.depth[names.node]))
             return names.take(order[~stop.to_numpy(zero_copy_only=False)[order]])
 
-        found = keys(self.tree, ranked(own), ranked(other), language())
+        found = keys(self.tree, ranked(own), ranked(other), self.language)
         self._write("phrases", Index.of_digests(*found, most=MOST_CATEGORIES))
         table = pa.table({"name": self.tree.names, "text": self.texts, "sites": below})
         with pa.OSFile(str(self.folder / "nodes.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:

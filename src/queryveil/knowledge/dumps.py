@@ -9,8 +9,8 @@
 | skos | N-Triples: concepts of SKOS, such as DBpedia's categories, and maybe what has them as its subject |
 
 Real dumps have control characters, bytes that are not UTF-8 and entries without an end. Entries that cannot be read are
-counted and left out. Links between categories (`narrow`, `symbolic`, `related`, `altlang`) are not read: the tree is
-in the paths.
+counted and left out. Links between categories (`narrow`, `symbolic`, `related`) are not read: the tree is in the paths.
+Those between languages (`altlang`) are for `world.py`.
 """
 
 import re
@@ -40,6 +40,7 @@ _TOPIC = re.compile(
     rb'<Topic r:id="([^"<]*)">((?:[^<]++|<(?!/Topic>|Topic |ExternalPage |Alias ))*+)</Topic>'
 )
 _DESCRIPTION = re.compile(rb"<d:Description>([^<]*)</d:Description>")
+_OTHER_LANGUAGE = re.compile(rb'<altlang[0-9]? r:resource="(?:[^":<]*:)?([^"<]*)"')
 _PAGE = re.compile(
     rb'<ExternalPage about="([^"<]*)">\s*(?:<d:Title>([^<]*)</d:Title>\s*|<d:Title/>\s*)?'
     rb"(?:<d:Description>([^<]*)</d:Description>\s*|<d:Description/>\s*)?"
@@ -58,6 +59,7 @@ class Dump:
         categories: Reads its categories: batches of CATEGORY.
         sites: Reads its sites: batches of SITE; None if it is a tree without sites.
         names: Reads other names of its categories: batches of NAME.
+        links: Reads links between categories of different languages: pairs of paths.
         left_out: What could not be read, by reason.
     """
 
@@ -65,11 +67,16 @@ class Dump:
     categories: Callable[[], Iterator[pa.RecordBatch]]
     sites: Callable[[], Iterator[pa.RecordBatch]] | None
     names: Callable[[], Iterator[pa.RecordBatch]] = lambda: iter(())
+    links: Callable[[], Iterator[tuple[str, str]]] = lambda: iter(())
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def open_dump(paths: Sequence[str | Path]) -> Dump:
+def open_dump(paths: Sequence[str | Path], languages: Sequence[str] = ("en",)) -> Dump:
     """Detect the kind of some files by their first bytes, in any order.
+
+    Args:
+        paths: The files.
+        languages: The languages whose labels are read, if labels say theirs. The first that a concept has names it.
 
     Raises:
         QueryveilError: If a file is missing, is something else, or is the wrong one of a pair.
@@ -82,7 +89,7 @@ def open_dump(paths: Sequence[str | Path]) -> Dump:
             raise QueryveilError(f"There is no file {file}; check the path.")
     kinds = {file: _kind(file) for file in files}
     if set(kinds.values()) == {"triples"}:
-        return _skos(files)
+        return _skos(files, [id.encode() for id in languages])
     for one, other, kind in (("structure", "content", "rdf"), ("categories", "sites", "curlie")):
         found = [file for file in files if kinds[file] in (one, other)]
         if not found:
@@ -188,7 +195,13 @@ def _rdf(structure: Path, content: Path) -> Dump:
             url, title, text, path = (_texts([row[i] for row in found], dump.left_out) for i in range(4))
             yield pa.record_batch([_path(path), url, _plain(title), _plain(text)], schema=SITE)
 
-    dump = Dump("rdf", categories, sites)
+    def links() -> Iterator[tuple[str, str]]:
+        for data in _records(structure):
+            pairs = [(path, other) for path, body in _TOPIC.findall(data) for other in _OTHER_LANGUAGE.findall(body)]
+            one, other = (_path(_texts([pair[i] for pair in pairs], Counter())).to_pylist() for i in range(2))
+            yield from zip(one, other, strict=True)
+
+    dump = Dump("rdf", categories, sites, links=links)
     return dump
 
 
@@ -316,30 +329,39 @@ _SUBJECT = (b"http://purl.org/dc/terms/subject",)
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
 
 
-def _triples(files: Sequence[Path], left_out: Counter[str]) -> Iterator[list[tuple[bytes, ...]]]:
-    """The triples of files, in batches; labels in other languages than English are passed over."""
+def _triples(
+    files: Sequence[Path], left_out: Counter[str], languages: Sequence[bytes]
+) -> Iterator[list[tuple[bytes, ...]]]:
+    """The triples of files, in batches; labels in other languages are passed over."""
     for file in files:
         for block in blocks(file):
             data = bytes(block.data)
             found = _TRIPLE.findall(data)
             lines = sum(1 for line in data.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
             left_out["lines that are no triples"] += lines - len(found)
-            yield [triple for triple in found if triple[4][:2].lower() in (b"", b"en")]
+            yield [triple for triple in found if triple[4][:2].lower() in (b"", *languages)]
 
 
-def _skos(files: Sequence[Path]) -> Dump:
+def _skos(files: Sequence[Path], languages: Sequence[bytes]) -> Dump:
     """A graph as a tree: a concept is below the broader one by which it is nearest to the top."""
     path_of: dict[bytes, str] = {}
+    spoken: dict[bytes, int] = {}
+
+    def place(tag: bytes) -> int:
+        """The place of the language of a label; one that says none is in the first."""
+        return languages.index(tag[:2].lower()) if tag else 0
 
     def categories() -> Iterator[pa.RecordBatch]:
         path_of.clear()
+        spoken.clear()
         label: dict[bytes, str] = {}
         below: dict[bytes, list[bytes]] = {}
         has_broader: set[bytes] = set()
-        for triples in _triples(files, dump.left_out):
-            for one, what, other, text, _ in triples:
+        for triples in _triples(files, dump.left_out, languages):
+            for one, what, other, text, tag in triples:
                 if what in _LABEL:
-                    label.setdefault(one, _unescaped(text))
+                    if place(tag) < spoken.get(one, len(languages)):
+                        label[one], spoken[one] = _unescaped(text), place(tag)
                 elif other and what in (*_BROADER, *_NARROWER):
                     child, parent = (one, other) if what in _BROADER else (other, one)
                     if child != parent:
@@ -362,11 +384,12 @@ def _skos(files: Sequence[Path]) -> Dump:
         yield pa.record_batch([path, pa.array([""] * len(path))], schema=CATEGORY)
 
     def names() -> Iterator[pa.RecordBatch]:
-        for triples in _triples(files, Counter()):
+        for triples in _triples(files, Counter(), languages):
             found = [
-                (path_of[one], _unescaped(text)) if what in _OTHER_LABEL else (path_of[other], _name(one, {}))
-                for one, what, other, text, _ in triples
-                if (what in _OTHER_LABEL and one in path_of) or (what in _SUBJECT and other in path_of)
+                (path_of[other], _name(one, {})) if what in _SUBJECT else (path_of[one], _unescaped(text))
+                for one, what, other, text, tag in triples
+                if (what in _SUBJECT and other in path_of)
+                or (one in path_of and (what in _OTHER_LABEL or (what in _LABEL and place(tag) != spoken[one])))
             ]
             yield pa.record_batch([pa.array([row[i] for row in found], pa.string()) for i in range(2)], schema=NAME)
 

@@ -58,11 +58,12 @@ def open_directory(path: str | Path) -> Taxonomy:
         nodes = pa.ipc.open_file(pa.memory_map(str(folder / "nodes.arrow"))).read_all()
         tree = Tree(**{key: _load(folder, f"tree-{key}") for key in TREE}, names=nodes["name"].chunk(0))
         terms, phrases, hosts = (Index(**{key: _load(folder, f"{name}-{key}") for key in ARRAYS}) for name in _INDEXES)
+        spoken = language(*about.get("languages", ()))
         cells = Cells(**{key: _load(folder, f"meanings-{key}") for key in CELLS})
     except Exception:  # whatever NumPy and Arrow make of bytes that are not theirs
         raise QueryveilError(f"The web directory {folder} is damaged; build it again from the dump.") from None
-    terms = terms.with_forms(language().stem)
-    stems, bag = partial(label_stems, language=language()), partial(word_bag, language=language())
+    terms = terms.with_forms(spoken.stem)
+    stems, bag = partial(label_stems, language=spoken), partial(word_bag, language=spoken)
     return Taxonomy(
         name=folder.name,
         tree=tree,

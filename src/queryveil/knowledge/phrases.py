@@ -46,8 +46,8 @@ def _kinds_of_words(language: Language) -> tuple[pa.Array, Bytes]:
     own |= dict.fromkeys(language.before_verbs, chunks.LEADS_VERB)
     own |= dict.fromkeys(language.determiners, chunks.DETERMINER)
     word, kind = pa.array(list(own), pa.string()), np.fromiter(own.values(), np.uint8, len(own))
-    if language.id in _LEXICONS:
-        more, kinds = _LEXICONS[language.id]()
+    for id in set(language.ids) & _LEXICONS.keys():
+        more, kinds = _LEXICONS[id]()
         word, kind = pa.concat_arrays([word, more]), np.concatenate([kind, kinds])
     return word, kind
 

@@ -19,9 +19,10 @@ from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.log.log import DERIVED, Part, QueryLog, check_is_log
 from queryveil.log.stats import LogStats, Scrub, SeriesPlace
-from queryveil.text import language, normal_form
+from queryveil.text import Language, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Column, Digests
+from queryveil.text.scripts import scripts_of
 
 _SLICE = 500_000
 
@@ -77,6 +78,7 @@ class LocalLog(QueryLog):
         rows: int,
         bad_rows: BadRows,
         empty_rows: int,
+        language: Language,
         scrub: Scrub | None = None,
         series: SeriesPlace | None = None,
         views: pa.Table | None = None,
@@ -97,7 +99,7 @@ class LocalLog(QueryLog):
             series=series,
             views=0 if views is None else len(views),
         )
-        super().__init__(engine, stats)
+        super().__init__(engine, stats, language)
         self.events = events
         self.clicks = clicks
         self.views = views if self.has_views else None
@@ -127,6 +129,11 @@ class LocalLog(QueryLog):
             self.engine.read(name, pa.table({"query_id": np.arange(self.n_queries, dtype=np.int32), **columns}))
         else:
             super()._make(name, query)
+
+    @cached_property
+    def scripts(self) -> int:
+        """The scripts of its words, as bits in the order of `queryveil.text.scripts.SCRIPTS`."""
+        return int(np.bitwise_or.reduce(scripts_of(self.tokens.text), initial=0))
 
     @cached_property
     def query_users(self) -> pa.Table:
@@ -237,7 +244,7 @@ class LocalLog(QueryLog):
 
         engine = self.engine.beside()
         with ThreadPoolExecutor(engine.threads) as pool:
-            tokens = split_queries(query_text, pool)
+            tokens = split_queries(query_text, pool, self.language)
         made = LocalLog(
             engine=engine,
             events=renumber(rows),
@@ -254,6 +261,7 @@ class LocalLog(QueryLog):
             rows=_n_rows(rows, kept[self.results]),
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
+            language=self.language,
             scrub=scrub,
             series=self.stats.series,
         )
@@ -297,6 +305,7 @@ class LocalLog(QueryLog):
             rows=_n_rows(events, clicks if views is None else views),
             bad_rows=self.stats.bad_rows,
             empty_rows=self.stats.empty_rows,
+            language=self.language,
             scrub=self.stats.scrub,
             series=self.stats.series,
         )
@@ -316,12 +325,12 @@ class LocalLog(QueryLog):
         return None if at < 0 else int(at)
 
 
-def split_queries(queries: pa.Array, pool: ThreadPoolExecutor) -> Tokens:
+def split_queries(queries: pa.Array, pool: ThreadPoolExecutor, language: Language) -> Tokens:
     """Split every query into words, and number these in the order of their digests."""
     from queryveil.kernels.digest import digests
 
     def split(start: int) -> tuple[Longs, pa.Array, Digests]:
-        per_query, text = language().words(queries.slice(start, _SLICE))
+        per_query, text = language.words(queries.slice(start, _SLICE))
         return per_query, text, digests(*byte_spans(text))
 
     column = Column()

@@ -15,16 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 
 from queryveil.engines import Batches, Engine, Table, Workspace
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import Folder
 from queryveil.kernels.types import Longs
 from queryveil.log.sharing import Shared
 from queryveil.log.stats import LogStats, Scrub
-from queryveil.text import Language, language
+from queryveil.text import Language
 from queryveil.text.masks import MASKS
+from queryveil.text.scripts import scripts_of
 from queryveil.text.tabular import html_facts
 
 
@@ -94,6 +96,7 @@ class QueryLog(ABC):
     Attributes:
         engine: Where the tables are.
         stats: How many of everything there are.
+        language: The language of its queries, maybe several together.
         id_type: The type of ids.
         kept: What several methods or measures need of it; see `queryveil.log.sharing`.
         part: What it was made from, if that is another log.
@@ -101,9 +104,10 @@ class QueryLog(ABC):
 
     id_type: pa.DataType
 
-    def __init__(self, engine: Engine, stats: LogStats) -> None:
+    def __init__(self, engine: Engine, stats: LogStats, language: Language) -> None:
         self.engine = engine
         self.stats = stats
+        self.language = language
         self._made: set[str] = set()
         self._making = threading.RLock()
         self.kept = Shared()
@@ -144,11 +148,6 @@ class QueryLog(ABC):
         return self.stats.queries
 
     @property
-    def language(self) -> Language:
-        """The language of its queries."""
-        return language()
-
-    @property
     def has_times(self) -> bool:
         """Whether any event has a time."""
         return self.stats.timed > 0
@@ -177,6 +176,14 @@ class QueryLog(ABC):
     def has_results(self) -> bool:
         """Whether there is any result, shown or clicked."""
         return self.has_views or self.has_clicks
+
+    @cached_property
+    def scripts(self) -> int:
+        """The scripts of its words, as bits in the order of `queryveil.text.scripts.SCRIPTS`."""
+        with self.workspace() as work:
+            found = work.map("SELECT word FROM words", _scripts_of_words, _BITS, "scripts")
+            distinct = work.fetch(f"SELECT bits FROM {found} GROUP BY bits")["bits"].to_numpy()
+        return int(np.bitwise_or.reduce(distinct, initial=0))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -285,6 +292,11 @@ class QueryLog(ABC):
     def counted_on(self, other: "QueryLog") -> Self:
         """This log, with another one in which rules count the users of fragments, such as 13 months around a day."""
         check_is_log(other, "counted_on")
+        if other.language.ids != self.language.ids:
+            raise QueryveilError(
+                f"The log was read in {self.language.id} and the one to count on in {other.language.id}, which have"
+                f" other words; read both with {option('language', ','.join(self.language.ids))}."
+            )
         beside = copy(self)
         beside._counted = other
         return beside
@@ -388,6 +400,13 @@ class QueryLog(ABC):
     def close(self) -> None:
         """Drop the log's tables."""
         self.engine.close()
+
+
+_BITS = pa.schema([("bits", pa.int64())])
+
+
+def _scripts_of_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(np.unique(scripts_of(batch["word"])))], schema=_BITS)
 
 
 def check_is_log(log: object, what: str) -> None:

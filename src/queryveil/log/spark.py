@@ -92,12 +92,12 @@ class SparkLog(QueryLog):
             }
             for name, query in tables.items():
                 new.keep(old.sql(query), name)
-        make_words(new, {}, 2**64 - 1)
+        make_words(new, {}, 2**64 - 1, self.language)
         stats = stats_of(new, self.stats, self.has_views)
         if stats.events == 0:
             new.close()
             raise QueryveilError(NOTHING_LEFT)
-        made = SparkLog(new, replace(stats, rows=n_rows(new, stats), scrub=scrub))
+        made = SparkLog(new, replace(stats, rows=n_rows(new, stats), scrub=scrub), self.language)
         made.part = Part(self, None, None)
         return made
 
@@ -125,7 +125,7 @@ class SparkLog(QueryLog):
         if stats.events == 0:
             new.close()
             raise NothingToReleaseError(NOTHING_SELECTED)
-        part = SparkLog(new, replace(stats, rows=n_rows(new, stats)))
+        part = SparkLog(new, replace(stats, rows=n_rows(new, stats)), self.language)
         part.part = Part(self, purpose, None)
         return part
 

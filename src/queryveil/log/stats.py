@@ -78,6 +78,8 @@ class Scrub(BaseModel):
     how: Literal["remove", "mask"]
     kinds: tuple[str, ...]
     rare_term_users: int | None
+    countries: tuple[str, ...] | None = None
+    """Whose numbers were looked for; None for what is looked for in English logs."""
     hits: dict[str, Hits]
     """By kind; a query or an address with several kinds counts for each."""
     total: Hits
@@ -86,6 +88,12 @@ class Scrub(BaseModel):
     """What of it is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
     log: Size | None = None
     """How much there was before; None if it is not published."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As it is written in a manifest: nothing about countries if none were chosen, as ever."""
+        written: dict[str, Any] = handler(self)
+        return written if self.countries is not None else {k: v for k, v in written.items() if k != "countries"}
 
     @property
     def without_counts(self) -> "Scrub":

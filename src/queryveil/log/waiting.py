@@ -23,6 +23,7 @@ from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Bools, Ints, Longs, ULongs
 from queryveil.log.local import LocalLog, Tokens
 from queryveil.log.stats import Scrub, SeriesPlace
+from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
 
@@ -161,12 +162,21 @@ class Waiting:
         digests = {name: union.digests for name, union in unions.items()}
         return Waiting(events, extras, clicks, texts, digests, values, offsets(sizes), word[ranges(begin, sizes)])
 
-    def as_log(self, engine: DuckDB, *, content: bytes, scrub: Scrub | None, series: SeriesPlace | None) -> LocalLog:
+    def as_log(
+        self,
+        engine: DuckDB,
+        *,
+        content: bytes,
+        language: Language,
+        scrub: Scrub | None,
+        series: SeriesPlace | None,
+    ) -> LocalLog:
         """A log of these events.
 
         Args:
             engine: Where its tables are made.
             content: What takes the place of the digest of its rows.
+            language: The language of its queries.
             scrub: How the events were scrubbed before they came here.
             series: Where in its series a release of the log is.
         """
@@ -208,6 +218,7 @@ class Waiting:
             rows=len(self) + len(event) - with_results,
             bad_rows=BadRows(),
             empty_rows=0,
+            language=language,
             scrub=scrub,
             series=series,
         )

@@ -21,6 +21,7 @@ from queryveil.log.ingest.spark_tables import make_words, stats_of, word_ids
 from queryveil.log.spark import SparkLog, n_rows
 from queryveil.log.stats import LogStats, Scrub, SeriesPlace
 from queryveil.log.waiting import SAME_HALF, SOME_VIEWS, keyed_names
+from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 
 _MASK = 2**64 - 1
@@ -99,16 +100,19 @@ class SparkWaiting:
             _open(engine.load, name, f"{address}/{folder}")
         return cls(engine, extras, views)
 
-    def as_log(self, *, content: bytes, scrub: Scrub | None, series: SeriesPlace | None, drawn: bool) -> SparkLog:
+    def as_log(
+        self, *, content: bytes, language: Language, scrub: Scrub | None, series: SeriesPlace | None, drawn: bool
+    ) -> SparkLog:
         """A log of these events.
 
         Args:
             content: What takes the place of the digest of its rows.
+            language: The language of its queries.
             scrub: How the events were scrubbed before they came here.
             series: Where in its series a release of the log is.
             drawn: Whether the table `earlier_releases` is needed.
         """
-        make_words(self.engine, {}, _MASK)
+        make_words(self.engine, {}, _MASK, language)
         if self.views:
             self.engine.materialize(
                 "SELECT event_id, user_id, query_id, rank, url_id FROM views WHERE clicked = 1", "clicks"
@@ -124,7 +128,7 @@ class SparkWaiting:
             bad_rows=BadRows(), content=content, scrub=scrub, series=series,
         )  # fmt: skip
         stats = stats_of(self.engine, known, self.views)
-        return SparkLog(self.engine, replace(stats, rows=n_rows(self.engine, stats)))
+        return SparkLog(self.engine, replace(stats, rows=n_rows(self.engine, stats)), language)
 
     def save(self, address: str, stays: str, published: str) -> tuple[int, int]:
         """Write some events with the texts that they need, and count them and their distinct queries.

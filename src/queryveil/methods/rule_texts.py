@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from queryveil.arrays import offsets
 from queryveil.claims import QuerySpelling
 from queryveil.errors import QueryveilError
-from queryveil.text import language, normal_form
+from queryveil.text import Language, normal_form
 
 
 class TextRule(NamedTuple):
@@ -29,12 +29,13 @@ class TextRule(NamedTuple):
 
 
 def text_rules(
-    spelling: QuerySpelling, *, allow_list: Path | None = None, block_list: Path | None = None
+    spelling: QuerySpelling, language: Language, *, allow_list: Path | None = None, block_list: Path | None = None
 ) -> list[TextRule]:
     """The rules that are set.
 
     Args:
         spelling: What is promised about the spelling of queries.
+        language: The language of the queries.
         allow_list: A file of queries; only these pass.
         block_list: A file of words and phrases; queries with one of them do not pass.
 
@@ -45,7 +46,7 @@ def text_rules(
     if spelling.max_characters is not None:
         rules.append(_at_most(spelling.max_characters, "characters", lambda texts: pc.utf8_length(texts).to_numpy()))
     if spelling.max_terms is not None:
-        rules.append(_at_most(spelling.max_terms, "words", lambda texts: language().words(texts).per_query))
+        rules.append(_at_most(spelling.max_terms, "words", lambda texts: language.words(texts).per_query))
     if spelling.no_digits:
         look = partial(pc.match_substring_regex, pattern=r"\p{Nd}")
         rules.append(_either("no digit", look, "it has one", "it has none", expected=False))
@@ -56,7 +57,7 @@ def text_rules(
         look = partial(pc.is_in, value_set=_entries(allow_list))
         rules.append(_either("on the allow-list", look, "it is", "it is not", expected=True))
     if block_list is not None:
-        look = partial(_holding, phrases=_entries(block_list))
+        look = partial(_holding, phrases=_entries(block_list), language=language)
         rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", expected=False))
     return rules
 
@@ -103,10 +104,10 @@ def _entries(path: Path) -> pa.Array:
     return entries.filter(pc.not_equal(entries, ""))
 
 
-def _holding(queries: pa.Array, phrases: pa.Array) -> pa.Array:
+def _holding(queries: pa.Array, phrases: pa.Array, language: Language) -> pa.Array:
     """Which queries hold one of the phrases as a run of whole words."""
-    per_query, held_words = language().words(queries)
-    per_phrase, parts = language().words(phrases)
+    per_query, held_words = language.words(queries)
+    per_phrase, parts = language.words(phrases)
     # Words as numbers: the place of each among the words of the phrases.
     known = pc.unique(parts)
     word = pc.index_in(held_words, known).fill_null(-1).to_numpy()

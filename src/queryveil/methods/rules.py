@@ -167,7 +167,7 @@ class Rules(JitteredMethod):
             reasons.append(Reason(rule, users >= self.min_term_users, f"{users} used the rarest"))
         if self.min_fragment_users is not None:
             reasons.append(self._explain_fragments(log, query_id))
-        for about in text_rules(self._spelling, **present):
+        for about in text_rules(self._spelling, log.language, **present):
             measured = about.measure(log.query_text.slice(query_id, 1))
             reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.describe(measured[0])))
         for name, path in self._texts.items():
@@ -187,7 +187,7 @@ class Rules(JitteredMethod):
             log.ensure_tables("rarest")
             joins += " JOIN rarest r ON r.query_id = p.query_id"
             conditions.append(f"r.users >= {self.min_term_users}")
-        rules = text_rules(self._spelling, **self._texts)
+        rules = text_rules(self._spelling, log.language, **self._texts)
         with log.workspace() as steps:
             if self.min_fragment_users is not None:
                 fragments = made_of_fragments(

@@ -1,6 +1,6 @@
 """Scrubbing as the first step of a pipeline: personal data in queries is removed or masked."""
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -30,11 +30,14 @@ class Scrub(Method):
     )
     kinds: tuple[str, ...] = Field(DEFAULT_KINDS, description="kinds of personal data")
     rare_term_users: int | None = Field(None, ge=2, description="also scrub words that fewer users typed")
+    countries: tuple[str, ...] | None = Field(
+        None, description="countries whose phone numbers and ids are looked for (default: those of the language)"
+    )
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
         try:
-            check_scrub(self.how, self.kinds, self.rare_term_users)
+            check_scrub(self.how, self.kinds, self.rare_term_users, self.countries)
         except QueryveilError as error:
             raise ValueError(str(error)) from None
         return self
@@ -43,11 +46,17 @@ class Scrub(Method):
         """The scrubbed log, which is made once while the log is shared."""
 
         def made() -> QueryLog:
-            found = scrub(log, self.how, kinds=self.kinds, rare_term_users=self.rare_term_users)
+            rare, countries = self.rare_term_users, self.countries
+            found = scrub(log, self.how, kinds=self.kinds, rare_term_users=rare, countries=countries)
             found.kept = Shared(log.kept)
             return found
 
-        return shared(log, ("scrubbed", self.how, self.kinds, self.rare_term_users), made)
+        return shared(log, ("scrubbed", self.how, self.kinds, self.rare_term_users, self.countries), made)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as they are written; countries only if some were chosen, as ever."""
+        given = super().parameters()
+        return given if self.countries is not None else {k: v for k, v in given.items() if k != "countries"}
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         raise QueryveilError("Scrubbing alone protects nobody; add a step that does, such as affinity or equality.")

@@ -16,7 +16,7 @@ from queryveil.log import QueryLog
 from queryveil.log.sessions import USERS, Linking
 from queryveil.release.bands import Band, bands
 from queryveil.release.linkage import measure_linkage
-from queryveil.release.manifest import UNPUBLISHED, Counts, Kind, Manifest, counted_on, counts_of
+from queryveil.release.manifest import UNPUBLISHED, Counts, Kind, Manifest, counted_on, counts_of, languages_of
 from queryveil.release.release import Release
 from queryveil.release.rows import ReleasedRows, count_pseudonyms, id_column, shuffled_rows, typed_columns
 
@@ -287,10 +287,10 @@ def _instead_of_queries(
 
 
 def _draws(log: QueryLog, metadata: ReleaseMetadata) -> Callable[[str], bytes]:
-    """Keys for draws. They depend on method and parameters too, so that two releases of one log cannot be matched."""
-    return partial(
-        log.secret, metadata["seed"], f"{metadata['method']} {json.dumps(metadata['parameters'], sort_keys=True)}"
-    )
+    """Keys for draws. They depend on method, parameters and language: two releases of a log cannot be matched."""
+    chosen = f"{metadata['method']} {json.dumps(metadata['parameters'], sort_keys=True)}"
+    spoken = languages_of(log, private=False)
+    return partial(log.secret, metadata["seed"], chosen, *([] if spoken is None else [spoken.model_dump_json()]))
 
 
 def _manifest(
@@ -305,6 +305,7 @@ def _manifest(
         parameters=dict(metadata["parameters"]),
         claims=tuple(metadata["claims"]),
         limits=tuple(metadata["limits"]),
+        language=languages_of(log, private=private or log.stats.series is not None),
         scrub=scrub.without_counts if private and scrub is not None else scrub,
         series=log.stats.series,
         input_fingerprint=None if private else log.keyed_fingerprint(metadata["seed"]),

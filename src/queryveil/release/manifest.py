@@ -1,14 +1,25 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+)
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim, DifferentialPrivacy
 from queryveil.log import QueryLog, Scrub, SeriesPlace, Viewed
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
+from queryveil.text import language
+from queryveil.text.languages import DEFAULT
+from queryveil.text.scripts import bit
 
 FORMAT_VERSION = 2
 SOFTWARE = f"queryveil {__version__}"
@@ -35,6 +46,20 @@ class CountedOn(BaseModel):
     fingerprint: str
     """A digest of it under the same key as that of the log itself."""
     counts: Counts
+
+
+class Languages(BaseModel):
+    """How queries were cut into words, and which of them are stop words."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    ids: tuple[Annotated[str, Field(pattern=r"^[a-z]{2,3}$")], ...] = Field(min_length=1)
+    """The languages of the log, by their codes of ISO 639-1."""
+    dictionaries: dict[
+        Annotated[str, Field(pattern=r"^[A-Z][a-z]{1,30}$")],
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+_-]{1,120}$")],
+    ] = {}
+    """The packages and versions that cut each language without blanks of which the log has words; another version may
+    give other words, and another release."""
 
 
 UNPUBLISHED = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
@@ -88,6 +113,9 @@ class Manifest(BaseModel):
     claims: tuple[AnyClaim, ...]
     limits: tuple[str, ...] = ()
     """What the method does not promise, in plain words."""
+    language: Languages | None = None
+    """The languages of the log, and with what words were cut; None, and not written, for English and languages with
+    blanks that are treated like it."""
     scrub: Scrub | None = None
     """How the log was scrubbed before the method saw it, and what was found."""
     linkage: Linkage | None = None
@@ -107,6 +135,14 @@ class Manifest(BaseModel):
     table: str = ""
     files: dict[str, str] = {}
     """The SHA-256 of every file of the release except the manifest."""
+
+    @model_serializer(mode="wrap")
+    def _without_default_language(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave the language out if it is the default: most logs have no other, and earlier manifests none at all."""
+        found: dict[str, Any] = dump(self)
+        if self.language is None:
+            del found["language"]
+        return found
 
     @property
     def private(self) -> bool:
@@ -143,6 +179,19 @@ class Manifest(BaseModel):
 def written(manifest: Manifest) -> bytes:
     """A manifest as it is written in a release: there is only one way to write it, so that nothing can be hidden."""
     return (manifest.model_dump_json(indent=2) + "\n").encode()
+
+
+def languages_of(log: QueryLog, *, private: bool) -> Languages | None:
+    """What the manifest of a release says about the language of its log.
+
+    Args:
+        log: The log.
+        private: Whether nothing exact about the log may be published, not even which scripts it has, as in a private
+            release and in a series. Dictionaries are then those of the languages that were named.
+    """
+    scripts = bit(*(script for id in log.language.ids for script in language(id).scripts)) if private else log.scripts
+    found = Languages(ids=log.language.ids, dictionaries=log.language.dictionaries(scripts))
+    return None if found == Languages(ids=(DEFAULT,)) else found
 
 
 def counts_of(log: QueryLog) -> Counts:

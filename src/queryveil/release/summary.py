@@ -179,6 +179,7 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         "## What it does not promise",
         "\n".join(f"- {limit}" for limit in manifest.limits),
         *_attacker(manifest),
+        *_languages(manifest),
         *_scrub(manifest),
         "## What was kept",
         _table(("", "in the log", "in the release", "share"), kept_rows(manifest)),
@@ -276,6 +277,16 @@ def _made_from(manifest: Manifest) -> str:
 
 
 SCRUB_HEAD = ("distinct queries", "events", "distinct addresses", "clicks")
+
+
+def _languages(manifest: Manifest) -> list[str]:
+    """The languages of the log, and what words were cut with."""
+    found = manifest.language
+    if found is None:
+        return []
+    cut = "".join(f" {escape(label)} was cut with: {escape(by)}." for label, by in found.dictionaries.items())
+    named = ", ".join(map(escape, found.ids))
+    return ["## Language", f"Words and stop words are those of: {named}.{cut} Other versions may give other words."]
 
 
 def scrub_rows(manifest: Manifest) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from queryveil.assess.measures.counts import released_counts
 from queryveil.log import LocalLog
 from queryveil.release import Release, loaded
 from queryveil.release.bands import Band
-from queryveil.scrubbing import KINDS, mask
+from queryveil.scrubbing import KINDS, mask, scope_of
 from queryveil.text.show import printable
 
 SHOWN = 10
@@ -71,7 +71,13 @@ def _masked(log: LocalLog, chosen: list[tuple[int, str]]) -> list[Example]:
     ids = ", ".join(str(query) for query, _ in chosen)
     log.ensure_tables("word_users")
     found = log.engine.fetch(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
-    texts = dict(zip(found["query_id"].to_pylist(), mask(_text(found), KINDS).texts.to_pylist(), strict=True))
+    texts = dict(
+        zip(
+            found["query_id"].to_pylist(),
+            mask(_text(found), KINDS, scope_of(log.language, None)).texts.to_pylist(),
+            strict=True,
+        )
+    )
     common = log.engine.fetch(
         "SELECT w.word AS word FROM query_terms t JOIN words w ON w.word_id = t.word_id JOIN word_users u"
         f" ON u.word_id = t.word_id WHERE t.query_id IN ({ids}) AND u.users >= {COMMON} GROUP BY w.word"

@@ -234,6 +234,8 @@ def commands(
         made += [f"--scrub-kinds {','.join(manifest.scrub.kinds)}"] if manifest.scrub.kinds else []
         rare = manifest.scrub.rare_term_users
         made += [f"--scrub-rare-users {rare}"] if rare is not None else []
+        countries = manifest.scrub.countries
+        made += [f"--scrub-countries {','.join(countries)}"] if countries is not None else []
     if not manifest.table.endswith(".parquet") and manifest.table:
         made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
     return [

@@ -14,11 +14,15 @@ from queryveil.engines import Table
 from queryveil.errors import QueryveilError, parameter
 from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
+from queryveil.scrubbing.scope import ENGLISH, Scope, check_countries, scope_of
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
-from queryveil.text import language
+from queryveil.text import Language
 from queryveil.text.masks import KINDS, RARE
 
-__all__ = ["DEFAULT_KINDS", "KINDS", "check_scrub", "mask", "repeat_scrub", "scrub", "url_hits"]
+__all__ = [
+    "DEFAULT_KINDS", "ENGLISH", "KINDS", "Scope", "check_scrub", "mask", "repeat_scrub", "scope_of", "scrub",
+    "url_hits",
+]  # fmt: skip
 
 _SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64()), ("stays", pa.bool_())])
 _URLS = pa.schema([("url_id", pa.int64()), ("hits", pa.int64())])
@@ -30,10 +34,11 @@ def scrub(
     *,
     kinds: Sequence[str] | None = None,
     rare_term_users: int | None = None,
+    countries: Sequence[str] | None = None,
 ) -> QueryLog:
     """Remove or mask personal data in the queries of a log, and leave out results with such data in their address.
 
-    Extra columns stay unchanged.
+    Names and street addresses are looked for in the languages of the log. Extra columns stay unchanged.
 
     Args:
         log: The log, on either engine. It is not changed.
@@ -43,6 +48,8 @@ def scrub(
         kinds: Kinds of personal data: `url`, `email`, `card`, `iban`, `national_id`, `phone`, `ip`, `address`,
             `name_place` and `name`; by default all but `name`.
         rare_term_users: Also treat every word that fewer users of the log typed as a hit, `<rare>`; only in queries.
+        countries: Countries whose phone numbers, national ids and bank accounts are looked for, such as `["DE", "AT"]`;
+            by default those of the languages of the log, and in an English log the forms of some twenty countries.
 
     Returns:
         A log on the same engine with the fingerprint of the original, so that its releases are releases of the
@@ -58,7 +65,7 @@ def scrub(
         {'email': Hits(queries=1, events=1, urls=0, clicks=0)}
     """
     check_is_log(log, "scrub")
-    check_scrub(how, kinds, rare_term_users)
+    check_scrub(how, kinds, rare_term_users, countries)
     if log.stats.scrub is not None:
         raise QueryveilError("The log was scrubbed already; scrub the original log once, for everything.")
     chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
@@ -72,18 +79,22 @@ def scrub(
         )["word"]
         common = pa.array(common.to_pylist(), pa.string())
     addresses = "SELECT url_id, url FROM urls" if log.has_results else "SELECT url_id, url FROM urls WHERE url IS NULL"
-    masked = partial(_mask_batch, kinds=chosen, common=common)
+    scope = scope_of(log.language, countries)
+    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language, scope=scope)
     with log.workspace() as work:
         queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
-        urls = work.map(addresses, partial(_look_at_batch, kinds=chosen), _URLS, "scrubbed addresses")
-        record = _counted(log, queries, urls, how, chosen, rare_term_users)
+        urls = work.map(addresses, partial(_look_at_batch, kinds=chosen, scope=scope), _URLS, "scrubbed addresses")
+        record = _counted(log, queries, urls, how, chosen, rare_term_users, scope)
         stays = "hits = 0" if how == "remove" else "stays"
         texts = f"SELECT query_id, CASE WHEN {stays} THEN text END AS text, hits = 0 AS same FROM {queries}"
         return log.rewritten(texts, f"SELECT url_id FROM {urls} WHERE hits > 0", record)
 
 
-def check_scrub(how: str, kinds: Sequence[str] | None, rare_term_users: int | None) -> None:
+def check_scrub(
+    how: str, kinds: Sequence[str] | None, rare_term_users: int | None, countries: Sequence[str] | None = None
+) -> None:
     """Refuse parameters of `scrub` that make no sense."""
+    check_countries(countries)
     if how not in ("remove", "mask"):
         named = parameter("scrub", "how", flag="scrub")
         raise QueryveilError(f"{named} must be one of remove, mask. Got {how!r} instead.")
@@ -104,24 +115,27 @@ def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
     Raises:
         QueryveilError: If it cannot have been scrubbed in this way.
     """
-    return scrub(log, done.how, kinds=done.kinds or (), rare_term_users=done.rare_term_users)
+    kinds = done.kinds or ()
+    return scrub(log, done.how, kinds=kinds, rare_term_users=done.rare_term_users, countries=done.countries)
 
 
-def _mask_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None) -> pa.RecordBatch:
-    found = mask(batch["query"], kinds)
+def _mask_batch(
+    batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None, language: Language, scope: Scope
+) -> pa.RecordBatch:
+    found = mask(batch["query"], kinds, scope)
     if common is not None:
-        found = mask_rare(found, common)
+        found = mask_rare(found, common, language)
         # A masked word may have ruled out a hit, such as `version` before `1.2.3.4`.
-        again = mask(found.texts, kinds)
+        again = mask(found.texts, kinds, scope)
         found = Masked(again.texts, found.hits | again.hits)
     # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
-    stays = (found.hits == 0) | (language().words(found.texts).per_query > 0)
+    stays = (found.hits == 0) | (language.words(found.texts).per_query > 0)
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
-def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...]) -> pa.RecordBatch:
-    hits = url_hits(batch["url"].cast(pa.string()), kinds)
+def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], scope: Scope) -> pa.RecordBatch:
+    hits = url_hits(batch["url"].cast(pa.string()), kinds, scope)
     return pa.RecordBatch.from_arrays([batch["url_id"].cast(pa.int64()), pa.array(hits)], schema=_URLS)
 
 
@@ -132,6 +146,7 @@ def _counted(
     how: Literal["remove", "mask"],
     kinds: tuple[str, ...],
     rare: int | None,
+    scope: Scope,
 ) -> Scrub:
     """What was found, by kind."""
     log.ensure_tables("per_query")
@@ -162,6 +177,7 @@ def _counted(
         how=how,
         kinds=kinds,
         rare_term_users=rare,
+        countries=scope.countries,
         hits={kind: count for kind, count in of_kind.items() if count.queries or count.urls},
         total=counted(-1),
         left_out=Hits(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from queryveil.scrubbing import patterns
+from queryveil.scrubbing.scope import ENGLISH, Scope
 from queryveil.scrubbing.texts import mask
 from queryveil.text import normal_form
 from queryveil.text.masks import KINDS
@@ -33,7 +34,7 @@ _TOO_LONG = 16_384
 """The longest query; longer addresses are cut."""
 
 
-def url_hits(urls: pa.Array, kinds: Sequence[str]) -> NDArray[np.int64]:
+def url_hits(urls: pa.Array, kinds: Sequence[str], scope: Scope = ENGLISH) -> NDArray[np.int64]:
     """The kinds found in each address, as bits in the order of `KINDS`.
 
     An address that as a whole names a user is not searched for e-mail as well.
@@ -58,7 +59,7 @@ def url_hits(urls: pa.Array, kinds: Sequence[str]) -> NDArray[np.int64]:
         for text in _typed(url):
             owners.append(at)
             texts.append(text)
-    found = mask(normal_form(pa.array(texts, pa.string())), kinds).hits
+    found = mask(normal_form(pa.array(texts, pa.string())), kinds, scope).hits
     np.bitwise_or.at(hits, np.array(owners, np.int64), found)
     return hits
 

@@ -8,7 +8,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 
-from queryveil.scrubbing.lists import COMMON, FIRST, WORD, plain_word, word_kinds
+from queryveil.scrubbing.lists import COMMON, FIRST, WORD, lists_of, plain_word
 from queryveil.text import language
 
 Span = tuple[int, int]
@@ -41,7 +41,7 @@ _SPELT = re.compile(
 
 
 def _is_person(word: str) -> bool:
-    kind = word_kinds().get(plain_word(word), 0)
+    kind = lists_of().words.get(plain_word(word), 0)
     return bool(kind & FIRST) and (not kind & WORD or bool(kind & COMMON))
 
 
@@ -59,7 +59,7 @@ def emails(text: str) -> Iterator[Span]:
             before = text[:start].rstrip(" ").rpartition(" ")[2]
             if _is_person(before):
                 start = text.rindex(before, 0, start)
-            elif word_kinds().get(plain_word(found[1]), 0) & WORD and not _is_person(found[1]):
+            elif lists_of().words.get(plain_word(found[1]), 0) & WORD and not _is_person(found[1]):
                 continue
         yield start, found.end()
 
@@ -247,6 +247,15 @@ def phones(text: str) -> Iterator[Span]:
     if called:
         for found in _LOCAL.finditer(text):
             yield found.span()
+    yield from international_phones(text)
+    for pattern in (_NATIONAL, *([_BARE] if called else [])):
+        for found in pattern.finditer(text):
+            if any(_valid(found[0], country) for country in _COUNTRIES):
+                yield found.span()
+
+
+def international_phones(text: str) -> Iterator[Span]:
+    """Phone numbers after `+` or `00`, of any country."""
     if "+" in text or "00" in text:
         for found in _FOREIGN.finditer(text):
             # Another number after it looks like a part of it.
@@ -257,10 +266,6 @@ def phones(text: str) -> Iterator[Span]:
                     yield found.start(), end
                     break
                 end = max(text.rfind(sign, found.start(), end) for sign in " .-")
-    for pattern in (_NATIONAL, *([_BARE] if called else [])):
-        for found in pattern.finditer(text):
-            if any(_valid(found[0], country) for country in _COUNTRIES):
-                yield found.span()
 
 
 def _valid(number: str, country: str | None) -> bool:

@@ -1,6 +1,7 @@
 """Find and mask personal data in texts: cheap tests over whole arrays first, Python for the few that pass them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -10,26 +11,57 @@ import pyarrow.compute as pc
 from queryveil.arrays import Ragged
 from queryveil.errors import require
 from queryveil.kernels.types import Bools, Longs
-from queryveil.scrubbing import ids, lists, patterns, people
-from queryveil.text import language, normal_form, split_at_blanks
+from queryveil.scrubbing import ids, lists, national, patterns, people, streets, unspaced
+from queryveil.scrubbing.scope import ENGLISH, Scope
+from queryveil.text import Language, language, normal_form, split_at_blanks
 from queryveil.text.arrays import byte_spans
-from queryveil.text.masks import KINDS, RARE
+from queryveil.text.masks import KINDS, RARE, without_masks
 
+_BETWEEN = "\x1f"
+"""What no text in normal form has."""
 DEFAULT_KINDS = KINDS[:-1]
 """A name without a place is left out: most such queries are about well-known people."""
 
-_FINDERS: dict[str, patterns.Finder] = {
-    "url": patterns.urls,
-    "email": patterns.emails,
-    "card": patterns.cards,
-    "iban": patterns.ibans,
-    "national_id": ids.national_ids,
-    "phone": patterns.phones,
-    "ip": patterns.ips,
-    "address": people.addresses,
-    "name_place": people.names_with_places,
-    "name": people.names,
-}
+
+@cache
+def _finders(scope: Scope) -> dict[str, patterns.Finder]:
+    """What finds each kind."""
+    own = people.people_of(tuple(code for code in scope.languages if code not in unspaced.LANGUAGES) or ("en",))
+    found: dict[str, list[patterns.Finder]] = {
+        "url": [patterns.urls],
+        "email": [patterns.emails],
+        "card": [patterns.cards],
+        "iban": [patterns.ibans],
+        "national_id": [ids.national_ids],
+        "phone": [patterns.phones],
+        "ip": [patterns.ips],
+        "address": [own.addresses],
+        "name_place": [own.names_with_places],
+        "name": [own.names],
+    }
+    if scope.countries is not None:
+        found["iban"].append(national.accounts(scope.countries))
+        found["national_id"] = [national.national_ids(scope.countries)]
+        calls = scope.language.cues.phones | language().cues.phones
+        found["phone"] = [patterns.international_phones, national.phones(scope.countries, calls)]
+    for code in scope.languages:
+        if code != "en":
+            found["address"].append(streets.streets(code, own.place_end))
+    written = tuple(code for code in scope.languages if code in unspaced.LANGUAGES)
+    if written:
+        found["name_place"].append(unspaced.names_with_places(written))
+    return {kind: _any(some) for kind, some in found.items()}
+
+
+def _any(some: list[patterns.Finder]) -> patterns.Finder:
+    if len(some) == 1:
+        return some[0]
+
+    def find(text: str) -> Iterator[patterns.Span]:
+        for finder in some:
+            yield from finder(text)
+
+    return find
 
 
 _MODULES = {"iban": "stdnum", "national_id": "stdnum", "phone": "phonenumbers"}
@@ -49,17 +81,22 @@ class Masked(NamedTuple):
     """The kinds found in each text, as bits in the order of `KINDS`; `RARE` is the bit after them."""
 
 
-def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
+def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS, scope: Scope = ENGLISH) -> Masked:
     """Replace everything that is found in texts in normal form by `<kind>`.
 
     Masking twice changes nothing more.
+
+    Args:
+        texts: The texts.
+        kinds: What to look for.
+        scope: The languages and countries that it is looked for in.
 
     Example:
         >>> mask(pa.array(["jane@example.com pizza", "cheap pizza"])).texts.to_pylist()
         ['<email> pizza', 'cheap pizza']
     """
     check_packages(kinds)
-    doubtful = _doubtful(texts, kinds)
+    doubtful = _doubtful(texts, kinds, scope)
     hits = np.zeros(len(texts), np.int64)
     places = np.flatnonzero(doubtful.any(axis=0))
     changed, changes = [], []
@@ -69,7 +106,7 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
         if text is None:
             continue
         doubted = [kind for kind, doubt in zip(kinds, doubts, strict=True) if doubt]
-        masked, found = _masked(text, doubted)
+        masked, found = _masked(text, doubted, _finders(scope))
         if found:
             changed.append(at)
             changes.append(masked)
@@ -80,17 +117,19 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS) -> Masked:
         made = pa.array(changes, texts.type)
         fixed = normal_form(made)
         if not fixed.equals(made):  # a lone accent came to stand behind a mask, and may have changed what can be found
-            fixed, more = mask(fixed, kinds)
+            fixed, more = mask(fixed, kinds, scope)
             hits[changed] |= more
         texts = pc.replace_with_mask(texts, pa.array(where), fixed)
     return Masked(texts, hits)
 
 
-def mask_rare(masked: Masked, common: pa.Array) -> Masked:
-    """Replace every rare word, with the punctuation around it, by `<rare>`; masks stay."""
+def mask_rare(masked: Masked, common: pa.Array, language: Language) -> Masked:
+    """Replace every rare word, with everything around it up to the next blanks, by `<rare>`; masks stay."""
     split = pc.split_pattern(masked.texts, " ")
     parts = split.flatten()
-    per_part, text = language().words(parts)  # one at most, or one on each side of a mask
+    # The words of the whole text, part by part: cutting puts blanks into parts, so others stand between them.
+    cut = language.spaced(pc.replace_substring(masked.texts, " ", _BETWEEN))
+    per_part, text = split_at_blanks(without_masks(pc.split_pattern(cut, _BETWEEN).flatten()))
     rare = ~pc.is_in(text.cast(common.type), value_set=common).to_numpy(zero_copy_only=False)
     known = np.bincount(np.repeat(np.arange(len(parts)), per_part)[rare], minlength=len(parts)) == 0
     parts = pc.if_else(pa.array(known), parts, pa.scalar(f"<{RARE}>", parts.type))
@@ -101,13 +140,13 @@ def mask_rare(masked: Masked, common: pa.Array) -> Masked:
     return Masked(joined, masked.hits | (some.astype(np.int64) << len(KINDS)))
 
 
-def _masked(text: str, kinds: Sequence[str]) -> tuple[str, int]:
+def _masked(text: str, kinds: Sequence[str], finders: dict[str, patterns.Finder]) -> tuple[str, int]:
     """A text with everything masked that is found, and the kinds found, as bits; until nothing more is found."""
     found, before = 0, None
     while text != before:
         before = text
         for kind in kinds:
-            spans = sorted(_FINDERS[kind](text), reverse=True)
+            spans = sorted(finders[kind](text), reverse=True)
             begin = len(text) + 1
             for start, end in _joined(spans):
                 if end <= begin:
@@ -128,7 +167,7 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
     return joined
 
 
-def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> Bools:
+def _doubtful(texts: pa.Array, kinds: Sequence[str], scope: Scope) -> Bools:
     """For each kind, which texts must be searched for it; no other text can have it."""
     from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
@@ -144,16 +183,22 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str]) -> Bools:
         "address": DIGIT,
     }
     doubtful = np.zeros((len(kinds), len(texts)), np.bool_)
-    named = _named(texts) if {"name_place", "name"} & set(kinds) else None
+    named = _named(texts, scope) if {"name_place", "name"} & set(kinds) else None
     for row, kind in enumerate(kinds):
         doubtful[row] = signs & needed[kind] != 0 if kind in needed else named
     return doubtful
 
 
-def _named(texts: pa.Array) -> Bools:
-    """Which texts have a first name and then a possible family name, maybe after a second name or an initial."""
+def _named(texts: pa.Array, scope: Scope) -> Bools:
+    """Which texts have a first name and then a possible family name, maybe after a second name or an initial.
+
+    In languages other than English the family name may come first.
+    """
     per_text, text = split_at_blanks(texts)  # as the search for names sees them
-    listed, kinds_of = lists.single_words()
+    local = scope.languages != ENGLISH.languages
+    known = lists.lists_of(tuple(code for code in scope.languages if code not in unspaced.LANGUAGES) or ("en",))
+    # One entry more, so that there is one: Maltese and Thai have no lists.
+    listed, kinds_of = known.texts, np.append(known.of_text, np.uint8(0))
     found = pc.index_in(text.cast(listed.type), value_set=listed)
     kinds = np.where(found.is_valid().to_numpy(zero_copy_only=False), kinds_of[found.fill_null(0).to_numpy()], 0)
     first = kinds & lists.FIRST != 0
@@ -179,4 +224,9 @@ def _named(texts: pa.Array) -> Bools:
             first[:-step] & family[step:] & (owner[:-step] == owner[step:]) if step < len(owner) else np.zeros(0, bool)
         )
         result[owner[: len(pair)][pair]] = True
+        if local and step < len(owner):
+            pair = (kinds[:-step] & lists.LAST != 0) & first[step:] & (owner[:-step] == owner[step:])
+            result[owner[: len(pair)][pair]] = True
+    if set(scope.languages) & set(unspaced.LANGUAGES):
+        result |= pc.match_substring_regex(texts, r"\p{Han}|\p{Hangul}").fill_null(False).to_numpy(zero_copy_only=False)
     return result

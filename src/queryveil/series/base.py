@@ -164,6 +164,16 @@ def check_scrub(log: QueryLog) -> None:
         raise QueryveilError("The log was scrubbed before; add it as it is, and let the recipe of the series scrub it.")
 
 
+def check_language(log: QueryLog, settings: Settings) -> None:
+    """Refuse a log that was read in other languages than those of the series."""
+    if log.language.ids != settings.languages:
+        made = ",".join(settings.languages)
+        raise QueryveilError(
+            f"The series is in the languages {made}, and the log was read in {log.language.id}; read it with"
+            f" {option('language', made)}."
+        )
+
+
 def scrubbed(log: QueryLog, asked: Scrub | None) -> QueryLog:
     """A log as the recipe of the series scrubs it."""
-    return log if asked is None else scrub(log, asked.how, kinds=asked.kinds)
+    return log if asked is None else scrub(log, asked.how, kinds=asked.kinds, countries=asked.countries)

@@ -31,6 +31,7 @@ from queryveil.files.scratch import clear_leftovers, sync_folder
 from queryveil.log import Scrub
 from queryveil.release import MANIFEST
 from queryveil.series.released import RELEASED
+from queryveil.text.languages import DEFAULT
 
 LEDGER, PENDING, COPY = "ledger.json", "pending.json", "pending-release"
 _LOCK = ".lock"
@@ -84,6 +85,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     method: str
     parameters: dict[str, Any]
+    languages: tuple[str, ...] = (DEFAULT,)
+    """The languages of every log."""
     scrub: Scrub | None = None
     """How every log is scrubbed before its events wait."""
     retention: Retention | None = None

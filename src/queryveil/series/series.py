@@ -47,6 +47,8 @@ from queryveil.series.state import (
     split_scrub,
 )
 from queryveil.series.status import Status
+from queryveil.text.detection import named
+from queryveil.text.languages import DEFAULT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +93,11 @@ class Series:
         self._folder = _folder(path, self._engine)
         self._folder.read()
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its logs."""
+        return self._folder.read().settings.languages
+
     @classmethod
     def init(
         cls,
@@ -103,6 +110,7 @@ class Series:
         carry_pseudonyms: bool = False,
         seed: int | None = None,
         engine: "SparkSession | Spark | None" = None,
+        language: str | Sequence[str] = DEFAULT,
     ) -> "Series":
         """Begin a series.
 
@@ -119,11 +127,13 @@ class Series:
                 different releases are of one person. That makes people far easier to re-identify.
             seed: Random seed of all releases; by default 128 random bits, kept in the ledger.
             engine: A Spark session, if the folder is at an address that only a cluster reaches.
+            language: The language of all logs by its code, or several in a list.
 
         Raises:
             QueryveilError: If the method cannot keep its promises in a series, or the folder exists.
         """
-        method, scrub = split_scrub(method)
+        languages = named(language, "a series must have the same languages in every period")
+        method, scrub = split_scrub(method, languages)
         claim = check_method(method, (budget_epsilon, budget_delta))
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
@@ -143,6 +153,7 @@ class Series:
         settings = Settings(
             method=method.name,
             parameters=parameters,
+            languages=languages,
             scrub=scrub,
             retention=None if retention is None else read_retention(retention),
             budget_epsilon=budget_epsilon,

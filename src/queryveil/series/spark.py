@@ -18,9 +18,10 @@ from queryveil.log.spark import SparkLog
 from queryveil.log.waiting_spark import SparkWaiting, fresh_of, joined, waits_since, write_parquet
 from queryveil.methods import Method
 from queryveil.release import Release
-from queryveil.series.base import Arrived, SeriesState, check_scrub, is_drawn, micros, scrubbed
+from queryveil.series.base import Arrived, SeriesState, check_language, check_scrub, is_drawn, micros, scrubbed
 from queryveil.series.ledger import Ledger, LedgerFolder, Settings
 from queryveil.series.released import RELEASED
+from queryveil.text import language
 
 _ALL = "SELECT e.* FROM events e"
 _PUBLISHED = "SELECT query_id, times FROM published"
@@ -60,6 +61,7 @@ class SparkState(SeriesState):
     ) -> "tuple[SparkState, Arrived]":
         """Let the events of a log wait too, and delete what has waited too long."""
         check_scrub(log)
+        check_language(log, settings)
         ours = scrubbed(log, settings.scrub)
         assert isinstance(ours, SparkLog)  # noqa: S101
         try:
@@ -89,9 +91,13 @@ class SparkState(SeriesState):
 
     def as_log(self, settings: Settings, method: Method) -> SparkLog:
         """The log that the next release is made from: all events that wait."""
-        series = self.place(settings, method)
-        drawn = is_drawn(method)
-        return self._there.as_log(content=self.content, scrub=settings.scrub, series=series, drawn=drawn)
+        return self._there.as_log(
+            content=self.content,
+            language=language(*settings.languages),
+            scrub=settings.scrub,
+            series=self.place(settings, method),
+            drawn=is_drawn(method),
+        )
 
     @property
     def _there(self) -> SparkWaiting:

@@ -25,10 +25,12 @@ from queryveil.methods import METHODS, Method, Pipeline
 from queryveil.methods import Scrub as ScrubStep
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import MANIFEST, Release
-from queryveil.series.base import Arrived, SeriesState, check_scrub, is_drawn, micros, scrubbed
+from queryveil.scrubbing import scope_of
+from queryveil.series.base import Arrived, SeriesState, check_language, check_scrub, is_drawn, micros, scrubbed
 from queryveil.series.ledger import Ledger, LedgerFolder, Period, Settings
 from queryveil.series.published import Published, load_published
 from queryveil.series.released import count_users, of_user
+from queryveil.text import language
 
 
 def method_of(settings: Settings) -> Method:
@@ -69,6 +71,7 @@ class State(SeriesState):
         """Let the events of a log wait too, and delete what has waited too long."""
         ours = local(log, "Checking or attacking a series")
         check_scrub(ours)
+        check_language(ours, settings)
         fresh = waiting_of(local(scrubbed(ours, settings.scrub), "A series"), settings.key, len(self.ends) + 1)
         late = 0
         if self.ends:
@@ -112,8 +115,13 @@ class State(SeriesState):
     def as_log(self, settings: Settings, method: Method) -> LocalLog:
         """The log that the next release is made from: all events that wait."""
         assert self.waiting is not None  # noqa: S101
-        series = self.place(settings, method)
-        log = self.waiting.as_log(DuckDB(), content=self.content, scrub=settings.scrub, series=series)
+        log = self.waiting.as_log(
+            DuckDB(),
+            content=self.content,
+            language=language(*settings.languages),
+            scrub=settings.scrub,
+            series=self.place(settings, method),
+        )
         times = self.published.times_of(log.query_text if is_drawn(method) else log.query_text[:0])
         before = np.flatnonzero(times)
         log.engine.read("earlier_releases", pa.table({"query_id": before.astype(np.int32), "times": times[before]}))
@@ -280,8 +288,13 @@ def digest_of_user(name: str, key: Sequence[int]) -> str:
     return str(keyed_names(fold_blanks(pa.array([name])).cast(pa.large_string()), key)[0].as_py())
 
 
-def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
-    """A method without a first step that scrubs, and how that scrubs: a series scrubs logs on the way in."""
+def split_scrub(method: Method, languages: Sequence[str]) -> tuple[Method, Scrub | None]:
+    """A method without a first step that scrubs, and how that scrubs: a series scrubs logs on the way in.
+
+    Args:
+        method: The method.
+        languages: Those of the series.
+    """
     if not isinstance(method, Pipeline) or method.scrub is None:
         return method, None
     step: ScrubStep = method.scrub
@@ -295,6 +308,7 @@ def split_scrub(method: Method) -> tuple[Method, Scrub | None]:
             "how": step.how,
             "kinds": step.kinds,
             "rare_term_users": None,
+            "countries": scope_of(language(*languages), step.countries).countries,
             "hits": {},
             "total": {"queries": 0, "events": 0},
         }

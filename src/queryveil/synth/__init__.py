@@ -5,18 +5,22 @@
 Summary(users=1000, events=..., rows=..., clicks=...)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from queryveil.errors import QueryveilError, option, parameter
+from queryveil.errors import QueryveilError, did_you_mean, option, parameter
 from queryveil.synth.calibrate import Figure, calibrate
 from queryveil.synth.summary import Summary
 
-__all__ = ["FEWEST_USERS", "MOST_USERS", "Figure", "Summary", "calibrate", "generate"]
+__all__ = ["FEWEST_USERS", "LANGUAGES", "MOST_USERS", "Figure", "Summary", "calibrate", "generate"]
 
 FEWEST_USERS = 100
 MOST_USERS = 5_000_000
 ENDINGS = (".tsv", ".tsv.gz", ".tsv.zst", ".parquet")
+LANGUAGES = ("en", "de", "fr", "es", "pl", "el", "zh", "ja")
+"""Languages of synthetic logs, each with its words in `data/`."""
+MIX = "mix"
+"""All languages, in the place of their names."""
 
 
 def generate(
@@ -24,6 +28,7 @@ def generate(
     *,
     users: int,
     seed: int = 0,
+    language: str | Sequence[str] = "en",
     truth: str | Path | None = None,
     views: bool = False,
     overwrite: bool = False,
@@ -38,8 +43,10 @@ def generate(
             a column more) or `.parquet`.
         users: How many users, from 100 to 5,000,000; about 56 rows each.
         seed: Random seed, from 0 to 2**63 - 1.
+        language: The language of the queries: one of `LANGUAGES`, several (`["de", "fr"]` or `"de,fr"`), or `"mix"` for
+            all. Each user has one language, and as many users have one as another.
         truth: A folder for the ground truth, for measuring only: `queries.parquet`, and a web directory of the topics
-            and sites as `structure.rdf.u8` and `content.rdf.u8`.
+            and sites as `structure.rdf.u8` and `content.rdf.u8`. Topics have the same English names in all languages.
         views: Write what was shown: ten results for each event, clicked or not, instead of clicks alone. Events and
             clicks are the same.
         overwrite: Whether to replace earlier files.
@@ -59,6 +66,7 @@ def generate(
         )
     if not 0 <= seed < 1 << 63:
         raise QueryveilError(f"{parameter('generate', 'seed')} must be from 0 to 2**63 - 1. Got {seed} instead.")
+    languages = _languages(language)
     for target in filter(None, (path, truth)):
         if target.exists() and not overwrite:
             raise QueryveilError(
@@ -73,4 +81,17 @@ def generate(
 
     from queryveil.synth.make import make  # loads numba, which takes a second
 
-    return make(path, ending, truth, users, seed, progress, overwrite=overwrite, views=views)
+    return make(path, ending, truth, users, seed, languages, progress, overwrite=overwrite, views=views)
+
+
+def _languages(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The languages of a log, in the order of `LANGUAGES`."""
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+    if names == [MIX]:
+        return LANGUAGES
+    wrong = next((name for name in names if name not in LANGUAGES), None)
+    if wrong is not None or not names:
+        known = ", ".join((*LANGUAGES, MIX))
+        got = f"{wrong!r} instead; {did_you_mean(str(wrong), LANGUAGES)}" if wrong is not None else "none instead"
+        raise QueryveilError(f"{parameter('generate', 'language')} must be some of {known}. Got {got}.")
+    return tuple(name for name in LANGUAGES if name in names)

@@ -42,6 +42,7 @@ BEGIN = 1_141_171_200  # 2006-03-01 00:00:00, in seconds
 PLANT_EVERY = 50
 
 _ACTIVITY_STREAM, _HISTORY_STREAM, _PERSONA = 1, 2, 3
+_LANGUAGE_STREAM = 5
 _MOST_INTERESTS = 8
 
 # Share of searches by the hour of the day, cumulative.
@@ -64,11 +65,20 @@ class Events(NamedTuple):
 
 
 @kernel
-def activity(tuning: Tuning, seed: int, first: int, users: int) -> Longs:
+def languages_of(seed: int, users: Longs, languages: int) -> Longs:
+    """Draw the language of each user; as many users have one as another."""
+    chosen = np.empty(len(users), np.int64)
+    for place in range(len(users)):
+        chosen[place] = np.int64(key(key(seed, _LANGUAGE_STREAM), users[place]) % np.uint64(languages))
+    return chosen
+
+
+@kernel
+def activity(tuning: Tuning, seed: int, users: Longs) -> Longs:
     """Draw the number of events of each user: log-normal, at least one."""
-    events = np.empty(users, np.int64)
-    for user in range(users):
-        rng = stream(key(seed, _ACTIVITY_STREAM), first + user)
+    events = np.empty(len(users), np.int64)
+    for user in range(len(users)):
+        rng = stream(key(seed, _ACTIVITY_STREAM), users[user])
         amount = np.exp(tuning.activity_mean + tuning.activity_spread * normal(rng))
         events[user] = np.int64(min(max(amount, 1.0), tuning.activity_most))
     return events
@@ -244,8 +254,8 @@ def _history(world: World, tuning: Tuning, seed: int, user: int, events: Events,
 
 
 @kernel
-def histories(world: World, tuning: Tuning, seed: int, first: int, counts: Longs) -> Events:
-    """Write the events of users first, first + 1, ..., who have so many events each."""
+def histories(world: World, tuning: Tuning, seed: int, users: Longs, counts: Longs) -> Events:
+    """Write the events of some users, who have so many events each."""
     n = np.sum(counts)
     events = Events(
         np.empty(n, np.int64),
@@ -261,6 +271,6 @@ def histories(world: World, tuning: Tuning, seed: int, first: int, counts: Longs
     )
     begin = 0
     for user in range(len(counts)):
-        _history(world, tuning, seed, first + user, events, begin, begin + counts[user])
+        _history(world, tuning, seed, users[user], events, begin, begin + counts[user])
         begin += counts[user]
     return events

@@ -21,7 +21,9 @@ USERS_A_CHUNK = 4096  # about 180,000 events and 100 MB of arrays
 Progress = Callable[[int, int], None]
 
 
-def _chunks(users: int, seed: int, *, parquet: bool, labels: bool, views: bool) -> Iterator[Chunk]:
+def _chunks(
+    users: int, seed: int, languages: tuple[str, ...], *, parquet: bool, labels: bool, views: bool
+) -> Iterator[Chunk]:
     """Yield the chunks in order; a few are made ahead on other threads, never more than memory allows."""
     workers = min(os.cpu_count() or 1, 8)
     waiting: deque[Future[Chunk]] = deque()
@@ -30,7 +32,7 @@ def _chunks(users: int, seed: int, *, parquet: bool, labels: bool, views: bool) 
             for first in range(0, users, USERS_A_CHUNK):
                 size = min(USERS_A_CHUNK, users - first)
                 kinds = {"parquet": parquet, "labels": labels, "views": views}
-                waiting.append(pool.submit(make_chunk, seed, first, size, **kinds))
+                waiting.append(pool.submit(make_chunk, seed, first, size, languages, **kinds))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:
@@ -41,13 +43,23 @@ def _chunks(users: int, seed: int, *, parquet: bool, labels: bool, views: bool) 
 
 
 def _write(
-    log: Path, ending: str, truth: Path | None, users: int, seed: int, progress: Progress | None, *, views: bool
+    log: Path,
+    ending: str,
+    truth: Path | None,
+    users: int,
+    seed: int,
+    languages: tuple[str, ...],
+    progress: Progress | None,
+    *,
+    views: bool,
 ) -> Summary:
     """Write the log to one place and the truth to another, both of them temporary."""
     done = Summary(users=0, events=0, rows=0, clicks=0)
-    known = Truth(truth, atlas()) if truth else None
+    known = Truth(truth, atlas(languages)) if truth else None
     with closing(open_sink(log, ending, views=views)) as sink, closing(known) if known else nullcontext():
-        for chunk in _chunks(users, seed, parquet=ending == ".parquet", labels=known is not None, views=views):
+        for chunk in _chunks(
+            users, seed, languages, parquet=ending == ".parquet", labels=known is not None, views=views
+        ):
             sink.write(chunk)
             if known:
                 known.add(chunk.labels)
@@ -56,7 +68,7 @@ def _write(
                 progress(done.users, users)
     if known and truth:
         known.save()
-        save_directory(atlas(), truth)
+        save_directory(atlas(languages), truth)
     return done
 
 
@@ -76,6 +88,7 @@ def make(
     truth: Path | None,
     users: int,
     seed: int,
+    languages: tuple[str, ...],
     progress: Progress | None,
     *,
     overwrite: bool,
@@ -87,7 +100,7 @@ def make(
             part, folder = beside / "log", around / "truth" if around else None
             if folder:
                 folder.mkdir(0o700)
-            done = _write(part, ending, folder, users, seed, progress, views=views)
+            done = _write(part, ending, folder, users, seed, languages, progress, views=views)
             if folder and truth:
                 _publish(folder, truth)
             if overwrite:

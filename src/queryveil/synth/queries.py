@@ -12,7 +12,6 @@ from queryveil.synth.draws import Stream, Whole, below, bits, key, stream, unifo
 from queryveil.synth.tuning import Tuning
 from queryveil.synth.words import (
     CARD_NUMBER,
-    COINED,
     MAIL_ADDRESS,
     MODEL,
     NHS_NUMBER,
@@ -30,6 +29,7 @@ from queryveil.synth.world import (
     BASE,
     BEFORE,
     CARD,
+    COINED,
     FIRST_NAMES,
     HEALTH,
     LEAVES,
@@ -43,10 +43,9 @@ from queryveil.synth.world import (
     PHONE,
     PLACES,
     REFINEMENT,
+    REGIONS,
     SITES_PER_LEAF,
     SLIP,
-    STREET_KINDS,
-    STREETS,
     SURNAMES,
     VANITY,
     World,
@@ -125,7 +124,7 @@ def _put_base(world: World, tuning: Tuning, row: Row, n: int, leaf: int, rank: i
 
 @helper
 def _put_surname(world: World, rng: Stream, row: Row, n: int) -> int:
-    if uniform(rng) < 0.55:
+    if uniform(rng) < world.listed_surnames:
         return _put_phrase(world, row, n, SURNAMES, zipf(rng, _size(world, SURNAMES), 0.7, 3.0))
     return _put(row, n, word_of(SURNAME, zipf(rng, 1 << 19, 0.9, 50.0)))
 
@@ -146,8 +145,7 @@ def _put_place(world: World, tuning: Tuning, rng: Stream, row: Row, n: int, room
     else:
         town = stream(_PLACE_STREAM, rank)
         end = _put(row, n, word_of(COINED, 1 + below(town, 1 << 18)))
-        state = world.group_start[PLACES] + below(town, listed)
-        end = _put(row, end, world.phrase[world.phrase_start[state + 1] - 1])
+        end = _put_phrase(world, row, end, REGIONS, below(town, _size(world, REGIONS)))
     return min(end, n + room)
 
 
@@ -166,7 +164,7 @@ def _put_addition(
             if end - begin <= room and not _holds(row, begin, row[end - 1]):
                 return end
     elif draw < tuning.add_phrase + tuning.add_place:
-        if room > 1 and not before and uniform(rng) < 0.5:
+        if room > 1 and not before and uniform(rng) < world.place_link:
             n = _put_phrase(world, row, n, LINKS, 0)
         return _put_place(world, tuning, rng, row, n, room - (n - begin))
     elif draw < tuning.add_phrase + tuning.add_place + tuning.add_model:
@@ -231,7 +229,7 @@ def _put_site(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, k
         law = tuning.known_sites
         site = int(world.known_site[min(zipf(rng, law.n, law.slope, law.shift), len(world.known_site) - 1)])
         leaf = site // SITES_PER_LEAF
-        word, ending = int(world.site_word[site]), 0
+        word, name, ending = int(world.site_word[site]), int(world.site_name[site]), 0
     else:
         law = tuning.topic_sites
         rank = zipf(rng, law.n, law.slope, law.shift)
@@ -239,9 +237,10 @@ def _put_site(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row, k
             site = leaf * SITES_PER_LEAF + rank
             word, ending = int(world.site_word[site]), int(world.site_ending[site])
         else:  # beyond the directory: a coined name
-            word, ending = word_of(COINED, rank * len(world.leaf_weight) + leaf), 0
+            word, ending = word_of(world.coined_site, rank * len(world.leaf_weight) + leaf), 0
+        name = word
     if uniform(rng) >= tuning.bare_site:
-        word = dressed(word, uniform(rng) < tuning.www, ending)
+        word = dressed(name, uniform(rng) < tuning.www, ending)
     label[LEAF], label[KIND], label[TARGET] = leaf, NAVIGATIONAL, site
     label[RESULTS] = np.int64(key(leaf, word) >> np.uint64(1))
     return _put(row, 0, word)
@@ -280,10 +279,15 @@ def put_personal(world: World, tuning: Tuning, rng: Stream, row: Row, label: Row
     if kind == NATIONAL_ID:
         return _put(row, 0, word_of(SOCIAL_SECURITY if secret % 2 else NHS_NUMBER, secret))
     if kind == ADDRESS:
-        n = _put(row, 0, word_of(NUMBER, 1 + secret % 9999))
-        n = _put_phrase(world, row, n, STREETS, below(rng, _size(world, STREETS)))
-        n = _put_phrase(world, row, n, STREET_KINDS, below(rng, _size(world, STREET_KINDS)))
-        return _put_place(world, tuning, rng, row, n, 4)
+        n = 0
+        for part in world.address:
+            if part < 0:
+                n = _put(row, n, word_of(NUMBER, 1 + secret % world.highest_number))
+            elif part == PLACES:
+                n = _put_place(world, tuning, rng, row, n, 4)
+            else:
+                n = _put_phrase(world, row, n, part, below(rng, _size(world, part)))
+        return n
     return _put(row, 0, word_of(MAIL_ADDRESS, secret))
 
 

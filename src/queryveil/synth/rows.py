@@ -44,6 +44,17 @@ def _longer(buffer: Bytes, used: int, need: int) -> Bytes:
     return longer
 
 
+@helper
+def _parted(world: World, words: Longs, place: int, text: Bytes, blank: int) -> bool:
+    """Whether a blank stays between two words of a script without blanks: between Latin ones, or at random.
+
+    The same two words are always written in the same way.
+    """
+    if text[blank - 1] < 128 and text[blank + 1] < 128:
+        return True
+    return bool(key(words[place - 1], words[place]) % np.uint64(world.blank_every) == 0)
+
+
 @kernel
 def spell_queries(world: World, events: Events) -> tuple[Bytes, Ints]:
     """Spell the queries: their text one after the other, and where each begins."""
@@ -54,10 +65,15 @@ def spell_queries(world: World, events: Events) -> tuple[Bytes, Ints]:
     for event in range(n):
         text = _longer(text, at, MOST_WORDS * (LONGEST_WORD + 1))
         for place in range(events.length[event]):
+            begin = at
             if place > 0:
                 text[at] = 32
                 at += 1
             at = spell(world, events.words[event, place], text, at)
+            if place > 0 and world.blank_every > 1 and not _parted(world, events.words[event], place, text, begin):
+                for spot in range(begin, at - 1):
+                    text[spot] = text[spot + 1]
+                at -= 1
         starts[event + 1] = at
     return text[:at].copy(), starts
 
@@ -105,7 +121,7 @@ def _event(out: Bytes, at: int, user: int, text: Bytes, begin: int, end: int, se
 
 
 @kernel
-def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Ints) -> Bytes:
+def aol_lines(url: Bytes, url_start: Longs, events: Events, ids: Longs, text: Bytes, starts: Ints) -> Bytes:
     """Write events as lines of the AOL format: one per click, or one if there was none."""
     out = np.empty(80 * len(ids) + 1, np.uint8)
     at = 0
@@ -113,7 +129,7 @@ def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Int
         for click in range(max(events.clicks[event], 1)):
             clicked = events.clicks[event] > 0
             site = events.site[event, click] if clicked else 0
-            begin, end = world.url_start[site], world.url_start[site + 1]
+            begin, end = url_start[site], url_start[site + 1]
             out = _longer(out, at, starts[event + 1] - starts[event] + end - begin + _LINE)
             at = _event(out, at, ids[event], text, starts[event], starts[event + 1], events.time[event])
             if clicked:
@@ -121,7 +137,7 @@ def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Int
             out[at] = _TAB
             at += 1
             if clicked:
-                at = _write(out, at, world.url, begin, end)
+                at = _write(out, at, url, begin, end)
             out[at] = _NEWLINE
             at += 1
     return out[:at].copy()
@@ -129,19 +145,26 @@ def aol_lines(world: World, events: Events, ids: Longs, text: Bytes, starts: Int
 
 @kernel
 def view_lines(
-    world: World, events: Events, ids: Longs, text: Bytes, starts: Ints, site: Longs, clicked: Bools
+    url: Bytes,
+    url_start: Longs,
+    events: Events,
+    ids: Longs,
+    text: Bytes,
+    starts: Ints,
+    site: Longs,
+    clicked: Bools,
 ) -> Bytes:
     """Write events as lines of their results: one per result, clicked or not."""
     out = np.empty(80 * RESULTS_SHOWN * len(ids) + 1, np.uint8)
     at = 0
     for event in range(len(ids)):
         for place in range(RESULTS_SHOWN):
-            begin, end = world.url_start[site[event, place]], world.url_start[site[event, place] + 1]
+            begin, end = url_start[site[event, place]], url_start[site[event, place] + 1]
             out = _longer(out, at, starts[event + 1] - starts[event] + end - begin + _LINE)
             at = _event(out, at, ids[event], text, starts[event], starts[event + 1], events.time[event])
             at = _number(out, at, RESULTS_SHOWN * events.page[event] + place + 1, 1)
             out[at] = _TAB
-            at = _write(out, at + 1, world.url, begin, end)
+            at = _write(out, at + 1, url, begin, end)
             out[at] = _TAB
             out[at + 1] = 48 + clicked[event, place]
             out[at + 2] = _NEWLINE

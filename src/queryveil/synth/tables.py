@@ -8,7 +8,7 @@ from queryveil.arrays import Ragged, offsets
 from queryveil.kernels._jit import kernel
 from queryveil.kernels.types import Bools, Bytes, Ints, Longs
 from queryveil.synth.draws import below, key, stream, uniform
-from queryveil.synth.history import RESULTS_SHOWN, Events
+from queryveil.synth.history import RESULTS_SHOWN, Events, languages_of
 from queryveil.synth.queries import KIND, LEAF, SENSITIVITY
 from queryveil.synth.world import Atlas
 
@@ -91,15 +91,23 @@ def _of_events(
 ) -> dict[str, pa.Array]:
     """The columns of rows, whose events are given, that say nothing about results."""
     traits = _traits(seed, events.user)[:, event]
-    named = zip(
-        ("device", "country", "language"), traits, (atlas.devices, atlas.countries, atlas.languages), strict=True
-    )
+    spoken = languages_of(seed, events.user, len(atlas.languages))[event]
     return {
         "user": pa.array(ids[event]).cast(pa.string()),
         "query": queries.take(pa.array(event)),
         "time": pa.array(events.time[event] * 1_000_000).cast(pa.timestamp("us")),
-        **{name: pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(names)) for name, codes, names in named},
+        "device": pa.DictionaryArray.from_arrays(pa.array(traits[0]), pa.array(atlas.devices)),
+        "country": _traits_by_language(traits[1], spoken, atlas.countries),
+        "language": _traits_by_language(traits[2], spoken, atlas.preferred),
     }
+
+
+def _traits_by_language(codes: NDArray[np.int8], spoken: Longs, names: list[list[str]]) -> pa.DictionaryArray:
+    """A trait whose names depend on the language of the user; a number behind the last name is the last."""
+    known = list(dict.fromkeys(name for some in names for name in some))
+    longest = int(codes.max(initial=0)) + 1
+    table = np.array([[known.index(some[min(n, len(some) - 1)]) for n in range(longest)] for some in names], np.int8)
+    return pa.DictionaryArray.from_arrays(pa.array(table[spoken, codes]), pa.array(known))
 
 
 def label_table(events: Events, queries: pa.StringArray) -> pa.Table:

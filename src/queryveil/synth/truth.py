@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,13 +16,14 @@ _MEMORY = "2GB"
 # the most frequent one.
 _QUERIES = """
     copy (
-        select chosen.query as query, topics.name as topic, sensitive.name as sensitive, kinds.name as kind
+        select chosen.query as query, topics.name as topic, sensitive.name as sensitive, kinds.name as kind{language}
         from (
             select query,
                    arg_max(label, ((label & 255) > 0)::bigint * (1::bigint << 50) + n * (1 << 24) - label) as label
             from (select query, label, count(*) as n from read_parquet($labels) group by query, label)
             group by query
         ) chosen
+        join languages on languages.code = chosen.label >> 16
         join topics on topics.code = chosen.label >> 16
         join kinds on kinds.code = (chosen.label >> 8) & 255
         join sensitive on sensitive.code = chosen.label & 255
@@ -58,12 +60,17 @@ class Truth:
             connection.execute("set allowed_directories = $folders", {"folders": [str(self._folder)]})
             connection.execute("set enable_external_access = false")
             connection.execute("set lock_configuration = true")
-            for name, values in (("topics", self._atlas.topics), ("kinds", KINDS), ("sensitive", SENSITIVE)):
+            # The truth of an English log has no languages, as before there were others.
+            language = "" if self._atlas.languages == ("en",) else ", languages.name as language"
+            spoken = np.repeat(self._atlas.languages, self._atlas.leaves).tolist()
+            for name, values in (
+                ("topics", self._atlas.topics), ("languages", spoken), ("kinds", KINDS), ("sensitive", SENSITIVE)
+            ):  # fmt: skip
                 codes = pa.table(
                     {"code": pa.array(range(len(values)), pa.int32()), "name": pa.array(list(values), pa.string())}
                 )
                 connection.register(name, codes)
-            connection.execute(_QUERIES.format(target=target), {"labels": str(self._labels)})
+            connection.execute(_QUERIES.format(target=target, language=language), {"labels": str(self._labels)})
         self._labels.unlink()
         if spill.exists():
             spill.rmdir()

@@ -4,7 +4,8 @@ A word is 62 bits: its kind, a misspelling, its form as a web address, and a pay
 hand-written lists point into the text of the world. All others are spelled from their payload, so the
 vocabulary is unlimited and needs no memory. What looks personal comes from ranges reserved for examples:
 555-01xx telephone numbers, card numbers behind the prefixes of test cards, NHS numbers beginning with 999, social
-security numbers of areas that are never issued, e-mail at example.com.
+security numbers of areas that are never issued, e-mail at example.com. Languages other than English have telephone
+numbers and national ids of their own (`[settings]` of their file in `data/`).
 """
 
 import numpy as np
@@ -12,9 +13,20 @@ import numpy as np
 from queryveil.kernels._jit import helper, kernel
 from queryveil.kernels.types import Bytes, Longs
 from queryveil.synth.draws import below, stream
-from queryveil.synth.world import FIRST_NAMES, MAIL_HOSTS, SURNAMES, World
+from queryveil.synth.world import (
+    COINED,
+    LATIN,
+    LISTED,
+    MAIL_FIRST_NAMES,
+    MAIL_HOSTS,
+    MAIL_SURNAMES,
+    SOUNDS,
+    SURNAME_ENDS,
+    SYLLABLES,
+    World,
+)
 
-LISTED, COINED, SURNAME, MODEL, NUMBER, PHONE_NUMBER, CARD_NUMBER, SOCIAL_SECURITY, NHS_NUMBER, MAIL_ADDRESS = range(10)
+SURNAME, MODEL, NUMBER, PHONE_NUMBER, CARD_NUMBER, SOCIAL_SECURITY, NHS_NUMBER, MAIL_ADDRESS = range(2, 10)
 
 LONGEST_WORD = 64  # bytes, more than any kind can spell
 
@@ -26,15 +38,9 @@ def _ascii(text: str) -> Bytes:
     return np.frombuffer(text.encode(), np.uint8)
 
 
-# A coined word is syllables and a coda: 5 bits of onset and 3 of vowel a syllable, 3 bits of coda.
-# Entries are two bytes wide, a space is left out.
-_ONSETS = _ascii("b brc chcld drf flg glh j k l m n p plr s shslstt trv w z thspgr")
-_VOWELS = _ascii("a e i o u aieaoo")
-_CODAS = _ascii("  n r x l s ndm ")
-_SURNAME_ENDS = _ascii("son bergski man ton wellford")  # four bytes each
 _CARDS = _ascii("411111424242555555400000")
 _WWW = _ascii("www.")
-_ENDINGS = _ascii(".com.org.net")
+_ANY_DIGIT, _NEW_DIGIT, _SAME_DIGIT, _CHECK = _ascii("#%&?")  # in the forms of numbers
 
 
 @kernel
@@ -81,20 +87,23 @@ def _decimal(out: Bytes, at: int, number: int) -> int:
 
 
 @helper
-def _coined(out: Bytes, at: int, number: int) -> int:
-    """Spell a number in syllables, more of them for a larger number; no two numbers have the same spelling."""
+def _coined(world: World, out: Bytes, at: int, number: int, language: int) -> int:
+    """Spell a number in syllables, more of them for a larger number; no two numbers have the same English spelling.
+
+    A syllable is 8 bits, the coda 3 bits. The language is 0 for that of the world, and 1 for Latin letters.
+    """
     syllables = 2
     while number >= 1 << (8 * syllables + 3):
         syllables += 1
     mask = (1 << (8 * syllables + 3)) - 1
-    # An odd factor permutes the numbers, so that neighbours do not look alike.
-    number = (number * 0x2545F491 + 0x1B873593) & mask
+    # An odd factor permutes the numbers, so that neighbours do not look alike; signed ones may not overflow.
+    number = int(np.int64((np.uint64(number) * np.uint64(0x2545F491) + np.uint64(0x1B873593)) & np.uint64(mask)))
     for _ in range(syllables):
-        onset, vowel = number & 31, (number >> 5) & 7
-        at = _copy(out, at, _ONSETS, 2 * onset, 2 * onset + 2)
-        at = _copy(out, at, _VOWELS, 2 * vowel, 2 * vowel + 2)
+        part = SOUNDS * language + (number & 255)
+        at = _copy(out, at, world.sound, world.sound_start[part], world.sound_start[part + 1])
         number >>= 8
-    return _copy(out, at, _CODAS, 2 * number, 2 * number + 2)
+    part = SOUNDS * language + SYLLABLES + number
+    return _copy(out, at, world.sound, world.sound_start[part], world.sound_start[part + 1])
 
 
 @helper
@@ -174,6 +183,52 @@ def _nhs(out: Bytes, at: int, number: int) -> int:
 
 
 @helper
+def _form(world: World, out: Bytes, at: int, first: int, last: int, number: int) -> int:
+    """Fill one of some forms with digits, and with what checks them.
+
+    `#` is any digit, `%` one that was not there yet, `&` one that was there, `?` the check digit or digits.
+    """
+    rng = stream(PHONE_NUMBER, number)
+    form = first + below(rng, last - first)
+    digits = np.zeros(32, np.int64)
+    n, used, some, product = 0, 0, 0, 10
+    for place in range(world.form_start[form], world.form_start[form + 1]):
+        sign = world.form[place]
+        if sign == _CHECK:
+            if world.check_modulus == 0:  # ISO 7064, mod 11, 10
+                out[at] = 48 + (11 - product) % 10
+                at += 1
+                continue
+            total = 0
+            for spot in range(n):
+                total += digits[spot] * world.check_weight[spot]
+            width = len(world.check) // world.check_modulus
+            begin = width * (total % world.check_modulus)
+            at = _copy(out, at, world.check, begin, begin + width)
+            continue
+        digit = -1
+        if sign == _ANY_DIGIT:
+            digit = below(rng, 10)
+        elif sign == _NEW_DIGIT:
+            digit = below(rng, 10)
+            while used >> digit & 1:
+                digit = (digit + 1) % 10
+        elif sign == _SAME_DIGIT:
+            digit = some
+        elif 48 <= sign <= 57:
+            digit = sign - 48
+        out[at] = 48 + digit if digit >= 0 else sign
+        at += 1
+        if digit >= 0:
+            digits[n] = some = digit
+            n += 1
+            used |= 1 << digit
+            product = (digit + product) % 10
+            product = (10 if product == 0 else product) * 2 % 11
+    return at
+
+
+@helper
 def _listed(world: World, out: Bytes, at: int, word: int) -> int:
     return _copy(out, at, world.text, world.text_start[word], world.text_start[word + 1])
 
@@ -181,14 +236,14 @@ def _listed(world: World, out: Bytes, at: int, word: int) -> int:
 @helper
 def _mail(world: World, out: Bytes, at: int, number: int) -> int:
     rng = stream(MAIL_ADDRESS, number)
-    for group in (FIRST_NAMES, SURNAMES, MAIL_HOSTS):
+    for group in (MAIL_FIRST_NAMES, MAIL_SURNAMES, MAIL_HOSTS):
         begin, end = world.group_start[group], world.group_start[group + 1]
         entry = begin + below(rng, end - begin)
         at = _listed(world, out, at, world.phrase[world.phrase_start[entry]])
-        if group == FIRST_NAMES:
+        if group == MAIL_FIRST_NAMES:
             out[at] = 46
             at += 1
-        elif group == SURNAMES:
+        elif group == MAIL_SURNAMES:
             at = _decimal(out, at, below(rng, 1000))
             out[at] = 64
             at += 1
@@ -196,20 +251,42 @@ def _mail(world: World, out: Bytes, at: int, number: int) -> int:
 
 
 @helper
+def _letter(out: Bytes, at: int) -> int:
+    """Where the letter ends that begins at out[at]."""
+    at += 1
+    while out[at] & 0xC0 == 0x80:
+        at += 1
+    return at
+
+
+@helper
 def _slip(out: Bytes, begin: int, end: int, slip: int) -> int:
     """Misspell the text in out[begin:end]: drop, double or swap a letter, never the first."""
-    if end - begin < 4:
+    letters = 0
+    for at in range(begin, end):
+        letters += out[at] & 0xC0 != 0x80
+    if letters < 4:
         return end
-    place = begin + 1 + (slip // 3) % (end - begin - 2)
+    out[end] = 0  # no byte of a letter, so the last one ends here
+    place = begin
+    for _ in range(1 + (slip // 3) % (letters - 2)):
+        place = _letter(out, place)
+    after = _letter(out, place)
+    width = after - place
     if slip % 3 == 0:
-        for at in range(place, end - 1):
-            out[at] = out[at + 1]
-        return end - 1
+        for at in range(place, end - width):
+            out[at] = out[at + width]
+        return end - width
     if slip % 3 == 1:
-        for at in range(end, place, -1):
-            out[at] = out[at - 1]
-        return end + 1
-    out[place], out[place + 1] = out[place + 1], out[place]
+        for at in range(end + width - 1, place + width - 1, -1):
+            out[at] = out[at - width]
+        return end + width
+    # The letter behind it comes first, byte by byte.
+    for at in range(after, _letter(out, after)):
+        moved = out[at]
+        for back in range(at, at - width, -1):
+            out[back] = out[back - 1]
+        out[at - width] = moved
     return end
 
 
@@ -224,15 +301,21 @@ def spell(world: World, word: int, out: Bytes, at: int) -> int:
     if kind == LISTED:
         at = _listed(world, out, at, payload)
     elif kind == COINED:
-        at = _coined(out, at, payload)
+        at = _coined(world, out, at, payload, 0)
+    elif kind == LATIN:
+        at = _coined(world, out, at, payload, 1)
     elif kind == SURNAME:
-        at = _coined(out, at, payload >> 3)
-        end = 4 * (payload & 7)
-        at = _copy(out, at, _SURNAME_ENDS, end, min(end + 4, len(_SURNAME_ENDS)))
+        at = _coined(world, out, at, payload >> 3, 0)
+        part = SURNAME_ENDS + (payload & 7)
+        at = _copy(out, at, world.sound, world.sound_start[part], world.sound_start[part + 1])
     elif kind == MODEL:
         at = _model(out, at, payload)
     elif kind == NUMBER:
         at = _decimal(out, at, payload)
+    elif kind == PHONE_NUMBER and world.phone_forms > 0:
+        at = _form(world, out, at, 0, world.phone_forms, payload)
+    elif kind in (SOCIAL_SECURITY, NHS_NUMBER) and world.phone_forms > 0:
+        at = _form(world, out, at, world.phone_forms, len(world.form_start) - 1, payload)
     elif kind == PHONE_NUMBER:
         at = _phone(out, at, payload)
     elif kind == CARD_NUMBER:
@@ -247,5 +330,5 @@ def spell(world: World, word: int, out: Bytes, at: int) -> int:
         at = _slip(out, bare, at, slip - 1)
     if dress:
         ending = 4 * ((dress - 1) % 3)
-        at = _copy(out, at, _ENDINGS, ending, ending + 4)
+        at = _copy(out, at, world.ending, ending, ending + 4)
     return at

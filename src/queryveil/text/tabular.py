@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from queryveil.errors import require
-from queryveil.text.show import printable
+from queryveil.text.show import isolated, shortened
 
 if TYPE_CHECKING:
     import pandas
@@ -109,16 +109,12 @@ def _heading(title: str) -> str:
 
 
 def _row(tag: str, cells: Iterable[tuple[object, str]]) -> str:
-    made = "".join(f"<{tag}{side}>{_text(_shortened(_shown(value)))}</{tag}>" for value, side in cells)
+    made = "".join(f"<{tag}{side}>{_text(shortened(_shown(value), _LONGEST))}</{tag}>" for value, side in cells)
     return f"<tr>{made}</tr>"
 
 
 def _text(text: str) -> str:
-    return escape(printable(text))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return escape(isolated(text))
 
 
 def _shown(value: object) -> str:

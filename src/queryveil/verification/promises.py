@@ -233,7 +233,11 @@ def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
     steps = list(manifest.steps)
     if steps[0].method == "scrub":
         scrub, done = steps.pop(0).parameters, manifest.scrub
-        if done is None or scrub != done.model_dump(mode="json", include={"how", "kinds", "rare_term_users"}):
+        if done is None:
+            raise ValueError("scrub")
+        # Countries that were not chosen are those of the language.
+        stated = {"how", "kinds", "rare_term_users"} | ({"countries"} & set(scrub))
+        if scrub != done.model_dump(mode="json", include=stated):
             raise ValueError("scrub")
     *first, last = steps
     wrong = [step.method for step in first if step.method not in _QUERIES or not _only_queries(step.parameters)]

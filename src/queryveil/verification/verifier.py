@@ -14,9 +14,10 @@ from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
 from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
 from queryveil.release.manifest import FORMAT_VERSION
-from queryveil.scrubbing import mask, repeat_scrub, url_hits
+from queryveil.scrubbing import mask, repeat_scrub, scope_of, url_hits
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
+from queryveil.verification.languages import language_right, other_words
 from queryveil.verification.promises import required_claims
 from queryveil.verification.table_checks import columns_right, counts_right, order_right
 
@@ -89,14 +90,23 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         sound = (*sound, check())
         if not sound[-1].holds:
             return Verification(sound)
+    other = other_words(release.manifest, log)
+    found = _with_log(release, log)
+    if other is not None and not all(verdict.holds for verdict in found):
+        raise QueryveilError(f"The release cannot be checked here, because {other}.")
+    unchecked = unchecked if other is None else (*unchecked, f"Words may differ, because {other}.")
+    return Verification((*sound, *found), unchecked)
+
+
+def _with_log(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
+    """Everything that is checked against the log, or against the log scrubbed as the manifest says."""
     if release.manifest.scrub is None and log.stats.scrub is None:
-        return Verification((*sound, *_checked(release, log)), unchecked)
+        return _checked(release, log)
     scrubbed, verdict = _scrubbed(release, log)
     if scrubbed is None:
-        return Verification((*sound, verdict))
+        return (verdict,)
     try:
-        checked = _checked(release, scrubbed)
-        return Verification((*sound, verdict, _nothing_left(release, scrubbed), *checked), unchecked)
+        return (verdict, _nothing_left(release, scrubbed), *_checked(release, scrubbed))
     finally:
         if scrubbed is not log:
             scrubbed.close()
@@ -106,9 +116,10 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     # A claim that the method does not make must not run: its fields may come from anybody.
     first: tuple[Verdict, ...] = ()
-    for check in (_promises_kept, _limits_right, columns_right):  # each relies on those before
-        first = (*first, check(release, log))
-        if not first[-1].holds:
+    for check in (language_right, _promises_kept, _limits_right, columns_right):  # each relies on those before
+        verdict = check(release, log)
+        first = first if verdict is None else (*first, verdict)
+        if verdict is not None and not verdict.holds:
             return first
     with loaded(release, log) as released:
         claims = check_loaded(release, log, released, release.certificate)
@@ -161,13 +172,13 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     ):  # tokens may look like numbers of any kind, and stand beside no address
         return Verdict(claim, True)
     hits = pa.schema([("hits", pa.int64())])
-    kinds = stated.kinds
+    kinds, scope = stated.kinds, scope_of(log.language, stated.countries)
 
     def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds).hits)], schema=hits)
+        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds, scope).hits)], schema=hits)
 
     def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds))], schema=hits)
+        return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds, scope))], schema=hits)
 
     looks = (("query", "queries", in_queries), ("url", "addresses", in_urls))
     with loaded(release, log) as released, log.workspace() as work:

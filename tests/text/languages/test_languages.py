@@ -7,6 +7,10 @@ import pytest
 
 from queryveil.errors import QueryveilError
 from queryveil.text import LANGUAGES, Language, language
+from queryveil.text.cutting import CHARACTERS
+from queryveil.text.scripts import bit
+
+UNION = "bg cs da de el en es et fi fr ga hr hu it lt lv mt nl pl pt ro sk sl sv"
 
 
 @pytest.mark.parametrize("id", LANGUAGES)
@@ -20,6 +24,8 @@ def test_a_language_is_found_by_its_id_and_can_be_sent_to_a_worker(id):
 def test_stop_words_are_single_words_of_the_language(id):
     found = language(id)
     words = sorted(found.stop_words)
+    if CHARACTERS in found.dictionaries(bit(*found.scripts)).values():
+        pytest.skip("its dictionary is not installed")
     assert found.words(pa.array(words)).text.to_pylist() == words
 
 
@@ -28,8 +34,30 @@ def test_english_is_the_default():
 
 
 def test_an_unknown_language_is_refused_with_those_there_are():
-    with pytest.raises(QueryveilError, match="There is no language 'tlh'; there are en"):
-        language("tlh")
+    with pytest.raises(QueryveilError, match="There is no language 'xyz'; there are bg, cs"):
+        language("xyz")
+
+
+def test_the_name_of_a_language_is_answered_with_its_code():
+    with pytest.raises(QueryveilError, match="There is no language 'German'; did you mean 'de'"):
+        language("German")
+
+
+def test_several_languages_have_the_stop_words_of_all_and_the_stems_of_their_scripts():
+    both = language("de", "el", "en", "de")
+    assert both.id == "de,el,en"
+    assert {"und", "και", "the"} <= both.stop_words
+    assert both.countries[:4] == ("DE", "AT", "BE", "LU")
+    assert both.stem_phrases(pa.array(["häuser", "αυτοκίνητα", "7"])).to_pylist() == ["haus", "αυτοκινητ", "7"]
+    assert pickle.loads(pickle.dumps(both)).stem(pa.array(["häuser"])).to_pylist() == ["haus"]
+
+
+def test_every_language_of_the_union_has_its_stop_words_and_most_have_stems():
+    union = set(UNION.split())
+    assert union <= set(LANGUAGES)
+    assert all(len(language(id).stop_words) >= 50 for id in union)
+    plain = Language("xx", "None", frozenset()).stem
+    assert {id for id in union if language(id).stem is plain} == {"bg", "hr", "lv", "mt", "sk", "sl"}
 
 
 def test_a_language_without_stems_leaves_phrases_as_they_are():
@@ -37,7 +65,6 @@ def test_a_language_without_stems_leaves_phrases_as_they_are():
     assert plain.stem_phrases(pa.array(["water sports", ""])).to_pylist() == ["water sports", ""]
 
 
-def test_a_mask_is_no_word_however_a_language_cuts():
-    seen = []
-    Language("xx", "None", frozenset(), cut=seen.append).words(pa.array(["tea <email>"]))
-    assert seen[0].to_pylist() == ["tea  "]
+@pytest.mark.parametrize("id", ["en", "zh", "ja", "ko", "th"])
+def test_a_mask_is_no_word_in_any_language(id):
+    assert language(id).words(pa.array(["tea <email>", "<name_place>"])).text.to_pylist() == ["tea"]

@@ -137,7 +137,7 @@ def older_history(
         raise InapplicableError(NO_QUERY)
     method = method_again(release, taxonomy)
     event, user, older = _by_age(here, _drawn(here, seed)[:again])
-    newer = _scrubbed(read_log(rows_of(here, event[~older])), release, here)
+    newer = _scrubbed(read_log(rows_of(here, event[~older]), language=here.language.ids), release, here)
     try:
         made = method.anonymize(newer, seed=seed)
         seen = View.of(made, newer)

@@ -11,7 +11,7 @@ from queryveil.errors import missing
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sharing import shared
 from queryveil.release import Release, loaded
-from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask
+from queryveil.scrubbing import DEFAULT_KINDS, KINDS, mask, scope_of
 from queryveil.scrubbing.texts import Masked, mask_rare
 
 WIDESPREAD = 3
@@ -46,8 +46,9 @@ def personal_data(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     lacking = missing("phonenumbers", "stdnum")
     if lacking is not None:
         raise InapplicableError(lacking)
-    found = mask(texts, KINDS)
-    before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS).hits)
+    scope = scope_of(seen.log.language, None)
+    found = mask(texts, KINDS, scope)
+    before = shared(seen.log, "personal data", lambda: mask(seen.log.query_text, KINDS, scope).hits)
     # Nobody typed what is not in the log, so it is not widespread.
     place = pc.index_in(texts, value_set=seen.log.query_text.cast(texts.type))
     users = np.append(seen.log.users_per_query, 0)[pc.fill_null(place, seen.log.n_queries).to_numpy()]
@@ -93,7 +94,6 @@ def _examples(
     common = log.engine.fetch(
         f"SELECT w.word AS word FROM words w JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {WIDESPREAD}"
     )["word"]
-    shown = mask_rare(
-        Masked(found.texts.take(pa.array(some)), found.hits[some]), common.combine_chunks().cast(pa.string())
-    )
+    few = Masked(found.texts.take(pa.array(some)), found.hits[some])
+    shown = mask_rare(few, common.combine_chunks().cast(pa.string()), log.language)
     return tuple(sorted(set(shown.texts.to_pylist())))

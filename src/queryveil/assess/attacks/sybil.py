@@ -3,7 +3,7 @@
 Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy, Information Processing and Management 51 (2015), section 5.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,7 @@ def sybil(
         table = _table(seen.log, max(users, 10 * (k or 1)), seed)
 
         def succeeds(j: int, planted: str = secret) -> bool:
-            return _released(method, seed, _with(table, planted, j), secret)
+            return _released(method, seed, _with(table, planted, j), secret, seen.log.language.ids)
 
         j = _fewest(succeeds, accounts)
         anyway = j is not None and succeeds(j, other)
@@ -137,8 +137,8 @@ def _with(table: pa.Table, secret: str, j: int) -> pa.Table:
     return pa.concat_tables([table, pa.table(columns, schema=table.schema)])
 
 
-def _released(method: Method, seed: int, table: pa.Table, secret: str) -> bool:
-    log = read_log(table)
+def _released(method: Method, seed: int, table: pa.Table, secret: str, languages: Sequence[str]) -> bool:
+    log = read_log(table, language=languages)
     try:
         release = method.anonymize(log, seed=seed)
         with loaded(release, log) as released, log.workspace() as work:

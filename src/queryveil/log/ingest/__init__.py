@@ -5,24 +5,27 @@ numbers the digests in order. Memory holds the integer columns and the digests; 
 temporary file.
 """
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import pyarrow as pa
 
 from queryveil.engines import DuckDB
 from queryveil.engines.memory import limit_to
-from queryveil.errors import QueryveilError, option, parameter
+from queryveil.errors import QueryveilError, QueryveilWarning, option, parameter
 from queryveil.formats.detection import tasks
 from queryveil.formats.parquet import arrow_tasks
 from queryveil.formats.rows import BadRows, ReadOptions, Task
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.ingest.build import Builder
 from queryveil.log.ingest.prepared import Prepared, prepare
+from queryveil.text.detection import parsed
+from queryveil.text.languages import DEFAULT
 from queryveil.text.show import printable
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from queryveil.engines.spark import Spark
 
+Log = TypeVar("Log", bound=QueryLog)
 _ASCII = 'az AZ 09\t\r\n,;|"+-.:/[]{}'
 """Characters that an encoding must leave unchanged, so that files can be split into lines and fields."""
 
@@ -41,6 +45,7 @@ def read_log(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    language: str | Sequence[str] = DEFAULT,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
     memory_limit: str | None = None,
@@ -56,6 +61,7 @@ def read_log(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    language: str | Sequence[str] = DEFAULT,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
     memory_limit: str | None = None,
@@ -70,6 +76,7 @@ def read_log(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
+    language: str | Sequence[str] = DEFAULT,
     max_bad_rows: float = 0.01,
     threads: int | None = None,
     memory_limit: str | None = None,
@@ -84,6 +91,8 @@ def read_log(
         format: One of `queryveil.formats.FORMATS`, such as `csv`; detected automatically by default.
         columns: For table-like formats, the names of the columns, such as `{"user": "cookie", "query": "q"}`.
         encoding: The encoding of text files; by default UTF-8 (SogouQ: GB18030 unless it is UTF-8).
+        language: The language of the queries by its code, such as `de`; several in a list; or `auto`, to detect them.
+            Texts without blanks, such as Chinese, are cut into words by their script, whatever is given here.
         max_bad_rows: The largest share of bad rows; with more, reading fails.
         threads: The number of threads; by default one per core. It does not change the result.
         memory_limit: The memory that this process may use from now on, such as `8GB`. Tables spill to disk beyond half
@@ -104,6 +113,7 @@ def read_log(
     if not 0 <= max_bad_rows <= 1:
         named = parameter("read_log", "max_bad_rows")
         raise QueryveilError(f"{named} must be a share from 0 to 1. Got {max_bad_rows} instead.")
+    languages = parsed(language)
     limit_to(memory_limit)
     if encoding is not None and encoding.lower().replace("_", "-") in ("utf8", "utf-8", "utf-8-sig"):
         encoding = None  # a byte order mark is skipped anyway
@@ -117,7 +127,9 @@ def read_log(
         cluster = engine if isinstance(engine, Spark) else Spark(engine)
         refuse = partial(_refuse_bad, max_bad_rows)
         try:
-            return read_spark(source, cluster, format=format, options=options, refuse=refuse)
+            return _noticed(
+                read_spark(source, cluster, format=format, options=options, refuse=refuse, languages=languages)
+            )
         except BaseException:
             if cluster is not engine:  # nobody else could close what was read so far
                 cluster.close()
@@ -133,7 +145,7 @@ def read_log(
     else:
         raise QueryveilError("read_log takes a path, a list of paths, or a table with the Arrow interface.")
     tables = DuckDB(threads=threads)
-    builder = Builder()
+    builder = Builder(languages)
 
     def refuse_bad(read: Builder) -> None:
         _refuse_bad(max_bad_rows, read.rows, read.empty, read.bad, where)
@@ -144,7 +156,16 @@ def read_log(
             if progress is not None:
                 progress(builder.rows + builder.bad.total + builder.empty)
         refuse_bad(builder)
-        return builder.build(tables, pool, refuse_bad)
+        return _noticed(builder.build(tables, pool, refuse_bad))
+
+
+def _noticed(log: Log) -> Log:
+    """The same log, after a warning about words that were cut without a dictionary."""
+    for one in log.language.cutters:
+        if one.cutter.missing and log.scripts & one.any_of:
+            sentence = f"{one.cutter.label} is cut into single characters and pairs; words need {one.cutter.missing}."
+            warnings.warn(sentence, QueryveilWarning, stacklevel=3)
+    return log
 
 
 def _in_order(pool: ThreadPoolExecutor, todo: Iterator[Task], threads: int) -> Iterator[Prepared]:

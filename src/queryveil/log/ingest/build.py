@@ -1,6 +1,6 @@
 """From prepared rows to a QueryLog: number texts, sort rows, find events and clicks, split queries into words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,12 +18,18 @@ from queryveil.log.ingest.content import content as content_of
 from queryveil.log.ingest.prepared import Prepared
 from queryveil.log.ingest.views import Results, bad_views, merged
 from queryveil.text.columns import Column
+from queryveil.text.detection import SAMPLE, resolved
 
 
 class Builder:
-    """Collects prepared rows and makes the log from them."""
+    """Collects prepared rows and makes the log from them.
 
-    def __init__(self) -> None:
+    Args:
+        languages: The languages of its queries, or `AUTO`.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        self.languages = languages
         self.user, self.query, self.url = Column(), Column(), Column()
         self.extras: dict[str, Column] = {}
         self.time: list[Longs] = []
@@ -103,6 +109,7 @@ class Builder:
         events, clicks, views = _events(pool, table, list(self.extras))
         text = {name: copied.result() for name, copied in texts.items()}
         text |= {name: text[name].filter(pa.array(still)) for name, still in used.items()}
+        language = resolved(self.languages, lambda: text["query"][:SAMPLE])
         content = content_of(
             digested,
             [
@@ -121,11 +128,12 @@ class Builder:
             user_digest=low["user"],
             first_seen=first_seen,
             extras={name: text[name] for name in self.extras},
-            tokens=split_queries(text["query"], pool),
+            tokens=split_queries(text["query"], pool, language),
             content=content,
             rows=self.rows,
             bad_rows=self.bad,
             empty_rows=self.empty,
+            language=language,
         )
 
 

@@ -33,6 +33,7 @@ from queryveil.log.ingest.spark_views import drop_bad_views
 from queryveil.log.ingest.views import check_same
 from queryveil.log.spark import SparkLog
 from queryveil.text.arrays import byte_spans
+from queryveil.text.detection import SAMPLE, resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,6 +72,7 @@ def read_spark(
     format: str | None,
     options: ReadOptions,
     refuse: Callable[[int, int, BadRows, str], None],
+    languages: Sequence[str] = (),
     id_mask: int = 2**64 - 1,
 ) -> SparkLog:
     """Read a log on a cluster.
@@ -81,6 +83,7 @@ def read_spark(
         format: The format; detected automatically by default.
         options: What the caller says about the files.
         refuse: Takes rows, empty rows, bad rows and the place; raises if the log has too many bad rows.
+        languages: The languages of its queries, or `AUTO`; by default English.
         id_mask: Which bits of a digest make an id; all of them, except in tests.
     """
     rows = find_rows(source, engine, format, options)
@@ -106,7 +109,10 @@ def read_spark(
     digested = digest_rows(engine, rows.extras, rows.views)
     make_events(engine, rows.extras, rows.views)
     engine.drop("raw")
-    make_words(engine, known["word"], id_mask)
+    # In the order of ids, which is the same on one machine.
+    sample = f"SELECT query FROM queries ORDER BY query_id LIMIT {SAMPLE}"  # noqa: S608  # a number of this package
+    language = resolved(languages, lambda: engine.fetch(sample)["query"].combine_chunks())
+    make_words(engine, known["word"], id_mask, language)
     known_stats = LogStats(
         rows=found.rows,
         events=0,
@@ -120,7 +126,7 @@ def read_spark(
         bad_rows=found.bad,
         content=digested,
     )
-    return SparkLog(engine, stats_of(engine, known_stats, rows.views))
+    return SparkLog(engine, stats_of(engine, known_stats, rows.views), language)
 
 
 def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:

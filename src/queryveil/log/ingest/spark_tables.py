@@ -16,7 +16,7 @@ from queryveil.engines.spark import Spark
 from queryveil.errors import QueryveilError
 from queryveil.log import LogStats
 from queryveil.log.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
-from queryveil.text import language
+from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
 
@@ -198,18 +198,20 @@ _TOK = pa.schema([("query_id", pa.int64()), ("position", pa.int32()), ("word_id"
 _WORDS = pa.schema([("word_id", pa.int64()), ("word", pa.string())])
 
 
-def make_words(engine: Spark, known: dict[tuple[int, int], int], id_mask: int) -> None:
+def make_words(engine: Spark, known: dict[tuple[int, int], int], id_mask: int, language: Language) -> None:
     """Split every distinct query into words: `query_terms` and `words`."""
     queries = "SELECT query_id, query FROM queries"
     while True:
-        engine.map(queries, partial(_distinct_words, known=known, mask=id_mask), _WORDS, "some words")
+        engine.map(
+            queries, partial(_distinct_words, known=known, mask=id_mask, language=language), _WORDS, "some words"
+        )
         engine.materialize('SELECT word_id, word FROM "some words" GROUP BY word_id, word', "words")
         engine.drop("some words")
         clashes = find_clashes(engine, "words", "word_id", "word", id_mask)
         if not clashes:
             break
         known.update(clashes)
-    engine.map(queries, partial(_query_terms, known=known, mask=id_mask), _TOK, "query_terms")
+    engine.map(queries, partial(_query_terms, known=known, mask=id_mask, language=language), _TOK, "query_terms")
 
 
 def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
@@ -219,8 +221,8 @@ def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
     return ids(digests(*byte_spans(text)), known, mask)
 
 
-def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.RecordBatch:
-    per_query, text = language().words(batch["query"])
+def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int, language: Language) -> pa.RecordBatch:
+    per_query, text = language.words(batch["query"])
     query = np.repeat(batch["query_id"].to_numpy(), per_query)
     position = Ragged(offsets(per_query)).within
     return pa.RecordBatch.from_arrays(
@@ -228,8 +230,8 @@ def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.Record
     )
 
 
-def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int) -> pa.RecordBatch:
-    text = pc.unique(language().words(batch["query"]).text)
+def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int, language: Language) -> pa.RecordBatch:
+    text = pc.unique(language.words(batch["query"]).text)
     return pa.RecordBatch.from_arrays([pa.array(word_ids(text, known, mask)), text.cast(pa.string())], schema=_WORDS)
 
 

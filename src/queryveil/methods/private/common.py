@@ -49,11 +49,16 @@ def delta_warning(delta: float, log: QueryLog) -> list[str]:
 
 
 def prepare(log: QueryLog) -> None:
-    """Load OpenDP, and refuse a log from which rare words were removed.
+    """Load OpenDP, and refuse a log from which rare words were removed, or whose languages were detected.
 
-    Which words are rare depends on all users together.
+    Which words are rare, and which languages there are, depends on all users together.
     """
     opendp()
+    if log.language.detected:
+        raise QueryveilError(
+            "The languages of the log were detected, which depends on all users together, so differential privacy"
+            f" cannot be promised; name them with {option('language', ','.join(log.language.ids))}."
+        )
     if log.stats.scrub is not None and log.stats.scrub.rare_term_users is not None:
         scrubbed = option("scrub_rare_users", python="'rare_term_users' of scrub")
         raise QueryveilError(

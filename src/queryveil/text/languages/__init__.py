@@ -1,27 +1,61 @@
 """Languages: one file each, found by its id in `LANGUAGES`.
 
-What depends on the language of queries asks a `Language` for it. A log knows its own (`QueryLog.language`).
+What depends on the language of queries asks a `Language` for it. A log knows its own (`QueryLog.language`), which may
+be several together.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache, partial
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.errors import QueryveilError
+from queryveil.text.cutting import Chosen, Cutter, spaced
 from queryveil.text.masks import without_masks
+from queryveil.text.scripts import bit, scripts_of
 from queryveil.text.words import Words, split_at_blanks
 
 LANGUAGES = {
+    "bg": "bulgarian",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
     "en": "english",
+    "es": "spanish",
+    "et": "estonian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hr": "croatian",
+    "hu": "hungarian",
+    "it": "italian",
+    "ja": "japanese",
+    "ko": "korean",
+    "lt": "lithuanian",
+    "lv": "latvian",
+    "mt": "maltese",
+    "nl": "dutch",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "sk": "slovak",
+    "sl": "slovenian",
+    "sv": "swedish",
+    "th": "thai",
+    "zh": "chinese",
 }
 """The file of each language in this folder, by its code of ISO 639-1."""
 
 DEFAULT = "en"
+AUTO = "auto"
+"""In the place of languages: those that are detected in a log."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +87,45 @@ def _unchanged(words: pa.Array) -> pa.Array:
 
 @dataclass(frozen=True)
 class Language:
-    """What the rest of the package asks of a language.
+    """What the rest of the package asks of a language, or of several together.
 
     Attributes:
-        id: Its code of ISO 639-1.
+        id: Its code of ISO 639-1; several with commas between them.
         label: Its name in English.
         stop_words: Words with little meaning of their own. Keep them few: a query is about its other words.
-        cut: Cuts texts in normal form into words.
+        scripts: The scripts that it is written in.
+        countries: The codes of ISO 3166 of countries where it is an official language, the largest first.
+        cutter: How it is cut, if it puts no blanks between words. Queries are cut by their script, whatever the
+            language of the log.
         stem: The stems of words; by default a word is its own stem.
         phrase_ends: Words that end a noun phrase and are no stop words.
         before_verbs: Words that end a noun phrase and are followed by a verb.
         determiners: Words that end a noun phrase and are followed by a noun.
         conjunctions: Words that join things that are alike, the most usual first.
         cues: Words that say what stands beside them.
+        detected: Whether the languages were detected in the log, so that they say something about it.
+        cutters: How texts of each script without blanks are cut. `language` fills it in.
     """
 
     id: str
     label: str
     stop_words: frozenset[str]
-    cut: Callable[[pa.Array], Words] = split_at_blanks
+    scripts: tuple[str, ...] = ("latin",)
+    countries: tuple[str, ...] = ()
+    cutter: Cutter | None = None
     stem: Callable[[pa.Array], pa.Array] = _unchanged
     phrase_ends: frozenset[str] = frozenset()
     before_verbs: frozenset[str] = frozenset()
     determiners: frozenset[str] = frozenset()
     conjunctions: tuple[str, ...] = ()
     cues: Cues = Cues()
+    detected: bool = False
+    cutters: tuple[Chosen, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The code of each language."""
+        return tuple(self.id.split(","))
 
     def words(self, queries: pa.Array) -> Words:
         """The words of queries in normal form.
@@ -89,7 +137,11 @@ class Language:
             >>> language().words(pa.array(["at&t (wireless) - plans", "c++", "<email> pizza"])).text.to_pylist()
             ['at&t', 'wireless', 'plans', 'c', 'pizza']
         """
-        return self.cut(without_masks(queries))
+        return split_at_blanks(self.spaced(without_masks(queries)))
+
+    def spaced(self, texts: pa.Array) -> pa.Array:
+        """Texts with blanks between words in scripts that put none there; all else stays."""
+        return spaced(texts, self.cutters)
 
     def stem_phrases(self, phrases: pa.Array) -> pa.Array:
         """Phrases with every word replaced by its stem.
@@ -104,14 +156,91 @@ class Language:
         stems = self.stem(distinct.dictionary).take(distinct.indices)
         return pc.binary_join(pa.ListArray.from_arrays(parts.offsets, stems), " ")
 
+    def dictionaries(self, scripts: int) -> dict[str, str]:
+        """What words of these scripts, given as bits, were cut with: packages and versions, by what was cut."""
+        found = {}
+        for one in self.cutters:
+            if one.cutter.dictionary and scripts & one.any_of:
+                found[one.cutter.label] = one.cutter.dictionary
+        return found
 
-@cache
-def language(id: str = DEFAULT) -> Language:
-    """A language by its id.
+
+def language(*ids: str) -> Language:
+    """A language by its id, or several together; without any, English.
+
+    Together they have the stop words of all. A word is stemmed as in the first of them that has its script. Chinese
+    characters in a text without kana are those of Japanese, if it comes before Chinese or Chinese is not among them.
 
     Raises:
         QueryveilError: If there is no such language.
     """
+    return _language(tuple(dict.fromkeys(ids)) or (DEFAULT,))
+
+
+@cache
+def _language(ids: tuple[str, ...]) -> Language:
+    return _together([_file(id) for id in ids])
+
+
+def _file(id: str) -> Language:
     if id not in LANGUAGES:
-        raise QueryveilError(f"There is no language '{id}'; {did_you_mean(id, LANGUAGES)}.")
+        codes = {code: code for code in LANGUAGES} | {name: code for code, name in LANGUAGES.items()}
+        near = get_close_matches(id.lower(), codes, 1)
+        known = f"there are {', '.join(LANGUAGES)}"
+        suggested = f"did you mean '{codes[near[0]]}'? {known.capitalize()}" if near else known
+        raise QueryveilError(f"There is no language '{id}'; {suggested}.")
     return cast(Language, import_module(f"queryveil.text.languages.{LANGUAGES[id]}").LANGUAGE)
+
+
+def _together(parts: Sequence[Language]) -> Language:
+    """One or more languages as one, with all cutters."""
+    made = {one.name: _joined([getattr(part, one.name) for part in parts]) for one in fields(Language)}
+    made |= {"id": ",".join(part.id for part in parts), "label": ", ".join(part.label for part in parts)}
+    made |= {"cutter": None, "cutters": _cutters([part.id for part in parts])}
+    made["stem"] = parts[0].stem if len(parts) == 1 else partial(_stemmed, parts=tuple(parts))
+    return Language(**made)
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    """Values of one field of several languages as one: sets and tuples are united."""
+    first = values[0]
+    if isinstance(first, frozenset):
+        return frozenset().union(*values)
+    if isinstance(first, tuple):
+        return tuple(dict.fromkeys(part for value in values for part in value))
+    if isinstance(first, Cues):
+        return Cues(**{one.name: _joined([getattr(value, one.name) for value in values]) for one in fields(Cues)})
+    return first
+
+
+def _stemmed(words: pa.Array, *, parts: Sequence[Language]) -> pa.Array:
+    """Words with the stems that they have in the first language of their script."""
+    scripts = scripts_of(words)
+    left = np.ones(len(words), np.bool_)
+    for part in parts:
+        own = left & (scripts & bit(*part.scripts) != 0)
+        if own.any():
+            mask = pa.array(own)
+            words = pc.replace_with_mask(words, mask, part.stem(words.filter(mask)).cast(words.type))
+            left &= ~own
+    return words
+
+
+def _cutters(ids: Sequence[str]) -> tuple[Chosen, ...]:
+    """Which cutter cuts which texts: by script, and by the languages where two have the same."""
+    han, kana = bit("han"), bit("kana")
+    japanese = "ja" in ids and ("zh" not in ids or ids.index("ja") < ids.index("zh"))
+    chosen = [
+        Chosen(_own_cutter("ja"), han | kana) if japanese else Chosen(_own_cutter("ja"), kana),
+        *([] if japanese else [Chosen(_own_cutter("zh"), han, kana)]),
+        Chosen(_own_cutter("ko"), bit("hangul")),
+        Chosen(_own_cutter("th"), bit("thai")),
+        *(Chosen(Cutter(script.title(), (script,)).as_here(), bit(script)) for script in ("lao", "khmer", "burmese")),
+    ]
+    return tuple(chosen)
+
+
+def _own_cutter(id: str) -> Cutter:
+    cutter = _file(id).cutter
+    assert cutter is not None  # noqa: S101  # its file has one
+    return cutter.as_here()

@@ -50,6 +50,7 @@ LANGUAGE = Language(
     id="en",
     label="English",
     stop_words=frozenset(_STOP_WORDS.split()),
+    countries=("GB", "US", "IE", "MT"),
     stem=partial(snowball, algorithm="english"),
     phrase_ends=frozenset(_PHRASE_ENDS.split()),
     before_verbs=frozenset(_BEFORE_VERBS.split()),
