@@ -13,7 +13,8 @@ from tests.worlds import PARAMETERS
 GIVEN = PARAMETERS | {"rules": {"max_characters": 30, "link": "user"}, "mdav": {"k": 3}}
 ATTACKS = {
     "background_knowledge", "unique_queries", "unique_pairs", "reidentification_risk", "record_linkage", "user_linkage",
-    "disambiguation", "personal_data", "differencing", "margins", "token_hashing", "sybil", "history_linkage", "attribution",
+    "disambiguation", "personal_data", "differencing", "margins", "token_hashing", "sybil", "history_linkage",
+    "attribution",
 }  # fmt: skip
 
 
