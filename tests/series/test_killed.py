@@ -15,8 +15,10 @@ import pytest
 import queryveil as qv
 from queryveil.files.folders import LocalFolder
 from tests.series.conftest import WEEK, Made, log, queries
+from tests.strategies import examples
 
-KILLS = 50
+KILLS = examples(10)
+"""A hundred in the checks of the week."""
 
 CHILD = """
     import os, sys, warnings
@@ -96,7 +98,7 @@ def test_killed_at_random_points(begun, tmp_path):
                 subprocess.run(["cp", "-a", str(backup), str(begun.ledger)], check=True)
     finally:
         server.kill()
-        server.wait()
+        server.communicate()
     assert seen == {"before", "after"}
 
 
