@@ -141,7 +141,7 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
         if kind is bool:
             names = [f"{flag}/{behind}{'allow' + name[2:] if name.startswith('no-') else 'no-' + name}"]
         kind = list[kind] if parameter.many else kind
-        default = ", ".join(parameter.default) if parameter.many else parameter.default
+        default = ", ".join(parameter.default or ()) if parameter.many else parameter.default
         bounds = f" ({parameter.expected})" if parameter.choices or parameter.bounds else ""
         option = typer.Option(
             *names,
