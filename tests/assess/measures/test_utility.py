@@ -255,7 +255,13 @@ def measured(method, log):
 
 
 def test_a_log_without_a_word_of_the_knowledge_base_has_reasons_in_the_place_of_numbers():
-    log = read([(u, query, 0, None) for u in range(12) for query in ("天气预报", "北京 地图", f"私人{'甲乙丙丁戊己庚辛壬癸子丑'[u]}")])
+    log = read(
+        [
+            (u, query, 0, None)
+            for u in range(12)
+            for query in ("天气预报", "北京 地图", f"私人{'甲乙丙丁戊己庚辛壬癸子丑'[u]}")
+        ]
+    )
     release = qv.Equality(k=3, link="user").anonymize(log)
     found = evaluate(release, log, tests=20)
     json.dumps(asdict(found), allow_nan=False)
