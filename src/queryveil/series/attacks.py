@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from queryveil.arrays import sampled
-from queryveil.assess.attacks.finding import Estimate, Finding, Question, share
+from queryveil.assess.attacks.finding import Estimate, Finding, Question, Tried, share
 from queryveil.assess.attacks.run import Findings, Skipped
 from queryveil.claims import AffineUsers, QueryUsers, TermUsers
 from queryveil.errors import NothingToReleaseError, Progress
@@ -41,34 +41,28 @@ ATTACKS = {
 """The attacks on a series."""
 
 
+class _OfSeries(Tried):
+    """An attack that is found among those on a series."""
+
+    @property
+    def label(self) -> str:
+        """What the attack is called in tables and reports."""
+        return ATTACKS[self.attack].label
+
+    @property
+    def question(self) -> Question:
+        """Which of the three questions it asks."""
+        return ATTACKS[self.attack].question
+
+
 @dataclass(frozen=True)
-class SeriesFinding(Finding):
+class SeriesFinding(_OfSeries, Finding):
     """What an attack on a series found."""
 
-    @property
-    def label(self) -> str:
-        """What the attack is called in tables and reports."""
-        return ATTACKS[self.attack].label
-
-    @property
-    def question(self) -> Question:
-        """Which of the three questions it asks."""
-        return ATTACKS[self.attack].question
-
 
 @dataclass(frozen=True)
-class SeriesSkipped(Skipped):
+class SeriesSkipped(_OfSeries, Skipped):
     """An attack on a series that was not run, and why."""
-
-    @property
-    def label(self) -> str:
-        """What the attack is called in tables and reports."""
-        return ATTACKS[self.attack].label
-
-    @property
-    def question(self) -> Question:
-        """Which of the three questions it asks."""
-        return ATTACKS[self.attack].question
 
 
 @dataclass(frozen=True)
