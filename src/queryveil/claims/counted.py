@@ -1,5 +1,6 @@
 """Claims about tables of counts: the numbers are right, enough users are behind each, and hidden ones stay hidden."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -53,9 +54,9 @@ class _OfTable(Claim):
             )
         return self.look(evidence, self.recount(evidence))
 
+    @abstractmethod
     def look(self, evidence: Evidence, again: Recount) -> str | None:
         """The first counter-example, given the table counted again."""
-        raise NotImplementedError
 
     def kinds(self) -> list[tuple[bool, Sequence[str]]]:
         """Rows and, if there are any, totals: whether it is totals, and by which columns they are counted."""
