@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
+from queryveil.assess import profiles
 from queryveil.formats.rows import ReadOptions
 from tests.both import QUICK, as_options, needs_spark
 from tests.engines.test_engines import TABLE, some_rows
@@ -305,6 +306,7 @@ def test_the_driver_sees_small_results_alone(spark, monkeypatch):
     seen = []
     ask = Spark.fetch
     monkeypatch.setattr(Spark, "fetch", lambda engine, query: seen.append(ask(engine, query)) or seen[-1])
+    monkeypatch.setattr(profiles, "SAMPLE", 50)  # of texts whose language is detected
     log = qv.read_log(spark.createDataFrame(table(rows)), engine=spark)
     release = qv.Equality(k=3).anonymize(log)
     qv.profile(log)

@@ -24,7 +24,7 @@ def test_the_log_as_it_is_gives_everybody_away():
     assert "Singling out (can one person be picked out): yes, by 5 of 5." in found.summary
     assert [finding.setting for finding in found.findings[:2]] == ["1 random", "3 random"]
     assert {skipped.attack for skipped in found.skipped} == {
-        "history_linkage", "attribution", "disambiguation", "differencing", "token_hashing",
+        "history_linkage", "attribution", "disambiguation", "differencing", "margins", "token_hashing",
     }  # fmt: skip
 
 
