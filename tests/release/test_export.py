@@ -124,11 +124,24 @@ def test_values_that_are_no_folders_are_refused(release, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "UNKNOWN", "NL")
     with pytest.raises(qv.QueryveilError, match="Some rows have no country, and others have 'NL'"):
         qv.export(release, tmp_path / "e", partition_by=["country"])
-    monkeypatch.setattr(module, "_LONGEST", 1)
     monkeypatch.setattr(module, "UNKNOWN", "unknown")
+    monkeypatch.setattr(module, "_HIVE_MISSING", "NL")
+    with pytest.raises(qv.QueryveilError, match="which readers take for a missing one"):
+        qv.export(release, tmp_path / "e", partition_by=["country"])
+    monkeypatch.setattr(module, "_HIVE_MISSING", "")
+    monkeypatch.setattr(module, "_LONGEST", 1)
     with pytest.raises(qv.QueryveilError, match="A value of country is too long"):
         qv.export(release, tmp_path / "e", partition_by=["country"])
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures("inside")
+def test_totals_over_all_periods_have_a_folder_of_their_own():
+    made = qv.Counts(by=["query", "period"], totals=["query"], min_row_users=2).anonymize(qv.read_log(LOG), seed=1)
+    made.save("release")
+    qv.export("release", "export", partition_by=["period"])
+    assert sorted(os.listdir("export/data")) == ["period=2006-03-01", "period=2006-05-01", "period=all"]
+    assert duckdb.sql("SELECT DISTINCT total FROM 'export/data/period=all/*.parquet'").fetchall() == [(1,)]
 
 
 def test_nothing_is_replaced_or_added_to_a_release(release, tmp_path):

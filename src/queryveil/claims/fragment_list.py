@@ -40,6 +40,10 @@ def read_fragments(path: Path) -> pa.Table:
         raise QueryveilError(
             f"Line {wrong} of the list {path} is not a fragment, a tab and a date such as 2026-04-30; mend it."
         )
+    tomorrow = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)).date().isoformat()
+    later = next((number for number, _, since in rows if since.strip() > tomorrow), None)
+    if later is not None:
+        raise QueryveilError(f"Line {later} of the list {path} has a date in the future; mend it.")
     texts = normal_form(pa.array([fragment for _, fragment, _ in rows], pa.large_string()))
     return pa.table([as_words(texts), pa.array([since for *_, since in rows], pa.string())], schema=_SCHEMA)
 
