@@ -339,3 +339,11 @@ def test_views_that_few_did_not_click_do_not_follow():
     assert [verdict.counterexample for verdict in found.verdicts if verdict.counterexample] == [
         "the row query 'tea' has 1 users behind its views that were not clicked"
     ]
+
+
+def test_an_empty_table_with_noise_says_what_to_change(tmp_path):
+    pytest.importorskip("opendp")
+    log = qv.read_log(pa.table({"user": list("abcd"), "query": ["x"] * 4}))
+    release = qv.Counts(epsilon=1e-3, delta=1e-6, min_row_users=2).anonymize(log)
+    with pytest.raises(qv.QueryveilError, match=r"with its noise no row reached .* or a smaller 'max_rows_per_user'"):
+        release.save(tmp_path / "r")
