@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -80,6 +80,11 @@ class Scrub(BaseModel):
     rare_term_users: int | None
     countries: tuple[str, ...] | None = None
     """Whose numbers were looked for; None for what is looked for in English logs."""
+    packages: dict[
+        Annotated[str, Field(pattern=r"^[a-z][a-z-]{1,40}$")],
+        Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+]{0,40}$")],
+    ] = {}
+    """The versions of the packages that know the numbers of countries; another may find others."""
     hits: dict[str, Hits]
     """By kind; a query or an address with several kinds counts for each."""
     total: Hits
@@ -91,9 +96,10 @@ class Scrub(BaseModel):
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As it is written in a manifest: nothing about countries if none were chosen, as ever."""
+        """As it is written in a manifest: nothing about countries if none were chosen, nor packages if none is used."""
         written: dict[str, Any] = handler(self)
-        return written if self.countries is not None else {k: v for k, v in written.items() if k != "countries"}
+        empty = {name for name in ("countries", "packages") if not getattr(self, name)}
+        return {name: value for name, value in written.items() if name not in empty}
 
     @property
     def without_counts(self) -> "Scrub":
