@@ -34,6 +34,18 @@ def sign(
     counted_on: options.CountedOn = None,
     lists: options.Lists = None,
     taxonomy: options.TaxonomyOf = None,
+    reviewer: Annotated[
+        str | None, typer.Option("--reviewer", metavar="NAME", help="Also state who reviewed the release.")
+    ] = None,
+    reviewed_on: Annotated[
+        str | None,
+        typer.Option("--reviewed-on", metavar="DATE", help="When, such as 2026-05-01.", show_default="today"),
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="What the reviewer says about it.")] = "",
+    decisions: Annotated[
+        str | None,
+        typer.Option("--decisions", metavar="FILE", help="The reviewer's list of decisions, to state its SHA-256."),
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),
@@ -66,6 +78,7 @@ def sign(
             attacks=attacks or (),
             policy=rules,
             lists=lists or (),
+            review=None if reviewer is None else review_by(reviewer, reviewed_on, comment, decisions),
             output=output,
             overwrite=overwrite,
         )

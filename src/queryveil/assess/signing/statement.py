@@ -3,7 +3,7 @@
 import json
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "urn:queryveil:release-statement:1"
@@ -110,6 +110,18 @@ class StatedList(Part):
     """None if the signer was not given the list."""
 
 
+class Review(Part):
+    """Who reviewed the release before it was signed, as they say themselves."""
+
+    name: Annotated[str, Field(min_length=1, max_length=1000)]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    comment: Annotated[str, Field(max_length=1000)]
+    decisions: Annotated[int, Field(ge=0)]
+    """How many decisions about queries and words they took."""
+    decisions_sha256: Sha256 | None
+    """Of the list of decisions; None if there is none."""
+
+
 class Predicate(Part):
     """What the signer says about a release."""
 
@@ -122,6 +134,15 @@ class Predicate(Part):
     policy: StatedPolicy | None
     lists: dict[str, StatedList]
     """By what they are for."""
+    review: Review | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_review(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the key if nobody is named, as statements were written before there were reviews."""
+        found: dict[str, Any] = handler(self)
+        if self.review is None:
+            found.pop("review", None)
+        return found
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -134,8 +155,16 @@ class Predicate(Part):
             f"Method and promises: {self.method}, {self.checks.state}{counted}.",
             *(f"Attacks: {won}{attacks.state}." for attacks in self.attacks[:1]),
             *([f"Policy: met, {self.policy.state}."] if self.policy is not None else []),
+            *([] if self.review is None else [_reviewed(self.review)]),
             *(f"List: {one.name}, SHA-256 {one.sha256 or 'not stated'}." for one in self.lists.values()),
         )
+
+
+def _reviewed(review: Review) -> str:
+    """Who reviewed, in a sentence."""
+    decided = "1 decision" if review.decisions == 1 else f"{review.decisions:,} decisions"
+    comment = f" Comment: {review.comment}" if review.comment else ""
+    return f"Reviewed by {review.name} on {review.date}, with {decided} about queries and words.{comment}"
 
 
 class Digest(Part):

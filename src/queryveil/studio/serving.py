@@ -1,0 +1,106 @@
+"""The server: on this machine only, for one browser, without a line of log."""
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from queryveil.errors import QueryveilError, require
+
+if TYPE_CHECKING:
+    from queryveil.studio.session import Audit, Session
+
+from queryveil.studio.guard import HOST, OPEN
+
+_OPENER = "open.html"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an app is.
+
+    Attributes:
+        port: Its port on this machine.
+        token: What opens it, once.
+    """
+
+    port: int
+    token: str
+
+    def __str__(self) -> str:
+        return f"http://{HOST}:{self.port}{OPEN}?token={self.token}"
+
+
+def check_packages() -> None:
+    """Refuse to start without the packages that the app needs."""
+    from queryveil.reports import check_packages as check_reports
+
+    require("The studio", "starlette", "uvicorn")
+    check_reports()
+
+
+def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None], browser: bool = True) -> None:
+    """Show an app to the browser of this user until the process is asked to stop.
+
+    Args:
+        session: What it works on.
+        port: The port; 0 for any that is free.
+        ready: Called with the address as soon as it can be opened.
+        browser: Whether to open it in the browser.
+
+    Raises:
+        QueryveilError: If the port is taken.
+    """
+    check_packages()
+    import uvicorn
+
+    from queryveil.studio.app import app
+    from queryveil.studio.guard import Guard
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((HOST, port))
+        except OSError as error:
+            raise QueryveilError(f"The port {port} cannot be used: {error.strerror}; name another.") from None
+        address = Address(listening.getsockname()[1], secrets.token_urlsafe(32))
+        made = app(session)
+        # Nothing is logged: a line could hold what somebody asked for, or what an error quotes of the log.
+        config = uvicorn.Config(
+            Guard(made, address.port, address.token),
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=1,
+            lifespan="off",
+            ws="none",
+        )
+        server = _Server(config)
+        opener = None
+        try:
+            listening.listen(64)
+            ready(address)
+            opener = _open(session, address) if browser else None
+            server.run(sockets=[listening])
+        finally:
+            session.close()
+            if opener is not None:
+                opener.unlink(missing_ok=True)
+
+
+def _open(session: "Session", address: Address) -> Path | None:
+    """Open the browser by a private file: other users could read an address with a token in the list of processes."""
+    if session.project is None:
+        return None
+    place = session.project.file(_OPENER)
+    page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">'
+    session.project.write(_OPENER, page.encode())
+    with suppress(webbrowser.Error):
+        webbrowser.open(place.as_uri())
+    return place
