@@ -1,20 +1,21 @@
 """The server: on this machine only, for one browser, without a line of log."""
 
 import secrets
+import signal
 import socket
+import threading
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from queryveil.errors import QueryveilError, require
+from queryveil.studio.guard import HOST, OPEN, Guard
 
 if TYPE_CHECKING:
-    from queryveil.studio.session import Audit, Session
-
-from queryveil.studio.guard import HOST, OPEN
+    from queryveil.studio.session import Session
 
 _OPENER = "open.html"
 
@@ -26,10 +27,12 @@ class Address:
     Attributes:
         port: Its port on this machine.
         token: What opens it, once.
+        stop: Ends the app.
     """
 
     port: int
     token: str
+    stop: Callable[[], None] = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"http://{HOST}:{self.port}{OPEN}?token={self.token}"
@@ -59,7 +62,6 @@ def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None]
     import uvicorn
 
     from queryveil.studio.app import app
-    from queryveil.studio.guard import Guard
 
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -67,11 +69,10 @@ def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None]
             listening.bind((HOST, port))
         except OSError as error:
             raise QueryveilError(f"The port {port} cannot be used: {error.strerror}; name another.") from None
-        address = Address(listening.getsockname()[1], secrets.token_urlsafe(32))
-        made = app(session)
+        number, token = listening.getsockname()[1], secrets.token_urlsafe(32)
         # Nothing is logged: a line could hold what somebody asked for, or what an error quotes of the log.
         config = uvicorn.Config(
-            Guard(made, address.port, address.token),
+            Guard(app(session), number, token),
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -81,13 +82,15 @@ def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None]
             lifespan="off",
             ws="none",
         )
-        server = _Server(config)
+        server = uvicorn.Server(config)
+        address = Address(number, token, lambda: setattr(server, "should_exit", True))
         opener = None
         try:
             listening.listen(64)
             ready(address)
             opener = _open(session, address) if browser else None
-            server.run(sockets=[listening])
+            with _until_asked(address.stop):
+                server.run(sockets=[listening])
         finally:
             session.close()
             if opener is not None:
@@ -104,3 +107,20 @@ def _open(session: "Session", address: Address) -> Path | None:
     with suppress(webbrowser.Error):
         webbrowser.open(place.as_uri())
     return place
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def _until_asked(stop: Callable[[], None]) -> Iterator[None]:
+    """Let signals end the server, and nothing else."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -21,7 +21,7 @@ from queryveil.claims.certificates import load_certificate
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
 from queryveil.log.ingest import read_log
-from queryveil.methods import Method
+from queryveil.methods import Affinity, Method
 from queryveil.methods.decisions import NAME as DECISIONS
 from queryveil.methods.decisions import Decision, read_decisions, write_decisions
 from queryveil.methods.recipe import RecipeStep
@@ -30,7 +30,7 @@ from queryveil.reports import compare
 from queryveil.studio.jobs import Job, Jobs, Update
 from queryveil.studio.project import Project, Reading, State
 from queryveil.studio.results import compared, count_sessions, kept_findings, kept_grid, private_write, remove
-from queryveil.studio.settings import decided_steps, method_of, written_recipe
+from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
 from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
@@ -232,10 +232,13 @@ class Session:
         """Make the tables behind the sliders."""
         self._writable()
 
+        chosen = slid(self.state.steps) or Affinity()
+
         def work(update: Update) -> None:
-            made = grid(self.open_log, progress=lambda step, share: update(f"{step} ({share:.0%})"))
+            rest = beside_sliders(chosen)
+            made = grid(self.open_log, progress=lambda step, share: update(f"{step} ({share:.0%})"), **rest)
             assert self.project is not None  # noqa: S101
-            made.save(self.project.file(GRID), overwrite=True)
+            made.save(self.project.file(GRID))
             self.grid = made
 
         return self.jobs.start("count", "Counting what every setting releases", work)

@@ -140,18 +140,18 @@ def _value(parameter: Parameter, text: str) -> Any:
         raise QueryveilError(f"'{parameter.name}' must be {parameter.expected}.") from None
 
 
-def slid(steps: Sequence[RecipeStep]) -> Method | None:
-    """The step whose counts follow from tables: equality or affinity with nothing set but sliders, and links."""
-    for step in steps:
-        if step.method in (Equality.name, Affinity.name):
-            return STEPS[step.method](**step.parameters)
-    return None
+def slid(steps: Sequence[RecipeStep]) -> Equality | Affinity | None:
+    """The step whose counts follow from tables, if there is one."""
+    found = next((step for step in steps if step.method in (Equality.name, Affinity.name)), None)
+    if found is None:
+        return None
+    return Equality(**found.parameters) if found.method == Equality.name else Affinity(**found.parameters)
 
 
-def is_slid_alone(steps: Sequence[RecipeStep]) -> bool:
-    """Whether the counts of the tables are those of the whole release."""
-    rest = [step for step in steps if step.method not in (Equality.name, Affinity.name)]
-    return not rest and len(steps) == 1
+def beside_sliders(method: Equality | Affinity) -> dict[str, Any]:
+    """The parameters of affinity that tables are made for, beside those with a slider."""
+    like = method if isinstance(method, Affinity) else Affinity(link=method.link)
+    return {name: value for name, value in like.parameters().items() if name not in SLIDERS}
 
 
 def scrubs(steps: Sequence[RecipeStep]) -> bool:
