@@ -26,7 +26,7 @@ class NothingToReleaseError(QueryveilError):
 
 
 class StoppedError(BaseException):
-    """Work that was cancelled. No handler of errors takes it for one, so it ends whatever is under way in its thread."""
+    """Work that was cancelled. No handler of errors takes it for one, so it ends the work of its thread."""
 
 
 class QueryveilWarning(UserWarning):

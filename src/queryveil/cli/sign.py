@@ -42,10 +42,6 @@ def sign(
         typer.Option("--reviewed-on", metavar="DATE", help="When, such as 2026-05-01.", show_default="today"),
     ] = None,
     comment: Annotated[str, typer.Option("--comment", help="What the reviewer says about it.")] = "",
-    decisions: Annotated[
-        str | None,
-        typer.Option("--decisions", metavar="FILE", help="The reviewer's list of decisions, to state its SHA-256."),
-    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),
@@ -58,7 +54,7 @@ def sign(
     includes the SHA-256 of every --list. Exits with 1 and signs nothing if a check fails or the --policy is not met.
     """
     from queryveil.assess.policy import load_policy
-    from queryveil.assess.signing import NotSignedError
+    from queryveil.assess.signing import NotSignedError, Review
     from queryveil.assess.signing import sign as write
     from queryveil.claims.certificates import load_certificate
     from queryveil.release import Release
@@ -78,7 +74,7 @@ def sign(
             attacks=attacks or (),
             policy=rules,
             lists=lists or (),
-            review=None if reviewer is None else review_by(reviewer, reviewed_on, comment, decisions),
+            review=None if reviewer is None else Review.by(reviewer, comment, reviewed_on),
             output=output,
             overwrite=overwrite,
         )

@@ -46,6 +46,7 @@ ACTIONS: dict[str, Handler] = {
     "/browse": browse.rows,
     "/mask": browse.mask,
     "/decide": decide.add,
+    "/decide/quick": decide.quick,
     "/decide/drop": decide.drop,
     "/judge/compare": judge.compare,
     "/sign": sign.sign,
@@ -79,11 +80,12 @@ class Screens:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._templates: Environment = templates("queryveil.studio")
+        self._templates.filters["chart"] = lambda chart: json.dumps(chart, allow_nan=False)
         self._templates.globals.update(session=session, version=__version__, screens=self._screens())
         self._static = {
             "style.css": (_STYLE, source(self._templates, "style.css")),
             "charts.js": (_SCRIPT, chart_library()),
-            **{name: (_SCRIPT if name.endswith(".js") else _STYLE, _file(name)) for name in _OWN},
+            **{name: (kind, _file(name)) for name, kind in _OWN.items()},
         }
 
     def _screens(self) -> dict[str, str]:
@@ -137,7 +139,7 @@ class Screens:
         return Response(content, media_type=kind)
 
 
-_OWN = ("htmx.min.js", "studio.js", "studio.css")
+_OWN = {"htmx.min.js": _SCRIPT, "studio.js": _SCRIPT, "studio.css": _STYLE, "icon.svg": "image/svg+xml"}
 
 
 def _file(name: str) -> str:

@@ -84,9 +84,7 @@ def mapped(paths: Sequence[str], form: Mapping[str, str], before: Reading) -> Re
         raise QueryveilError("Choose which column has the users, and which the queries.")
     language = form.get("language", "").strip() or None
     encoding = form.get("encoding", "").strip() or None
-    return before.model_copy(
-        update={"format": format, "columns": columns, "language": language, "encoding": encoding}
-    )
+    return before.model_copy(update={"format": format, "columns": columns, "language": language, "encoding": encoding})
 
 
 def _guessed(file: str, head: bytes) -> str:

@@ -15,7 +15,7 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
 from queryveil.methods.recipe import RecipeStep
 
-STATE, JOURNAL, LOCK = "project.json", "journal.jsonl", "lock"
+STATE, JOURNAL, DECISIONS, LOCK = "project.json", "journal.jsonl", "decisions.jsonl", "lock"
 _MOST = 16 << 20
 
 
@@ -42,6 +42,8 @@ class State(BaseModel):
     steps: list[RecipeStep] = [RecipeStep(method="equality", parameters={"k": 5})]
     """The method and its parameters, or the steps of a pipeline."""
     masked: bool = True
+    reviewer: str = ""
+    """Who reviews, as they said last."""
     released: list[RecipeStep] = []
     """What the release of the project was made with."""
     release: int | None = None

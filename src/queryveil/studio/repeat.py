@@ -1,9 +1,8 @@
 """The command lines that repeat what was done here."""
 
 import shlex
-from pathlib import Path
 
-from queryveil.methods.decisions import NAME as DECISIONS
+from queryveil.studio.project import DECISIONS
 from queryveil.studio.session import Session
 from queryveil.studio.settings import reading_options
 
@@ -26,5 +25,5 @@ def commands(session: Session) -> list[str]:
     ]
 
 
-def _line(verb: str, *words: str | Path) -> str:
+def _line(verb: str, *words: object) -> str:
     return shlex.join(["queryveil", verb, *map(str, words)])

@@ -3,40 +3,37 @@
 import hashlib
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from queryveil.assess.attacks import Findings, attack
+from queryveil.assess.browse import Browser
 from queryveil.assess.comparison import Comparison
 from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.grid import Grid, grid
-from queryveil.assess.policy import Judgement, Policy, gather, judge
+from queryveil.assess.policy import Judgement, Policy, gather, judge, load_policy
 from queryveil.assess.profiles import Profile, profile
 from queryveil.assess.signing import Review, sign, statement_beside
 from queryveil.claims.certificates import load_certificate
+from queryveil.claims.lists import Decision, read_decisions, write_decisions
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
-from queryveil.log.ingest import read_log
 from queryveil.methods import Affinity, Method
-from queryveil.methods.decisions import NAME as DECISIONS
-from queryveil.methods.decisions import Decision, read_decisions, write_decisions
 from queryveil.methods.recipe import RecipeStep
 from queryveil.release import MANIFEST, Release
 from queryveil.reports import compare
 from queryveil.studio.jobs import Job, Jobs, Update
-from queryveil.studio.project import Project, Reading, State
+from queryveil.studio.project import DECISIONS, Project, Reading, State
 from queryveil.studio.results import compared, count_sessions, kept_findings, kept_grid, private_write, remove
 from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
 from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
+Reader = Callable[[list[str], Reading, Update], LocalLog]
 GRID, RUNS, COMPARED = "grid", "runs", "comparison"
-_MOST_TEXT = 1000
-"""Characters of a name or comment."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +70,25 @@ class Session:
     Args:
         logs: The paths of the log.
         reading: How its files are read.
+        reader: Reads a log: its paths, how, and what to call with the number of rows.
         project: The project; None for an audit without one.
         audit: The release to look at; None for one that is made here.
         policy: What a release must meet.
     """
 
     def __init__(
-        self, logs: Sequence[str], reading: Reading, project: Project | None, audit: Audit | None, policy: Policy
+        self,
+        logs: Sequence[str],
+        reading: Reading,
+        reader: Reader,
+        project: Project | None = None,
+        audit: Audit | None = None,
+        policy: Policy | None = None,
     ) -> None:
+        self._reader = reader
         self.project = project
         self.audit = audit
-        self.policy = policy
+        self.policy = policy or load_policy()
         self.jobs = Jobs()
         self.lock = threading.RLock()
         self.log: LocalLog | None = None
@@ -93,6 +98,7 @@ class Session:
         self.release: Release | None = None
         self.found = Found()
         self.comparison: Comparison | None = None
+        self._browser: Browser | None = None
         self._state = State(logs=list(logs), reading=reading)
 
     @property
@@ -134,7 +140,7 @@ class Session:
     def note(self, what: str, *, by: str = "", about: str = "") -> None:
         """Write down in the journal what was done."""
         if self.project is not None:
-            self.project.note(what, by=by[:_MOST_TEXT], about=about[:_MOST_TEXT])
+            self.project.note(what, by=by, about=about)
 
     # Decisions
 
@@ -148,7 +154,7 @@ class Session:
         """Replace the list of decisions."""
         self._writable()
         assert self.project is not None  # noqa: S101
-        write_decisions(self.project.file(DECISIONS), decisions)
+        write_decisions(decisions, self.project.file(DECISIONS), overwrite=True)
 
     def method(self) -> Method:
         """What is chosen, with the decisions applied."""
@@ -169,19 +175,10 @@ class Session:
 
     def _read(self, update: Update) -> None:
         reading = self.state.reading
-        language = {} if reading.language is None else {"language": reading.language}
         release = None if self.audit is None else Release.load(self.audit.release)
-        if release is not None and not language and release.manifest.language is not None:
-            language = {"language": ",".join(release.manifest.language.ids)}
-        log = read_log(
-            self.state.logs,
-            format=reading.format,
-            columns=reading.columns,
-            encoding=reading.encoding,
-            max_bad_rows=reading.max_bad_rows,
-            progress=update,
-            **language,
-        )
+        if release is not None and reading.language is None and release.manifest.language is not None:
+            reading = reading.model_copy(update={"language": ",".join(release.manifest.language.ids)})
+        log = self._reader(self.state.logs, reading, update)
         if self.state.fingerprint not in (None, log.fingerprint):
             raise QueryveilError("The log is another one than when the project was begun; name another project.")
         update("counting")
@@ -198,6 +195,7 @@ class Session:
     def _open_release(self) -> None:
         """Open the current release, and what was found about it."""
         log = self.open_log
+        self._browser = None
         if self.audit is not None:
             self.release = Release.load(self.audit.release, log=log, user_map=self.audit.user_map)
         elif self.state.release is not None:
@@ -260,7 +258,7 @@ class Session:
         try:
             decisions = self.decisions
             if decisions:  # as they are now: the list of the project goes on
-                write_decisions(folder / DECISIONS, decisions)
+                write_decisions(decisions, folder / DECISIONS)
             steps = self._steps(folder / DECISIONS)
             method, seed = method_of(steps), secrets.randbits(128)
             update("anonymizing")
@@ -388,19 +386,13 @@ class Session:
 
         return self.jobs.start("sign", "Signing the release", work)
 
-    def review(self, name: str, comment: str) -> Review:
-        """What a statement says about the reviewer and what they did."""
-        if not name.strip():
-            raise QueryveilError("A statement names who signs; give your name.")
-        decided = self.run / DECISIONS
-        content = decided.read_bytes() if decided.exists() else None
-        return Review(
-            name=name.strip()[:_MOST_TEXT],
-            date=datetime.now(UTC).date().isoformat(),
-            comment=comment.strip()[:_MOST_TEXT],
-            decisions=0 if content is None else len(tuple(read_decisions(decided))),
-            decisions_sha256=None if content is None else hashlib.sha256(content).hexdigest(),
-        )
+    def browser(self) -> Browser:
+        """All queries of the log, by whether they are released; sorted when it is asked for the first time."""
+        release, log = self._released(), self.open_log
+        with self.lock:
+            if self._browser is None:
+                self._browser = Browser(release, log)
+            return self._browser
 
     def close(self) -> None:
         """End all work."""

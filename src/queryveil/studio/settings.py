@@ -1,6 +1,5 @@
 """What is chosen: the steps of a release as methods, as a form, as a recipe, and as a command line."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,18 @@ from typing import Any
 
 from queryveil.assess.grid import KS, THETAS, WORD_USERS
 from queryveil.errors import QueryveilError, did_you_mean
-from queryveil.methods import METHODS, STEPS, Affinity, Equality, Method, Parameter, Pipeline, Scrub, parameters_of
+from queryveil.methods import (
+    METHODS,
+    STEPS,
+    Affinity,
+    Equality,
+    Method,
+    Parameter,
+    Pipeline,
+    Rules,
+    Scrub,
+    parameters_of,
+)
 from queryveil.methods.recipe import RecipeStep, load_recipe, recipe_text, shipped
 from queryveil.studio.project import Reading
 
@@ -37,7 +47,7 @@ class Field:
         if not known or self.value in known:
             return tuple("" if one is None else f"{one:g}" for one in known)
         numbers = sorted({one for one in (*known, self.value) if one is not None})
-        return tuple([*([""] if None in known else []), *(f"{one:g}" for one in numbers)])
+        return (*([""] if None in known else []), *(f"{one:g}" for one in numbers))
 
     @property
     def position(self) -> int:
@@ -154,9 +164,16 @@ def beside_sliders(method: Equality | Affinity) -> dict[str, Any]:
     return {name: value for name, value in like.parameters().items() if name not in SLIDERS}
 
 
-def scrubs(steps: Sequence[RecipeStep]) -> bool:
-    """Whether personal data is scrubbed first."""
-    return bool(steps) and steps[0].method == Scrub.name
+def decided_steps(steps: Sequence[RecipeStep], decisions: Path) -> list[RecipeStep]:
+    """The steps with a list of decisions: in the step that has rules, or in one before all others but scrubbing."""
+    given = {"decisions": decisions}
+    if any(step.method == Rules.name for step in steps):
+        return [
+            step.model_copy(update={"parameters": step.parameters | given}) if step.method == Rules.name else step
+            for step in steps
+        ]
+    first = int(steps[0].method == Scrub.name)
+    return [*steps[:first], RecipeStep(method=Rules.name, parameters=given), *steps[first:]]
 
 
 def written_recipe(steps: Sequence[RecipeStep], seed: int | None) -> str:
@@ -181,8 +198,3 @@ def reading_options(reading: Reading) -> list[str]:
     if reading.max_bad_rows != Reading().max_bad_rows:
         words += ["--max-bad-rows", f"{reading.max_bad_rows:g}"]
     return words
-
-
-def command(verb: Sequence[str], logs: Sequence[str], reading: Reading, more: Sequence[str | Path]) -> str:
-    """A command line, quoted for the shell."""
-    return shlex.join(["queryveil", *verb, *logs, *reading_options(reading), *map(str, more)])

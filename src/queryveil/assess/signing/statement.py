@@ -1,9 +1,12 @@
 """What a signed statement says: an in-toto statement about a release (https://in-toto.io/Statement/v1)."""
 
+import datetime
 import json
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from queryveil.errors import QueryveilError
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "urn:queryveil:release-statement:1"
@@ -116,10 +119,28 @@ class Review(Part):
     name: Annotated[str, Field(min_length=1, max_length=1000)]
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     comment: Annotated[str, Field(max_length=1000)]
-    decisions: Annotated[int, Field(ge=0)]
-    """How many decisions about queries and words they took."""
-    decisions_sha256: Sha256 | None
-    """Of the list of decisions; None if there is none."""
+
+    @classmethod
+    def by(cls, name: str, comment: str = "", date: str | None = None) -> "Review":
+        """The review of a person.
+
+        Args:
+            name: Who they are.
+            comment: What they say about the release.
+            date: When they reviewed it, such as `2026-05-01`; by default today.
+
+        Raises:
+            QueryveilError: If the name is empty or too long, or the date is none.
+        """
+        day = date or datetime.datetime.now(datetime.UTC).date().isoformat()
+        try:
+            if datetime.date.fromisoformat(day).isoformat() != day:
+                raise ValueError
+            return cls(name=name.strip(), date=day, comment=comment.strip())
+        except ValueError:
+            raise QueryveilError(
+                "A review has a name and a comment of at most 1,000 characters, and a date such as 2026-05-01."
+            ) from None
 
 
 class Predicate(Part):
@@ -162,9 +183,8 @@ class Predicate(Part):
 
 def _reviewed(review: Review) -> str:
     """Who reviewed, in a sentence."""
-    decided = "1 decision" if review.decisions == 1 else f"{review.decisions:,} decisions"
     comment = f" Comment: {review.comment}" if review.comment else ""
-    return f"Reviewed by {review.name} on {review.date}, with {decided} about queries and words.{comment}"
+    return f"Reviewed by {review.name} on {review.date}.{comment}"
 
 
 class Digest(Part):

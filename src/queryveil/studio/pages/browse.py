@@ -5,7 +5,7 @@ from typing import get_args
 
 import pyarrow as pa
 
-from queryveil.assess.browse import ORDERS, BrowsedQuery, Browser, Which
+from queryveil.assess.browse import ORDERS, BrowsedQuery, Which
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
 from queryveil.reports.examples import masked
@@ -79,6 +79,6 @@ def mask(session: Session, form: Form) -> View:
         raise QueryveilError("Lifting the mask is written down in a project; start the studio with one.")
     if lift and not by:
         raise QueryveilError("Say who lifts the mask; it is written down.")
-    session.change(masked=not lift)
+    session.change(masked=not lift, **({"reviewer": by} if by else {}))
     session.note("lifted the mask" if lift else "masked texts again", by=by, about=form.get("why", "").strip())
     return page(session, form)

@@ -84,7 +84,9 @@ def _numbers(session: Session) -> dict[str, object]:
     nothing: dict[str, object] = {"tiles": [], "figures": [], "why": "", "notes": []}
     if chosen is None:
         named = " then ".join(step.method for step in session.state.steps)
-        return nothing | {"why": f"Sliders follow equality and affinity. What {named} releases is counted when it is made."}
+        return nothing | {
+            "why": f"Sliders follow equality and affinity. What {named} releases is counted when it is made."
+        }
     if tables is None or log is None:
         return nothing | {"why": "The sliders have no numbers yet: count what every setting releases, once."}
     known = {name: value for name, value in tables.made_of["parameters"].items() if name in beside_sliders(chosen)}
@@ -101,7 +103,9 @@ def _numbers(session: Session) -> dict[str, object]:
         high = found.linkage.share if found.linkage.high is None else found.linkage.high
         risk = percent(found.linkage.share)
         near = f"k = {found.linkage.k}" + ("" if found.linkage.theta is None else f", theta = {found.linkage.theta:g}")
-        note = f"up to {percent(high)}, " + ("measured" if found.linkage.measured else f"measured at {near}, which holds more")
+        note = f"up to {percent(high)}, " + (
+            "measured" if found.linkage.measured else f"measured at {near}, which holds more"
+        )
     tiles = [
         ("Distinct queries", f"{found.queries:,}", f"{share(found.queries, log.queries)} of the log", ""),
         ("Events", f"{found.events:,}", f"{share(found.events, log.events)} of the log", ""),

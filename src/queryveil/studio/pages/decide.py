@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime
 
+from pydantic import ValidationError
+
+from queryveil.claims.lists import Decision
 from queryveil.errors import QueryveilError
-from queryveil.methods.decisions import Decision
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View, number
 
@@ -16,25 +18,42 @@ def page(session: Session, form: Form) -> View:
 
 def add(session: Session, form: Form) -> View:
     """Decide about a query or a word."""
+    _decide(session, form)
+    return page(session, form)
+
+
+def quick(session: Session, form: Form) -> View:
+    """Block a query of a list."""
+    _decide(session, {"by": session.state.reviewer, **form})
+    return View("blocked.html")
+
+
+def _decide(session: Session, form: Form) -> None:
     text = form.get("text", "").strip()
     if "query_id" in form:  # clicked in a list, where its text may be masked
         place, log = number(form, "query_id"), session.open_log
         if place >= log.n_queries:
             raise QueryveilError("There is no such query in the log; load the page again.")
         text = str(log.query_text[place].as_py())
-    if not text:
-        raise QueryveilError("Type the query or the word first.")
-    made = Decision(
-        kind=form.get("kind", ""),
-        of=form.get("of", ""),
-        text=text,
-        comment=form.get("comment", "").strip(),
-        by=form.get("by", "").strip(),
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    by = form.get("by", "").strip()
+    if not by:
+        raise QueryveilError("Say who decides first, on the screen Decide.")
+    try:
+        made = Decision.model_validate(
+            {
+                "kind": form.get("kind"),
+                "of": form.get("of"),
+                "text": text,
+                "comment": form.get("comment", "").strip(),
+                "by": by,
+                "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+    except ValidationError:  # which would quote the text
+        raise QueryveilError("A decision blocks or allows a query or a word, which is not empty.") from None
     session.decide([*session.decisions, made])
-    session.note(f"decided: {made.kind} a {made.of}", by=made.by)
-    return page(session, form)
+    session.change(reviewer=by)
+    session.note(f"decided: {made.kind} a {made.of}", by=by)
 
 
 def drop(session: Session, form: Form) -> View:

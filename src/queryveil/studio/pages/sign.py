@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from queryveil.assess.signing import new_key
+from queryveil.assess.signing import Review, new_key
 from queryveil.errors import QueryveilError
 from queryveil.studio.repeat import commands
 from queryveil.studio.session import Session
@@ -48,6 +48,7 @@ def sign(session: Session, form: Form) -> View:
     place = form.get("key", "").strip()
     if not place:
         raise QueryveilError("Name the file of your private key, or make one.")
-    review = session.review(form.get("name", ""), form.get("comment", ""))
+    review = Review.by(form.get("name", ""), form.get("comment", ""))
+    session.change(reviewer=review.name)
     session.sign(Path(place), review, with_policy="policy" in form)
     return page(session, form)

@@ -49,15 +49,10 @@
       sessionStorage.setItem("ask", ask.dataset.ask); // the number of a query; its text is in no address
       location.assign("/ask");
     }
-    const block = event.target.closest("[data-block]");
-    if (block) {
-      sessionStorage.setItem("block", block.dataset.block);
-      location.assign("/ask");
-    }
   });
-  const asked = sessionStorage.getItem("ask") ?? sessionStorage.getItem("block");
+  const asked = sessionStorage.getItem("ask");
   if (location.pathname === "/ask" && asked !== null) {
-    sessionStorage.clear();
+    sessionStorage.removeItem("ask");
     htmx.ajax("POST", "/ask", { target: "#answer", swap: "innerHTML", values: { query_id: asked } });
   }
 
@@ -67,7 +62,14 @@
   document.body.addEventListener("htmx:afterSwap", ({ detail }) => {
     const alert = document.querySelector("#alert .alarm");
     if (alert && detail.target.id === "alert") alert.scrollIntoView({ block: "center" });
-    if (detail.target.tagName === "MAIN" || detail.elt?.tagName === "MAIN") document.getElementById("main").focus({ preventScroll: true });
+    // A form may answer with another screen.
+    const main = document.getElementById("main");
+    if (main.dataset.path === location.pathname) return;
+    history.replaceState(null, "", main.dataset.path);
+    document.title = `${document.querySelector(`.screens a[href="${main.dataset.path}"]`).textContent} · queryveil studio`;
+    for (const link of document.querySelectorAll(".screens a")) link.toggleAttribute("aria-current", link.pathname === main.dataset.path);
+    scrollTo(0, 0);
+    main.focus({ preventScroll: true });
   });
 
   // Jobs: shown anew whenever something changes; a screen is shown again after the jobs that it depends on.
