@@ -6,8 +6,7 @@ from queryveil.assess.attacks.finding import Finding, InapplicableError, share
 from queryveil.claims import CellUsers
 from queryveil.claims.base import Evidence
 from queryveil.log import LocalLog, QueryLog, local
-from queryveil.release import Release, check_log, loaded
-from queryveil.scrubbing import repeat_scrub
+from queryveil.release import Release, check_log, loaded, scrub_again
 
 
 def margins(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
@@ -31,7 +30,7 @@ def margins(release: Release, log: QueryLog, *, seed: int = 0) -> Finding:
     if stated is None or here.stats.scrub is not None:
         users, true, left = _differences(release, here, claim)
     else:
-        scrubbed = local(repeat_scrub(here, stated), "An attack")
+        scrubbed = local(scrub_again(release, here), "An attack")
         try:
             users, true, left = _differences(release, scrubbed, claim)
         finally:
