@@ -10,7 +10,8 @@ import queryveil as qv
 from queryveil.studio import serve
 from queryveil.studio.guard import HOST
 from queryveil.studio.project import Project, Reading
-from queryveil.studio.session import Audit, Session
+from queryveil.studio.results import Audit
+from queryveil.studio.session import Session
 
 
 def read(paths, reading, progress):
@@ -74,12 +75,12 @@ class App:
 
 
 @contextmanager
-def running(logs, project=None, *, release=None, reading=None, policy=None, wait=True, **audit):
+def running(logs, project=None, *, release=None, reading=None, wait=True, **audit):
     """An app on a log."""
     logs, reading = [str(log) for log in logs], reading or Reading()
     kept = None if project is None else Project(project, logs, reading)
     looked_at = None if release is None else Audit(str(release), **audit)
-    session = Session(logs, reading, read, kept, looked_at, policy)
+    session = Session(logs, reading, read, kept, looked_at)
     session.read()
     ready, found = threading.Event(), []
 

@@ -73,7 +73,9 @@ def type_in(page, selector, text):
 
 def press(page, words):
     """Press the button with these words."""
-    page.until(f"return [...document.querySelectorAll('main button')].some(b => b.innerText === '{words}' && !b.disabled)")
+    page.until(
+        f"return [...document.querySelectorAll('main button')].some(b => b.innerText === '{words}' && !b.disabled)"
+    )
     page.run("[...document.querySelectorAll('main button')].find(b => b.innerText === arguments[0]).click()", words)
 
 
@@ -234,8 +236,10 @@ def test_killed_and_started_again_it_goes_on_with_two_tabs(chromium, synthetic, 
         page.visit(studio.at("/choose"))
         page.new_tab()
         page.visit(studio.at("/choose"))
-        slide_to = "const e = document.getElementById('f-0.k'); e.value = 1; e.dispatchEvent(new Event('change', {bubbles: true}))"
-        page.run(slide_to)
+        page.run(
+            "const e = document.getElementById('f-0.k'); e.value = 1;"
+            "e.dispatchEvent(new Event('change', {bubbles: true}))"
+        )
         settled(page)
         press(page, "Make the release")
         done(page, "anonymize")

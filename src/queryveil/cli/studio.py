@@ -39,14 +39,13 @@ def studio(
     certificate: options.Certificate = None,
     lists: options.Lists = None,
     policy: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--policy",
             metavar="FILE",
             help="What a release must meet: a TOML file, or 'default'.",
-            show_default="the built-in one",
         ),
-    ] = None,
+    ] = "default",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="The port on this machine.", show_default="any")
     ] = 0,
@@ -62,7 +61,8 @@ def studio(
     from queryveil.release import Release
     from queryveil.studio import check_packages, serve
     from queryveil.studio.project import Project, Reading
-    from queryveil.studio.session import Audit, Session
+    from queryveil.studio.results import Audit
+    from queryveil.studio.session import Session
 
     if (release is None) == (original is not None) or (release is None) == (not log):
         raise QueryveilError("Give a LOG to make a release of, or --release RELEASE and --original LOG to look at one.")
@@ -73,7 +73,8 @@ def studio(
     given = reader.keywords
     columns = mapping("--columns", given["columns"].split(",") if given["columns"] else [], "NAME=COLUMN pairs")
     named = {name: given[name] for name in ("format", "encoding", "language", "max_bad_rows")}
-    reading, rules = Reading(columns=columns, **named), load_policy(policy)
+    reading = Reading(columns=columns, **named)
+    load_policy(policy)  # what is wrong must not wait for the log
     audit = None
     if release is not None:
         Release.load(release)  # a wrong folder must fail at once
@@ -82,7 +83,7 @@ def studio(
         project = f"{Path(logs[0]).name.partition('.')[0] or 'log'}.studio"
     kept = None if project is None else Project(project, logs, reading)
     limits = {name: given[name] for name in ("threads", "memory_limit")}
-    session = Session(logs, reading, partial(_read, limits), kept, audit, rules)
+    session = Session(logs, reading, partial(_read, limits), kept, audit, policy)
     session.read()
     typer.echo("The studio is for those who may see the log. Stop it with Ctrl-C.")
     serve(session, port=port, ready=lambda address: typer.echo(f"Open {address}"), browser=browser)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from functools import partial
 from importlib.resources import files
@@ -12,6 +13,7 @@ from queryveil import __version__
 from queryveil.errors import QueryveilError
 from queryveil.reports.page import chart_library, source, templates
 from queryveil.studio.guard import MOST_BODY
+from queryveil.studio.jobs import bug
 from queryveil.studio.pages import ask, browse, choose, decide, judge, log, sign, work
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, Handler, View
@@ -101,12 +103,17 @@ class Screens:
             view = await run_in_threadpool(handler, self.session, form)
             return HTMLResponse(await run_in_threadpool(self._render, view, path))
         except QueryveilError as error:
-            if request.headers.get("hx-request") is None:
-                view = View("error.html", {"error": str(error)})
-                return HTMLResponse(self._render(view, path), 422)
-            text = self._templates.get_template("alert.html").render(error=str(error))
-            headers = {"HX-Retarget": "#alert", "HX-Reswap": "innerHTML", "HX-Reselect": ".alarm"}
-            return HTMLResponse(text, 422, headers)
+            status, sentence = 422, str(error)
+        except Exception as error:
+            # Its message may quote the log.
+            if os.environ.get("QUERYVEIL_DEBUG"):
+                raise
+            status, sentence = 500, bug(error)
+        if request.headers.get("hx-request") is None:
+            return HTMLResponse(self._render(View("error.html", {"error": sentence}), path), status)
+        text = self._templates.get_template("alert.html").render(error=sentence)
+        headers = {"HX-Retarget": "#alert", "HX-Reswap": "innerHTML", "HX-Reselect": ".alarm"}
+        return HTMLResponse(text, status, headers)
 
     def _render(self, view: View, path: str) -> str:
         # A form of a screen answers with the whole screen.

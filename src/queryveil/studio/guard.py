@@ -45,7 +45,6 @@ _ENTRY = (
 _CLOSED = "This address is closed to you: open the one that 'queryveil studio' shows in the terminal."
 _ELSEWHERE = "Another site or address asked for this page, so it is refused."
 _LONG = "The request is too long."
-_BUG = "This is a bug in queryveil ({}); QUERYVEIL_DEBUG=1 shows where."
 
 
 class Guard:
@@ -75,12 +74,9 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        started = False
 
         async def guarded(message: "MutableMapping[str, Any]") -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 own = {name.lower() for name, _ in message.get("headers", ())}
                 more = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [
@@ -102,12 +98,10 @@ class Guard:
         else:
             try:
                 await self._app(scope, receive, guarded)
-            except Exception as error:
-                # The server would log the message, which may quote the log.
+            except Exception:
+                # The server would log the message, which may quote the log; the app has answered already.
                 if os.environ.get("QUERYVEIL_DEBUG"):
                     raise
-                if not started:
-                    await _answer(guarded, 500, _BUG.format(type(error).__name__))
 
     def _refused(self, scope: "Scope", headers: "Mapping[str, str]") -> str | None:
         """Why a request is not of the app's own pages, whatever its cookie is."""

@@ -18,6 +18,11 @@ State = Literal["waiting", "running", "done", "failed", "cancelled"]
 _KEPT = 20
 
 
+def bug(error: Exception) -> str:
+    """What to say about an error that is none of the user."""
+    return f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where."
+
+
 @dataclass
 class Job:
     """A piece of long work.
@@ -180,7 +185,7 @@ class Jobs:
             job.error = "There is not enough memory for this."
         except Exception as error:
             # The message may quote the log, so it is shown on request alone, in the terminal.
-            job.error = f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where."
+            job.error = bug(error)
             if os.environ.get("QUERYVEIL_DEBUG"):
                 traceback.print_exc()
         finally:

@@ -30,6 +30,21 @@ class Reading(BaseModel):
     max_bad_rows: float = 0.01
 
 
+class Signed(BaseModel):
+    """How the current release was signed, to repeat it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    key: str
+    """The file of the private key."""
+    name: str
+    date: str
+    comment: str
+    policy: bool
+    """Whether the statement says that the policy is met."""
+    attacks: bool
+    """Whether it has findings of attacks."""
+
+
 class State(BaseModel):
     """What is remembered of a project beside its files."""
 
@@ -48,6 +63,7 @@ class State(BaseModel):
     """What the release of the project was made with."""
     release: int | None = None
     """The number of the run that made the current release."""
+    signed: Signed | None = None
     compared: list[str] = []
     """The methods of the last comparison."""
     compared_ks: list[int] = []

@@ -2,17 +2,49 @@
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from queryveil.assess.attacks import Findings
 from queryveil.assess.comparison import Board
+from queryveil.assess.evaluation import Evaluation
 from queryveil.assess.grid import Grid
+from queryveil.assess.policy import Judgement
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
 from queryveil.log import LocalLog
 from queryveil.log.sessions import Linking, make_sessions
+from queryveil.verification import Verification
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A release that is looked at together with its log; nothing is changed.
+
+    Attributes:
+        release: Its folder.
+        user_map: The file of its user map, for attacks that need to know who is who.
+        certificate: The file of its certificate.
+        lists: The lists that it was made with.
+    """
+
+    release: str
+    user_map: str | None = None
+    certificate: str | None = None
+    lists: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found about a release, as far as it was looked for."""
+
+    verification: Verification | None = None
+    evaluation: Evaluation | None = None
+    findings: Findings | None = None
+    judgement: Judgement | None = None
+    statement: Path | None = None
 
 
 def count_sessions(log: LocalLog) -> int | None:

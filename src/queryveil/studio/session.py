@@ -4,64 +4,45 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from queryveil.assess.attacks import Findings, attack
+from queryveil.assess.attacks import attack
 from queryveil.assess.browse import Browser
 from queryveil.assess.comparison import Comparison
 from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.grid import Grid, grid
-from queryveil.assess.policy import Judgement, Policy, gather, judge, load_policy
+from queryveil.assess.policy import DEFAULT, Judgement, gather, judge, load_policy
 from queryveil.assess.profiles import Profile, profile
 from queryveil.assess.signing import Review, sign, statement_beside
 from queryveil.claims.certificates import load_certificate
-from queryveil.claims.lists import Decision, read_decisions, write_decisions
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
 from queryveil.methods import Affinity, Method
 from queryveil.methods.recipe import RecipeStep
 from queryveil.release import MANIFEST, Release
 from queryveil.reports import compare
+from queryveil.scrubbing.decisions import Decision, read_decisions, write_decisions
 from queryveil.studio.jobs import Job, Jobs, Update
-from queryveil.studio.project import DECISIONS, Project, Reading, State
-from queryveil.studio.results import compared, count_sessions, kept_findings, kept_grid, private_write, remove
+from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
+from queryveil.studio.results import (
+    Audit,
+    Found,
+    compared,
+    count_sessions,
+    kept_findings,
+    kept_grid,
+    private_write,
+    remove,
+)
 from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
 from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
 Reader = Callable[[list[str], Reading, Update], LocalLog]
 GRID, RUNS, COMPARED = "grid", "runs", "comparison"
-
-
-@dataclass(frozen=True)
-class Audit:
-    """A release that is looked at together with its log; nothing is changed.
-
-    Attributes:
-        release: Its folder.
-        user_map: The file of its user map, for attacks that need to know who is who.
-        certificate: The file of its certificate.
-        lists: The lists that it was made with.
-    """
-
-    release: str
-    user_map: str | None = None
-    certificate: str | None = None
-    lists: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was found about a release, as far as it was looked for."""
-
-    verification: Verification | None = None
-    evaluation: Evaluation | None = None
-    findings: Findings | None = None
-    judgement: Judgement | None = None
-    statement: Path | None = None
 
 
 class Session:
@@ -73,7 +54,7 @@ class Session:
         reader: Reads a log: its paths, how, and what to call with the number of rows.
         project: The project; None for an audit without one.
         audit: The release to look at; None for one that is made here.
-        policy: What a release must meet.
+        policy: The file of what a release must meet, or the name of the policy that comes with queryveil.
     """
 
     def __init__(
@@ -83,12 +64,13 @@ class Session:
         reader: Reader,
         project: Project | None = None,
         audit: Audit | None = None,
-        policy: Policy | None = None,
+        policy: str = DEFAULT,
     ) -> None:
         self._reader = reader
         self.project = project
         self.audit = audit
-        self.policy = policy or load_policy()
+        self.policy_file = policy
+        self.policy = load_policy(policy)
         self.jobs = Jobs()
         self.lock = threading.RLock()
         self.log: LocalLog | None = None
@@ -197,11 +179,14 @@ class Session:
         log = self.open_log
         self._browser = None
         if self.audit is not None:
-            self.release = Release.load(self.audit.release, log=log, user_map=self.audit.user_map)
+            found = Release.load(self.audit.release, log=log, user_map=self.audit.user_map)
         elif self.state.release is not None:
             linked = self.run / "users.csv"
-            self.release = Release.load(self.run / "release", log=log, user_map=linked if linked.exists() else None)
+            found = Release.load(self.run / "release", log=log, user_map=linked if linked.exists() else None)
             self.found = self._kept()
+        else:
+            return
+        self.release = replace(found, lists={path.name: path for path in self._evidence[1]})
 
     def _kept(self) -> Found:
         """What was found about the release before."""
@@ -273,7 +258,7 @@ class Session:
             remove(folder)
             raise
         with self.lock:
-            self.change(release=number, released=self.state.steps)
+            self.change(release=number, released=self.state.steps, signed=None)
             self.release = None
             self._open_release()
             self._keep("verification", Verification(verdicts))
@@ -382,6 +367,11 @@ class Session:
             )
             with self.lock:
                 self.found = Found(**{**vars(self.found), "statement": place})
+                self.change(
+                    signed=Signed(
+                        key=str(key), **review.model_dump(), policy=with_policy, attacks=self.found.findings is not None
+                    )
+                )
             self.note("signed the release", by=review.name, about=f"run {self.state.release}")
 
         return self.jobs.start("sign", "Signing the release", work)

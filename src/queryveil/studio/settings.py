@@ -165,15 +165,17 @@ def beside_sliders(method: Equality | Affinity) -> dict[str, Any]:
 
 
 def decided_steps(steps: Sequence[RecipeStep], decisions: Path) -> list[RecipeStep]:
-    """The steps with a list of decisions: in the step that has rules, or in one before all others but scrubbing."""
+    """The steps with a list of decisions: scrubbing and rules follow them, and rules are added if there are none."""
     given = {"decisions": decisions}
-    if any(step.method == Rules.name for step in steps):
-        return [
-            step.model_copy(update={"parameters": step.parameters | given}) if step.method == Rules.name else step
-            for step in steps
-        ]
-    first = int(steps[0].method == Scrub.name)
-    return [*steps[:first], RecipeStep(method=Rules.name, parameters=given), *steps[first:]]
+    if not any(step.method == Rules.name for step in steps):
+        first = int(steps[0].method == Scrub.name)
+        steps = [*steps[:first], RecipeStep(method=Rules.name), *steps[first:]]
+    return [
+        step.model_copy(update={"parameters": step.parameters | given})
+        if step.method in (Rules.name, Scrub.name)
+        else step
+        for step in steps
+    ]
 
 
 def written_recipe(steps: Sequence[RecipeStep], seed: int | None) -> str:

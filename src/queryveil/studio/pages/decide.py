@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from pydantic import ValidationError
 
-from queryveil.claims.lists import Decision
 from queryveil.errors import QueryveilError
+from queryveil.scrubbing.decisions import Decision
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View, number
 

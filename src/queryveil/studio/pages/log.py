@@ -2,7 +2,6 @@
 
 from queryveil.formats import FORMATS
 from queryveil.release.summary import share
-from queryveil.reports.charts import number as shown_number
 from queryveil.studio.charts import band_figure
 from queryveil.studio.mapping import NAMED, mapped, preview
 from queryveil.studio.session import Session
@@ -48,7 +47,7 @@ def page(session: Session, form: Form) -> View:
             "lengths": [row(one.words, one.queries, one.events) for one in found.lengths],
             "languages": [(one.name, f"{one.queries:,}") for one in found.languages],
             "scripts": [(one.name, f"{one.queries:,}") for one in found.scripts],
-            "per_user": [(name, shown_number(value, False)) for name, value in found.queries_per_user.items()],
+            "per_user": [(name, f"{value:,.1f}".removesuffix(".0")) for name, value in found.queries_per_user.items()],
             "logs": session.state.logs,
         },
         ("read",),
