@@ -40,6 +40,7 @@ HEADERS = {
 OPEN = "/open"
 _ENTRY = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
+    '<link rel="icon" href="/static/icon.svg">'
     '<title>queryveil studio</title><p>Opening. <a href="/">Go on</a></p></html>'
 )
 _CLOSED = "This address is closed to you: open the one that 'queryveil studio' shows in the terminal."
