@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,16 @@ WAY = ("log", "choose", "ask", "browse", "decide", "judge", "sign")
 def chromium():
     with browser() as found:
         yield found
+
+
+@pytest.fixture
+def page(chromium):
+    """An empty page: that of the test before still asks for its server."""
+    for tab in chromium.tabs():
+        chromium.to_tab(tab)
+        chromium.visit("about:blank")
+    chromium.logged("browser")
+    return chromium
 
 
 @pytest.fixture(scope="module")
@@ -124,10 +135,9 @@ def fits(page):
     assert wide == []
 
 
-def test_from_a_log_to_a_signed_release(chromium, pictures, synthetic, tmp_path):
-    page, project = chromium, tmp_path / "project"
+def test_from_a_log_to_a_signed_release(page, pictures, synthetic, tmp_path):
+    project = tmp_path / "project"
     log = qv.read_log(synthetic)
-    page.logged("browser")
     with Studio(synthetic, "--project", project) as studio:
         page.visit(studio.address)
         page.until("return document.querySelector('h1')?.innerText === 'The log' && document.querySelector('.tile')")
@@ -231,8 +241,8 @@ def test_from_a_log_to_a_signed_release(chromium, pictures, synthetic, tmp_path)
     assert load_recipe(str(run / "recipe.toml")).seed is not None
 
 
-def test_killed_and_started_again_it_goes_on_with_two_tabs(chromium, synthetic, tmp_path):
-    page, project = chromium, tmp_path / "project"
+def test_killed_and_started_again_it_goes_on_with_two_tabs(page, synthetic, tmp_path):
+    project = tmp_path / "project"
     with Studio(synthetic, "--project", project) as studio:
         page.visit(studio.address)
         page.until("return document.querySelector('.tile')")
@@ -260,32 +270,27 @@ def test_killed_and_started_again_it_goes_on_with_two_tabs(chromium, synthetic, 
         command = [sys.executable, "-m", "queryveil.cli", "studio", synthetic, "--project", project, "--no-browser"]
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (second.returncode, "open in another studio" in second.stderr) == (2, True)
-    for tab in page.tabs():
-        page.to_tab(tab)
-        page.visit("about:blank")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_hostile_queries_do_nothing_on_any_screen(chromium, tmp_path, width, dark):
-    page = chromium
-    page.logged("browser")
+def test_hostile_queries_do_nothing_on_any_screen_of_any_width(page, tmp_path):
     log = write_hostile(tmp_path / "log.csv")
     with Studio(log, "--project", tmp_path / "project") as studio:
-        page.visit(studio.address, width, dark=dark)
+        page.visit(studio.address)
         page.until("return document.querySelector('.tile')")
-        page.visit(studio.at("/decide"), width, dark=dark)
-        type_in(page, "#text", HOSTILE[0])
-        type_in(page, "#comment", HOSTILE[1])
-        type_in(page, "#by", HOSTILE[1])
+        page.visit(studio.at("/decide"))
+        for name, text in (("text", HOSTILE[0]), ("comment", HOSTILE[1]), ("by", HOSTILE[1])):
+            type_in(page, f"#{name}", text)
         press(page, "Add the decision")
         page.until("return document.querySelector('tbody')")
-        page.visit(studio.at("/choose"), width, dark=dark)
+        page.visit(studio.at("/choose"))
         press(page, "Make the release")
         done(page, "anonymize")
-        for screen in WAY:
+        page.visit(studio.at("/browse"))
+        press(page, "Lift the mask")
+        page.until("return document.querySelector('main').innerText.includes('as they were typed')")
+        for screen, (width, dark) in product(WAY, ((1280, False), (390, True))):
             page.visit(studio.at("/" if screen == "log" else f"/{screen}"), width, dark=dark)
             if screen == "browse":
-                press(page, "Lift the mask")
                 page.until("return document.querySelector('.queries tbody')?.innerText.includes('onerror')")
             if screen == "ask":
                 type_in(page, "#query", HOSTILE[1])

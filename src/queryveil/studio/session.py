@@ -4,7 +4,6 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -179,14 +178,14 @@ class Session:
         log = self.open_log
         self._browser = None
         if self.audit is not None:
-            found = Release.load(self.audit.release, log=log, user_map=self.audit.user_map)
+            place, linked = Path(self.audit.release), self.audit.user_map
         elif self.state.release is not None:
-            linked = self.run / "users.csv"
-            found = Release.load(self.run / "release", log=log, user_map=linked if linked.exists() else None)
+            place, made = self.run / "release", self.run / "users.csv"
+            linked = str(made) if made.exists() else None
             self.found = self._kept()
         else:
             return
-        self.release = replace(found, lists={path.name: path for path in self._evidence[1]})
+        self.release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
 
     def _kept(self) -> Found:
         """What was found about the release before."""
