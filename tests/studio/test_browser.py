@@ -167,12 +167,12 @@ def test_from_a_log_to_a_signed_release(page, pictures, synthetic, tmp_path):
         picture(page, pictures, "choose")
 
         page.visit(studio.at("/decide"))
-        for of, text in (("query", "google"), ("word", "free")):
+        for number, (of, text) in enumerate((("query", "google"), ("word", "free")), 1):
             type_in(page, "#of", of)
             type_in(page, "#text", text)
             type_in(page, "#by", "Ann Able")
             press(page, "Add the decision")
-            page.until(f"return document.querySelector('tbody')?.innerText.includes('{text}')")
+            page.until(f"return document.querySelectorAll('main table:has(button) tbody tr').length === {number}")
         picture(page, pictures, "decide")
 
         page.visit(studio.at("/choose"))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pydantic import ValidationError
 
 from queryveil.errors import QueryveilError
+from queryveil.reports.examples import shape
 from queryveil.scrubbing.decisions import Decision
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View, number
@@ -13,7 +14,11 @@ from queryveil.studio.views import Form, View, number
 def page(session: Session, form: Form) -> View:
     """All decisions, and the journal."""
     journal = [] if session.project is None else session.project.journal
-    return View("decide.html", {"decisions": list(enumerate(session.decisions)), "journal": journal}, ())
+    decided = [
+        (place, shape(one.text, set(), whole=False) if session.state.masked else one.text, one)
+        for place, one in enumerate(session.decisions)
+    ]
+    return View("decide.html", {"decisions": decided, "journal": journal}, ())
 
 
 def add(session: Session, form: Form) -> View:
