@@ -144,6 +144,8 @@ def test_decisions_are_applied_checked_and_explained(app):
     assert "It is not in the release" in shown(app.post("/ask", query="weather"))
     assert "fails rules: not blocked by a decision" in shown(app.post("/ask", query="weather"))
     assert "It is in the release" in shown(app.post("/ask", query="CAT food"))
+    behind = shown(app.post("/ask", query_id=str(app.session.open_log.find("cat food cheap"))))
+    assert "cheap" not in behind
     assert "Nobody issued" in shown(app.post("/ask", query="nothing like it"))
     app.do("check")
     assert app.session.found.verification.holds

@@ -1,6 +1,6 @@
 """One query: is it released, why, and which similar queries stand behind it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -97,11 +97,19 @@ def ask(session: Session, text: str, query_id: int | None = None) -> Answer:
         return Answer(known, None, rows=None if session.release is None else 0, why="Nobody issued this query.")
     whole = str(log.query_text[query_id].as_py())
     rows, reasons = _explained(session, log, whole, query_id)
+    if session.state.masked:
+        reasons = tuple(replace(one, found=_unnamed(one.found)) for one in reasons)
     graph, why = _graph(session, log, whole)
     # Who typed a query knows it already.
     shown = whole if typed or not session.state.masked else masked(log, [query_id])[0]
     counts = int(log.users_per_query[query_id]), int(log.events_per_query[query_id])
     return Answer(shown, query_id, *counts, rows, reasons, graph, why)
+
+
+def _unnamed(found: str) -> str:
+    """What a rule found, up to the first text that it quotes; a text may hold quotes itself."""
+    before, quote, _ = found.partition("'")
+    return f"{before}(masked)" if quote else found
 
 
 def _explained(session: Session, log: LocalLog, text: str, query_id: int) -> tuple[int | None, tuple[Reason, ...]]:

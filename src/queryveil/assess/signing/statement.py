@@ -110,7 +110,7 @@ class StatedList(Part):
 
     name: str
     sha256: Sha256 | None
-    """None if the signer was not given the list."""
+    """None if the signer was not given the list, and for decisions, which the manifest binds under a key."""
 
 
 class Review(Part):
