@@ -200,8 +200,19 @@ class Method(BaseModel):
             "seed": seed,
             "notes": notes,
             "certified": certified or {},
-            "lists": {path.name: path for part in self.parts for path in part.lists.values()},
+            "lists": self._named_lists,
         }
+
+    @property
+    def _named_lists(self) -> dict[str, Path]:
+        """The files of all lists by their names, by which a release knows them."""
+        found: dict[str, Path] = {}
+        for path in (path for part in self.parts for path in part.lists.values()):
+            if found.setdefault(path.name, path) != path:
+                raise QueryveilError(
+                    f"Two lists are called {path.name}, and a release knows a list by its name; rename one of them."
+                )
+        return found
 
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:

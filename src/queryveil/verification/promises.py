@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from queryveil.claims import (
     AffineUsers,
+    AllowedQueries,
     AllUsers,
     BagUsers,
+    BlockedWords,
     CellUsers,
     Claim,
     ClickedSites,
@@ -14,6 +16,7 @@ from queryveil.claims import (
     CombinationUsers,
     ConceptUsers,
     CountedRows,
+    DecidedQueries,
     DifferentialPrivacy,
     DisjointClicks,
     FragmentUsers,
@@ -118,10 +121,18 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
         claims.append(FragmentUsers(users=given["min_fragment_users"], counted_on=elsewhere, listed=listed, **about))
     spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
     if spelling != QuerySpelling():
-        claims.append(spelling)
+        claims.append(spelling.model_copy(update={"lifted": given.get("decisions")}))
+    for use, claim in _LISTED.items():
+        if given.get(use) is not None:
+            claims.append(claim(listed=given[use]))
     return claims + _beside(given, given["min_row_users"], log)
 
 
+_LISTED: dict[str, Callable[..., Claim]] = {
+    "allow_list": AllowedQueries,
+    "block_list": BlockedWords,
+    "decisions": DecidedQueries,
+}
 _NO_METADATA = ("query", "url", "rank", "period")
 
 
@@ -225,7 +236,10 @@ _QUERIES = ("equality", "rules", "affinity", "poblete")
 """Methods that choose queries, so that others can follow them in a pipeline."""
 _AFTER = (*_QUERIES, "columns", "odp", "search", "mdav")
 """Methods that can follow them."""
-_ABOUT_QUERIES = (QueryUsers, TermUsers, FragmentUsers, QuerySpelling, AffineUsers, ClickedSites, DisjointClicks)
+_ABOUT_QUERIES = (
+    *(QueryUsers, TermUsers, FragmentUsers, QuerySpelling, AllowedQueries, BlockedWords, DecidedQueries),
+    *(AffineUsers, ClickedSites, DisjointClicks),
+)
 
 
 def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:

@@ -24,7 +24,7 @@ from queryveil.methods import STEPS, Counts, Method, Pipeline, Scrub
 from queryveil.methods.private.common import PrivateMethod
 from queryveil.release import Release
 from queryveil.release.linkage import Linkage
-from queryveil.release.manifest import Manifest, Stage
+from queryveil.release.manifest import LISTS, Manifest, Stage
 from queryveil.scrubbing import repeat_scrub
 from queryveil.text.arrays import byte_spans
 from queryveil.verification import verifier
@@ -34,7 +34,6 @@ from queryveil.verification.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """With fewer people linkage is not compared without the seed: it depends too much on what is known about each."""
-_LISTS = ("allow_list", "block_list", "fragment_list")
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -123,7 +122,7 @@ def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
 def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
     """The methods that a step of a manifest may stand for."""
     given = dict(step.parameters)
-    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
+    given |= {kind: lists.get(given[kind], given[kind]) for kind in LISTS if given.get(kind) is not None}
     named = given.get("taxonomy")
     of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
     return [STEPS[step.method](**given | taxonomy) for taxonomy in of_each]
@@ -138,7 +137,7 @@ def _makes(method: Method, manifest: Manifest) -> bool:
 
 def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
     """Why a release cannot be made again."""
-    if not {step.parameters.get(kind) for step in release.manifest.steps for kind in _LISTS} <= {None, *lists}:
+    if not release.manifest.list_names <= lists:
         named = option("list", python="'lists'")
         return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":

@@ -10,6 +10,8 @@ import pyarrow as pa
 from queryveil.claims import AffineUsers, Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
+from queryveil.claims.listed import missing_list
+from queryveil.claims.lists import stated_list
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
 from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
@@ -82,6 +84,8 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         checks = [lambda: _in_series(release, log), *checks]
     if release.manifest.counted_on is not None:
         checks.append(lambda: _same_counted(release, log))
+    if release.manifest.lists or release.manifest.list_names:
+        checks.append(lambda: _same_lists(release, log))
     if release.folder is not None:
         folder = release.folder
         today = [lambda: bytes_right(release, folder)] if release.manifest.format_version == FORMAT_VERSION else []
@@ -245,6 +249,25 @@ def _same_counted(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, True, how="compared by its size, because the seed is not known")
     same = hmac.compare_digest(stated.fingerprint, log.counted.keyed_fingerprint(release.seed))
     return Verdict(claim, same, None if same else "the fingerprints differ")
+
+
+def _same_lists(release: Release, log: QueryLog) -> Verdict:
+    """Whether the lists that are given are those that the release was made with."""
+    claim = "The lists are those that the release was made with."
+    stated = release.manifest.lists
+    if set(stated) != release.manifest.list_names:
+        return Verdict(claim, False, "its manifest does not say how long the lists are that its parameters name")
+    for name, one in stated.items():
+        if name not in release.lists:
+            raise missing_list(name)
+        # Without the seed there is no digest to compare, and any will do.
+        found = stated_list(release.lists[name], log, release.seed or 0)
+        if found.entries != one.entries:
+            return Verdict(claim, False, f"'{name}' has {found.entries:,} entries, and had {one.entries:,}")
+        if release.seed is not None and not hmac.compare_digest(found.digest, one.digest):
+            return Verdict(claim, False, f"'{name}' has other entries than it had")
+    how = None if release.seed is not None else "compared by their length, because the seed is not known"
+    return Verdict(claim, True, how=how)
 
 
 def _same_log(release: Release, log: QueryLog) -> Verdict:

@@ -39,10 +39,9 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import check_file, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release, loaded_release
+from queryveil.release.manifest import LISTS
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
-
-_LISTS = ("allow_list", "block_list", "fragment_list")
 
 
 class NotSignedError(QueryveilError):
@@ -177,7 +176,7 @@ def _stated_lists(release: Release, given: Sequence[str | Path]) -> dict[str, St
     """The lists that a release was made with; those of the publisher by their names in the manifest."""
     digests = {Path(path).name: hashlib.sha256(read_bounded(Path(path), "list")).hexdigest() for path in given}
     steps = [step.parameters for step in release.manifest.steps]
-    named = {use: str(step[use]) for step in steps for use in _LISTS if step.get(use) is not None}
+    named = {use: str(step[use]) for step in steps for use in LISTS if step.get(use) is not None}
     strange = next((name for name in digests if name not in named.values()), None)
     if strange is not None:
         raise QueryveilError(f"The release was made without a list '{strange}'; leave it out.")
