@@ -8,8 +8,9 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from queryveil.claims.base import Claim, Count, Evidence
 from queryveil.claims.listed import given_list
-from queryveil.claims.lists import Decisions, read_decisions
+from queryveil.claims.lists import rest_of
 from queryveil.engines import Table
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 
 
 class PartOfLog(Claim):
@@ -164,7 +165,7 @@ class QuerySpelling(Claim):
         allowed = set(decided.allowed_queries.to_pylist())
         phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
         left = [query for query in queries if query not in allowed]
-        rest = pa.array([_without(query, phrases) for query in left], pa.string())
+        rest = pa.array([rest_of(query, phrases) for query in left], pa.string())
         wrong = set(self._wrong(pa.RecordBatch.from_arrays([rest], names=["query"]))["query"].to_pylist())
         words = evidence.log.language.words(rest).per_query.tolist()
         for query, text, n in zip(left, rest.to_pylist(), words, strict=True):
@@ -183,14 +184,6 @@ class QuerySpelling(Claim):
         if self.no_at:
             wrong = pc.or_(wrong, pc.match_substring(query, "@"))
         return pa.RecordBatch.from_arrays([query.filter(wrong)], names=["query"])
-
-
-def _without(query: str, phrases: set[tuple[str, ...]]) -> str:
-    """A query without the phrases that stand in it between blanks."""
-    words = query.split(" ")
-    runs = [range(at, at + size) for size in {len(one) for one in phrases} for at in range(len(words) - size + 1)]
-    gone = {place for run in runs if tuple(words[run.start : run.stop]) in phrases for place in run}
-    return " ".join(word for place, word in enumerate(words) if place not in gone)
 
 
 def _listed(parts: list[str]) -> str:

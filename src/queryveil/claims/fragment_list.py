@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.arrays import offsets
-from queryveil.claims.lists import list_lines
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
+from queryveil.scrubbing.decisions import list_lines
 from queryveil.text import language, normal_form
 
 SUFFIX = ".tsv"

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 
 from queryveil.arrays import Bools, offsets
 from queryveil.claims.base import Claim, Evidence
-from queryveil.claims.lists import Decisions, read_decisions, read_texts
+from queryveil.claims.lists import read_texts
 from queryveil.errors import QueryveilError, option
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text import Language
 
 _QUERY = pa.schema([("query", pa.string())])

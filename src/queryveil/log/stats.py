@@ -88,12 +88,15 @@ class Scrub(BaseModel):
     """What of it is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
     log: Size | None = None
     """How much there was before; None if it is not published."""
+    decisions: str | None = None
+    """The file of decisions that allow queries as they are."""
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As it is written in a manifest: nothing about countries if none were chosen, as ever."""
+        """As it is written in a manifest: nothing about countries or decisions if there are none, as ever."""
         written: dict[str, Any] = handler(self)
-        return written if self.countries is not None else {k: v for k, v in written.items() if k != "countries"}
+        missing = {name for name in ("countries", "decisions") if getattr(self, name) is None}
+        return {name: value for name, value in written.items() if name not in missing}
 
     @property
     def without_counts(self) -> "Scrub":

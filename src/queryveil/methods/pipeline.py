@@ -317,6 +317,11 @@ def _senseless(steps: Sequence[Method]) -> str | None:
             f"{steps[-1].name} is differentially private only if nothing before it chooses by what users did, as scrub"
             f" does with {option('rare_term_users')}; leave that out."
         )
+    if isinstance(steps[0], Scrub) and steps[0].decisions is not None and steps[-1].private:
+        return (
+            f"{steps[-1].name} is differentially private only if nothing before it depends on what users did, as"
+            f" decisions do; leave {option('decisions')} out."
+        )
     hides = next((step for step in methods[:-1] if step.hides_clicks), None)
     shows = isinstance(steps[-1], Columns | Rules) and steps[-1].beside.click_users is not None
     clicks = shows or (isinstance(steps[-1], QueryMethod) and steps[-1].click_users is not None)

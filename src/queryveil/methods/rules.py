@@ -31,7 +31,7 @@ from queryveil.engines import Table, Workspace
 from queryveil.errors import option
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k, enough_users
+from queryveil.methods.base import Reason, check_k, enough_users, plain_name
 from queryveil.methods.columns import Beside, Least, Rounding, explain_rows
 from queryveil.methods.jitter import JitteredMethod
 from queryveil.methods.queries import Selection, Speaker, joined
@@ -39,7 +39,6 @@ from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_fragments import made_of_fragments
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
-from queryveil.release.manifest import names_a_file
 
 Most = Annotated[int, Field(ge=1)]
 
@@ -97,9 +96,7 @@ class Rules(JitteredMethod):
     @field_validator("allow_list", "block_list", "fragment_list", "decisions")
     @classmethod
     def _has_a_plain_name(cls, path: Path | None) -> Path | None:
-        if path is not None and not names_a_file(path.name):
-            raise ValueError("the manifest names the file, so its name cannot have a backslash or a control character")
-        return path
+        return plain_name(path)
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:

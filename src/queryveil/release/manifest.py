@@ -1,5 +1,7 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
@@ -76,6 +78,12 @@ def names_a_file(value: object) -> bool:
     """Whether the value is only the name of a file: without a folder, and without control characters."""
     alone = isinstance(value, str) and value not in ("", ".", "..") and not set(value) & set("/\\")
     return alone and str(value).isprintable() and len(str(value)) < 256
+
+
+def located(parameters: dict[str, Any], lists: Mapping[str, Path]) -> dict[str, Any]:
+    """The parameters of a method as a manifest has them, with the files of those lists that are at hand."""
+    named = {use: parameters[use] for use in LISTS if parameters.get(use) is not None}
+    return parameters | {use: lists[name] for use, name in named.items() if name in lists}
 
 
 Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
@@ -161,8 +169,11 @@ class Manifest(BaseModel):
 
     @property
     def list_names(self) -> "set[str]":
-        """The files of the lists that its parameters name."""
-        return {str(step.parameters[use]) for step in self.steps for use in LISTS if step.parameters.get(use)}
+        """The files of the lists that it was made with."""
+        scrubbed = set() if self.scrub is None or self.scrub.decisions is None else {self.scrub.decisions}
+        return scrubbed | {
+            str(step.parameters[use]) for step in self.steps for use in LISTS if step.parameters.get(use)
+        }
 
     @property
     def last(self) -> "Manifest":

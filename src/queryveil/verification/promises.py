@@ -50,6 +50,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     Raises:
         KeyError, TypeError or ValueError: If there is no such method, or the parameters are not those of the method.
     """
+    if manifest.method != "pipeline" and manifest.scrub is not None and manifest.scrub.decisions is not None:
+        raise ValueError("decisions that no step names")
     return REQUIRED[manifest.method].claims(manifest, log)
 
 
@@ -173,8 +175,8 @@ _NO_NOISE: Given = {"min_query_users": None, "min_metadata_users": None, "totals
 def _private_counts(manifest: Manifest) -> Claim:
     """The claim of differential privacy that fits the parameters, if the manifest makes it."""
     given = manifest.parameters
-    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
-        raise ValueError("which words are rare depends on all users together")
+    if manifest.scrub is not None and (manifest.scrub.rare_term_users or manifest.scrub.decisions) is not None:
+        raise ValueError("which words are rare, and what is decided, depends on all users together")
     if any(given[name] != value for name, value in _NO_NOISE.items()):
         raise ValueError("parameters that noise has no place for")
     period = given["period"] if "period" in given["by"] else None
@@ -250,9 +252,11 @@ def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if done is None:
             raise ValueError("scrub")
         # Countries that were not chosen are those of the language.
-        stated = {"how", "kinds", "rare_term_users"} | ({"countries"} & set(scrub))
-        if scrub != done.model_dump(mode="json", include=stated):
+        stated = {"how", "kinds", "rare_term_users"} | ({"countries", "decisions"} & set(scrub))
+        if scrub != done.model_dump(mode="json", include=stated) or scrub.get("decisions") != done.decisions:
             raise ValueError("scrub")
+    elif manifest.scrub is not None and manifest.scrub.decisions is not None:
+        raise ValueError("decisions that no step names")
     *first, last = steps
     wrong = [step.method for step in first if step.method not in _QUERIES or not _only_queries(step.parameters)]
     if wrong or (last.method not in _AFTER if first else last.method not in REQUIRED or last.method == "pipeline"):
@@ -358,8 +362,8 @@ def _private(manifest: Manifest) -> Claim:
     Whether its noise and thresholds are worth them is what its own check recomputes.
     """
     given = manifest.parameters
-    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
-        raise ValueError("which words are rare depends on all users together")
+    if manifest.scrub is not None and (manifest.scrub.rare_term_users or manifest.scrub.decisions) is not None:
+        raise ValueError("which words are rare, and what is decided, depends on all users together")
     for claim in manifest.claims:
         if isinstance(claim, DifferentialPrivacy):
             asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)

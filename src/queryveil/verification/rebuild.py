@@ -22,10 +22,9 @@ from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
 from queryveil.methods import STEPS, Counts, Method, Pipeline, Scrub
 from queryveil.methods.private.common import PrivateMethod
-from queryveil.release import Release
+from queryveil.release import Release, scrub_again
 from queryveil.release.linkage import Linkage
-from queryveil.release.manifest import LISTS, Manifest, Stage
-from queryveil.scrubbing import repeat_scrub
+from queryveil.release.manifest import Manifest, Stage, located
 from queryveil.text.arrays import byte_spans
 from queryveil.verification import verifier
 from queryveil.verification.languages import other_words
@@ -34,6 +33,8 @@ from queryveil.verification.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """With fewer people linkage is not compared without the seed: it depends too much on what is known about each."""
+_KEYED = ("input_fingerprint", "counted_on", "lists")
+"""Fields of a manifest with digests that only the seed can repeat."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -121,8 +122,7 @@ def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
 
 def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
     """The methods that a step of a manifest may stand for."""
-    given = dict(step.parameters)
-    given |= {kind: lists.get(given[kind], given[kind]) for kind in LISTS if given.get(kind) is not None}
+    given = located(step.parameters, lists)
     named = given.get("taxonomy")
     of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
     return [STEPS[step.method](**given | taxonomy) for taxonomy in of_each]
@@ -157,7 +157,7 @@ def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdi
     if scrubs and log.stats.scrub is not None and log.part is not None:
         log = scrubbed = log.part.of  # its first step scrubs
     elif not scrubs and manifest.scrub is not None and log.stats.scrub is None:
-        scrubbed = repeat_scrub(log, manifest.scrub)
+        scrubbed = scrub_again(release, log)
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     wrong: str | None = None
@@ -184,7 +184,7 @@ def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
             "table": manifest.table,
             "files": manifest.files,
             "columns": manifest.columns,
-            **({} if exact else {"input_fingerprint": manifest.input_fingerprint, "counted_on": manifest.counted_on}),
+            **({} if exact else {name: getattr(manifest, name) for name in _KEYED}),
         }
     )
     return next(

@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.claims import AffineUsers, Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
 from queryveil.claims.listed import missing_list
-from queryveil.claims.lists import stated_list
+from queryveil.claims.lists import rest_of, stated_list
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
-from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
+from queryveil.release import Release, check_loaded, counts_of, loaded, made_from, scrub_again
 from queryveil.release.manifest import FORMAT_VERSION
-from queryveil.scrubbing import mask, repeat_scrub, scope_of, url_hits
+from queryveil.scrubbing import mask, scope_of, url_hits
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
 from queryveil.verification.languages import language_right, other_words
@@ -157,7 +159,7 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
         same = as_stated(log.stats.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
-        scrubbed = repeat_scrub(log, stated)
+        scrubbed = scrub_again(release, log)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
     found = scrubbed.stats.scrub
@@ -171,6 +173,8 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     """Search the released texts themselves for what was scrubbed, whatever the method promises about them."""
     claim = "No released query or address holds anything of the kinds that were scrubbed."
     stated = release.manifest.scrub
+    if stated is not None and stated.decisions is not None:
+        claim = f"{claim[:-1]}, but what a reviewer allowed."
     if (
         stated is None or release.manifest.kind == "tokens"
     ):  # tokens may look like numbers of any kind, and stand beside no address
@@ -178,8 +182,14 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     hits = pa.schema([("hits", pa.int64())])
     kinds, scope = stated.kinds, scope_of(log.language, stated.countries)
 
+    decided = None if stated.decisions is None else Decisions.of(read_decisions(release.lists[stated.decisions]))
+
     def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds, scope).hits)], schema=hits)
+        found = pa.array(mask(batch["query"], kinds, scope).hits)
+        if decided is not None:
+            there = batch["query"].filter(pc.greater(found, 0)).to_pylist()
+            found = pa.array(mask(_not_allowed(there, decided), kinds, scope).hits)
+        return pa.RecordBatch.from_arrays([found], schema=hits)
 
     def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds, scope))], schema=hits)
@@ -195,6 +205,13 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
             if wrong:
                 return Verdict(claim, False, f"{wrong} of its distinct {what} do")
     return Verdict(claim, True)
+
+
+def _not_allowed(queries: list[str], decided: Decisions) -> pa.Array:
+    """What is left of queries that a reviewer did not allow: all but the words that they allowed."""
+    allowed = set(decided.allowed_queries.to_pylist())
+    phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
+    return pa.array([rest_of(query, phrases) for query in queries if query not in allowed], pa.string())
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:
