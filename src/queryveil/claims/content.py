@@ -128,8 +128,9 @@ class QuerySpelling(Claim):
     @property
     def headline(self) -> str:
         """The promise in at most fifteen words."""
-        lifted = ", or were allowed" if self.lifted is not None else ""
-        return f"Queries have {_listed([what for parts in self._parts for what in parts])}{lifted}."
+        if self.lifted is not None:
+            return "Queries keep the rules about length and characters, or a reviewer allowed them."
+        return f"Queries have {_listed([what for parts in self._parts for what in parts])}."
 
     @property
     def _parts(self) -> tuple[list[str], list[str]]:

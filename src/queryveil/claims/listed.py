@@ -88,8 +88,9 @@ class DecidedQueries(Claim):
         language = evidence.log.language
 
         def blocked(queries: pa.Array) -> Bools:
-            itself = pc.is_in(queries, value_set=decided.blocked_queries).to_numpy(zero_copy_only=False)
-            return np.logical_or(itself, holds(queries, decided.blocked_words, language))
+            found = holds(queries, decided.blocked_words, language)
+            found |= pc.is_in(queries, value_set=decided.blocked_queries).to_numpy(zero_copy_only=False)
+            return found
 
         found = _first_of(evidence, blocked)
         return found and f"the query '{found}' is blocked, or holds a word that is"

@@ -8,7 +8,7 @@ A column is released only when a rule covers it: clicks by `min_row_users`, time
 one, if the caller names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -43,7 +43,11 @@ from queryveil.release import Release
 Most = Annotated[int, Field(ge=1)]
 
 
-_LISTED = {"allow_list": AllowedQueries, "block_list": BlockedWords, "decisions": DecidedQueries}
+_LISTED: dict[str, Callable[..., Claim]] = {
+    "allow_list": AllowedQueries,
+    "block_list": BlockedWords,
+    "decisions": DecidedQueries,
+}
 """The lists of texts, and what is promised about each."""
 
 

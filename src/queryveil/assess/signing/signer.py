@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from queryveil.files.folders import check_file, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release, loaded_release
 from queryveil.release.manifest import LISTS
+from queryveil.release.release import by_name
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
 
@@ -72,7 +74,7 @@ def sign(
         certificate: What `load_certificate` read; with it the release is checked byte for byte.
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
-        lists: The files of the lists of `rules`, whose SHA-256 is stated.
+        lists: The files of the lists that the release was made with, whose SHA-256 is stated.
         output: The statement, ending with `.json`; by default next to the release, with `.statement.json` after its
             name.
         overwrite: Whether an earlier statement may be replaced.
@@ -89,6 +91,8 @@ def sign(
         raise QueryveilError("A policy needs checks and attacks; give the original log and findings of attacks.")
     private = private_key(key)
     made, folder = loaded_release(release), folder_of(release)
+    if lists:
+        made = replace(made, lists=by_name(lists))
     digests = _unchanged(made, folder)
     given = [_findings(path, digests[MANIFEST]) for path in attacks]
     stated_lists = _stated_lists(made, lists)
