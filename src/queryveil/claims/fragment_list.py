@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from queryveil.arrays import offsets
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
-from queryveil.scrubbing.decisions import list_lines
+from queryveil.scrubbing.decisions import list_text
 from queryveil.text import language, normal_form
 
 SUFFIX = ".tsv"
@@ -27,7 +27,7 @@ def read_fragments(path: Path) -> pa.Table:
     Raises:
         QueryveilError: If it cannot be read, or a line is not a fragment and a date.
     """
-    lines = list_lines(path)
+    lines = list_text(path).splitlines()
     rows = [(number, *line.partition("\t")[::2]) for number, line in enumerate(lines, 1) if line.strip()]
     wrong = next((number for number, fragment, since in rows if not fragment.strip() or not _is_date(since)), None)
     if wrong is not None:
