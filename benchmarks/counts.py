@@ -117,6 +117,47 @@ def on_rows(kind: str, users: str, table: str) -> None:
     _say(begin, rows)
 
 
+def all_tables(kind: str, users: str) -> None:
+    """All tables of a log that is read once, by the method alone: for logs on which the peers would take long."""
+    import queryveil as qv
+    from queryveil.formats import writers
+
+    begin = time.process_time()
+    log = qv.read_log(source_of(kind, int(users)))
+    seconds = {"read": time.process_time() - begin}
+    with timed():
+        for name, columns in TABLES.items():
+            begin = time.process_time()
+            release = qv.Counts(**columns, min_row_users=K, period="month").anonymize(log, seed=1)
+            writers.write(DATA / "counts-queryveil.parquet", "parquet", release.schema, release.batches())
+            seconds[name] = time.process_time() - begin
+    print(json.dumps({"rows": log.stats.rows, "seconds": seconds}))
+
+
+def growth(sizes: Sequence[int], times: int) -> Iterator[str]:
+    """What large logs cost, and how that grows with the rows; a negative size is a log of views."""
+    yield f"| log | rows | read | {' | '.join(TABLES)} | peak memory |"
+    yield "|---" * (len(TABLES) + 4) + "|"
+    found: dict[str, list[dict[str, float]]] = {"clicks": [], "views": []}
+    for size in sizes:
+        kind, users = ("clicks", size) if size > 0 else ("views", -size)
+        source_of(kind, users)
+        cost = run(f"{HERE}:all_tables", kind, users, times=times)
+        told = json.loads(cost.told)
+        found[kind].append(told["seconds"] | {"rows": told["rows"]})
+        seconds = " | ".join(f"{value:.1f} s" for value in told["seconds"].values())
+        yield f"| {users:,} users, {kind} | {told['rows']:,} | {seconds} | {cost.peak_gib:.1f} GiB |"
+    for kind, costs in found.items():
+        if len(costs) > 1:
+            small, large = costs[0], costs[-1]
+            more = math.log(large["rows"] / small["rows"])
+            grown = ", ".join(
+                f"{name}: {math.log(large[name] / small[name]) / more:.2f}" for name in small if name != "rows"
+            )
+            yield ""
+            yield f"Growth exponents of {kind} from {small['rows']:,} to {large['rows']:,} rows (1 is linear): {grown}."
+
+
 def _say(begin: float, rows: int) -> None:
     print(json.dumps({"seconds": time.process_time() - begin, "rows": rows}))
 

@@ -32,6 +32,7 @@ REPORTS = {
     "clump": clump.report,
     "comparison": comparison.report,
     "counts": counts.report,
+    "counts-growth": counts.growth,
     "dp": dp.report,
     "evaluation": evaluation.report,
     "generalization": generalization.report,

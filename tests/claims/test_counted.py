@@ -58,7 +58,8 @@ def test_an_honest_table_holds_and_hides_one_more_row(log):
     release = release_of(log)
     rows = release.to_arrow().to_pylist()
     assert sum((row["query"], row["total"]) == ("cat", 0) for row in rows) == 1  # of NL and BE, the other is hidden
-    assert row_of(rows, "cat", "*", 1) == {"total": 1, "query": "cat", "country": "*", "users": 7, "events": 13}
+    # Of its 7 users, 1 is not in the published row of 6.
+    assert row_of(rows, "cat", "*", 1) == {"total": 1, "query": "cat", "country": "*", "users": None, "events": 13}
     assert refuted(release, log) == {}
 
 
@@ -121,9 +122,18 @@ def test_totals_without_secondary_suppression_give_a_row_away(log):
     assert not qv.verify(replace(release, manifest=manifest), log).holds
 
 
+def test_users_of_a_total_that_give_few_away(log):
+    found = refuted(forged(release_of(log), changed("cat", "*", 1, users=7)), log)
+    assert found == {"hidden-rows": "the total query 'cat', country '*' gives away 1 users by its users"}
+
+
 def test_a_table_with_totals_has_no_clicks(log):
     """Those of few users that are withheld would follow from the total and the other rows."""
-    assert release_of(log).schema.names == ["total", "query", "country", "users", "events"]
+    release = release_of(log)
+    assert release.schema.names == ["total", "query", "country", "users", "events"]
+    clicks = release.to_arrow().append_column("clicks", pa.nulls(len(release.to_arrow()), pa.int64()))
+    found = refuted(replace(release, schema=clicks.schema, batches=lambda: iter(clicks.to_batches())), log)
+    assert found["counted-rows"] == "the column 'clicks' beside totals"
 
 
 def test_rounding_and_bands(log):
@@ -143,6 +153,7 @@ def test_claims_that_no_table_has_are_refused():
     wrong = [
         (CountedRows, {"columns": ("query",), "users": 3, "totals": ("url",)}),
         (CellUsers, {"columns": ("query", "Users"), "users": 3}),
+        (CellUsers, {"columns": ("query", "url"), "users": 3, "totals": ("query",)}),
         (HiddenRows, {"columns": ("query", "period"), "users": 3, "totals": ("query",)}),
         (RoundedCounts, {"base": 1}),
         (PrivateCounts, {"epsilon": 1, "delta": 0.1, "steps": (), "columns": ("period",)}),

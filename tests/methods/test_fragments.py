@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.claims import FragmentUsers
+from queryveil.claims.fragment_list import read_fragments
 from tests.both import on_both_engines, on_both_engines_weekly
 from tests.oracles import fragments as oracle
 from tests.oracles.log import Row, good
@@ -268,6 +269,12 @@ def test_a_list_with_a_bad_line_is_one_sentence(tmp_path, line):
     (tmp_path / "list.tsv").write_text(f"pot\t2026-04-30\n{line}\n")
     with pytest.raises(qv.QueryveilError, match=r"Line 2 of the list .* is not a fragment, a tab and a date"):
         qv.Rules(min_fragment_users=2, fragment_list=tmp_path / "list.tsv").anonymize(log_of(*PEOPLE))
+
+
+def test_a_list_has_no_date_in_the_future(tmp_path):
+    (tmp_path / "list.tsv").write_text("pot\t2026-04-30\ntea\t9999-12-31\n")
+    with pytest.raises(qv.QueryveilError, match=r"Line 2 of the list .* has a date in the future; mend it\."):
+        read_fragments(tmp_path / "list.tsv")
 
 
 def test_a_loaded_release_needs_its_list(tmp_path):

@@ -120,29 +120,24 @@ def counts(
         for key, row in rows.items():
             row["shown"] = len(row["users"]) >= least and ("query" not in some or key[some.index("query")] in kept)
             for name in ("views", "clicks", "ranked"):
-                behind = len(row[f"{name}_users"])
-                row[f"{name}_shown"] = row["shown"] and (behind == 0 or behind >= least)
+                behind = [len(row[f"{name}_users"]), len(row["unclicked_users"]) if name == "clicks" else 0]
+                row[f"{name}_shown"] = row["shown"] and all(n == 0 or n >= least for n in behind)
+            row["users_shown"] = True
     for key, total in sums.items() if secondary else ():
         below = {
             one: row
             for one, row in cells.items()
             if all(one[columns.index(name)] == value for name, value in zip(totals, key, strict=True))
         }
-        for name, flag, users in (
-            ("events", "shown", "users"),
-            ("views", "views_shown", "views_users"),
-            ("clicks", "clicks_shown", "clicks_users"),
-        ):
-            hidden = set().union(*(row[users] for row in below.values() if not row[flag]))
-            if not total[flag] or not 0 < len(hidden) < least:
-                continue
-            open_rows = [one for one, row in below.items() if row[flag] and row[users]]
+        hidden = set().union(*(row["users"] for row in below.values() if not row["shown"]))
+        if total["shown"] and 0 < len(hidden) < least:
             more = min(
-                open_rows,
-                key=lambda one: (len(cells[one][users]), cells[one][name], places(columns, one, order)),
+                (one for one, row in below.items() if row["shown"]),
+                key=lambda one: (len(cells[one]["users"]), cells[one]["events"], places(columns, one, order)),
             )
-            flags = ("shown", "views_shown", "clicks_shown", "ranked_shown") if flag == "shown" else (flag,)
-            cells[more] |= dict.fromkeys(flags, False)
+            cells[more]["shown"] = False
+        elsewhere = [total["users"] - row["users"] for row in below.values() if row["shown"]]
+        total["users_shown"] = not any(0 < len(users) < least for users in elsewhere)
     return Table(cells, sums)
 
 
@@ -166,6 +161,7 @@ def summed(numbers: dict[str, Any]) -> dict[str, Any]:
         "ranks": [rank for _, rank, _, _ in results if rank is not None],
         "views_users": {user for user, _, shown, _ in results if shown},
         "clicks_users": {user for user, _, _, clicked in results if clicked},
+        "unclicked_users": {user for user, _, shown, clicked in results if shown and not clicked},
         "ranked_users": {user for user, rank, _, _ in results if rank is not None},
     }
 
@@ -201,7 +197,8 @@ def published(table: Table, columns: tuple[str, ...], totals: tuple[str, ...], b
             value = dict(zip(some, key, strict=True))
             blank = {name: None if name in GIVEN else MERGED for name in columns}
             users = len(row["users"])
-            numbers = [band(users) if bands else rounded(users, base), rounded(row["events"], base)]
+            stated = band(users) if bands else rounded(users, base)
+            numbers = [stated if row["users_shown"] else None, rounded(row["events"], base)]
             numbers += [rounded(row[name], base) if row[f"{name}_shown"] else None for name in ("views", "clicks")]
             numbers.append(mean(row["ranks"]) if row["ranks"] and row["ranked_shown"] and not total else None)
             found.add((total, *((blank | value)[name] for name in columns), *numbers))

@@ -84,6 +84,21 @@ def test_without_pseudonyms_every_search_is_of_a_client_of_its_own(tmp_path):
     assert first == {"query_id": "1", "client_id": "1", "user_query": first["user_query"]}
 
 
+def test_ubi_documents_of_views_are_a_log_again(tmp_path):
+    shown = {"user": USERS * 2, "query": ["tea"] * 16, "time": ["2006-03-05 10:00:00"] * 16, "rank": [1] * 8 + [2] * 8}
+    addresses = {"url": ["http://a.org"] * 8 + ["http://b.org"] * 8, "clicked": ([1] * 4 + [0] * 4) * 2}
+    log = qv.read_log(pa.table(shown | addresses))
+    method = qv.Rules(min_query_users=2, min_row_users=2, time="day", link="user")
+    made = method.anonymize(log, seed=1)
+    made.save(tmp_path / "r")
+    qv.export(tmp_path / "r", tmp_path / "e", format="ubi")
+    again = qv.read_log(tmp_path / "e/data")
+    assert (again.stats.views, again.stats.clicks) == (log.stats.views, log.stats.clicks) == (16, 8)
+    columns = ["query", "rank", "url", "clicked"]
+    one, other = (one.to_arrow().select(columns).to_pylist() for one in (made, method.anonymize(again, seed=1)))
+    assert sorted(map(repr, one)) == sorted(map(repr, other))
+
+
 def test_the_dictionary_of_an_export_says_where_it_is_from(release, tmp_path):
     qv.export(release, tmp_path / "e", partition_by=["period"])
     found = json.loads((tmp_path / "e" / "schema.json").read_text())
@@ -124,11 +139,24 @@ def test_values_that_are_no_folders_are_refused(release, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "UNKNOWN", "NL")
     with pytest.raises(qv.QueryveilError, match="Some rows have no country, and others have 'NL'"):
         qv.export(release, tmp_path / "e", partition_by=["country"])
-    monkeypatch.setattr(module, "_LONGEST", 1)
     monkeypatch.setattr(module, "UNKNOWN", "unknown")
+    monkeypatch.setattr(module, "_HIVE_MISSING", "NL")
+    with pytest.raises(qv.QueryveilError, match="which readers take for a missing one"):
+        qv.export(release, tmp_path / "e", partition_by=["country"])
+    monkeypatch.setattr(module, "_HIVE_MISSING", "")
+    monkeypatch.setattr(module, "_LONGEST", 1)
     with pytest.raises(qv.QueryveilError, match="A value of country is too long"):
         qv.export(release, tmp_path / "e", partition_by=["country"])
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures("inside")
+def test_totals_over_all_periods_have_a_folder_of_their_own():
+    made = qv.Counts(by=["query", "period"], totals=["query"], min_row_users=2).anonymize(qv.read_log(LOG), seed=1)
+    made.save("release")
+    qv.export("release", "export", partition_by=["period"])
+    assert sorted(os.listdir("export/data")) == ["period=2006-03-01", "period=2006-05-01", "period=all"]
+    assert duckdb.sql("SELECT DISTINCT total FROM 'export/data/period=all/*.parquet'").fetchall() == [(1,)]
 
 
 def test_nothing_is_replaced_or_added_to_a_release(release, tmp_path):

@@ -12,6 +12,7 @@ from queryveil.claims.recount import TAKEN, Counting, Recount
 from queryveil.engines import Table
 
 _NUMBERS = ("views", "clicks")
+_OF_RESULTS = (*_NUMBERS, "mean_rank")
 _LARGEST_RANK = 2**31
 QUOTE = '"'
 
@@ -30,6 +31,8 @@ class _OfTable(Claim):
     def _totals_of_columns(self) -> Self:
         if not set(self.totals) < set(self.columns) or ("period" in self.columns) != (self.period is not None):
             raise ValueError("totals are by some of the columns, and a period has a length")
+        if self.totals and {"url", "rank"} & set(self.columns):
+            raise ValueError("an event has several results, so totals and rows of results do not go together")
         if any(name.casefold() in TAKEN for name in self.columns):
             raise ValueError("a column has a name that the table needs itself")
         return self
@@ -52,7 +55,8 @@ class _OfTable(Claim):
             return (
                 f"the release has no column '{missing or 'total'}'" if missing or self.totals else "the column 'total'"
             )
-        return self.look(evidence, self.recount(evidence))
+        beside = next((name for name in _OF_RESULTS if self.totals and name in evidence.columns), None)
+        return f"the column '{beside}' beside totals" if beside else self.look(evidence, self.recount(evidence))
 
     @abstractmethod
     def look(self, evidence: Evidence, again: Recount) -> str | None:
@@ -118,7 +122,7 @@ class CountedRows(_OfTable):
         by = f"({', '.join(self.columns)})"
         near = "" if self.base is None else f", rounded to the nearest multiple of {self.base}"
         totals = f", and every total by ({', '.join(self.totals)})" if self.totals else ""
-        return f"Every combination of {by}{totals} stands once, with the numbers it has in the log{near}."
+        return f"Every released combination of {by}{totals} stands once, with the numbers it has in the log{near}."
 
     @property
     def headline(self) -> str:
@@ -147,7 +151,7 @@ class CountedRows(_OfTable):
             for name in ("users", "events", *_NUMBERS):
                 if name in evidence.columns:
                     fine = self._fits(f"k.{name}", f"o.{name}")
-                    if name in _NUMBERS:
+                    if name in _NUMBERS or (totals and name == "users"):
                         fine = f"k.{name} IS NULL OR ({fine})"
                     number = f"concat('has ', coalesce(CAST(k.{name} AS STRING), 'no'), ' {name}')"
                     wrong = self.named(evidence, again, joined, f"NOT coalesce({fine}, 1 = 0)", number)
@@ -170,7 +174,8 @@ class CountedRows(_OfTable):
         if not self.band:
             return None
         rows = f"{joined} LEFT JOIN {_bands(evidence)} b ON b.text = k.users_band"
-        wrong = "NOT coalesce(o.users >= b.low AND o.users <= b.high, 1 = 0)"
+        withheld = "k.total = 1 AND k.users_band IS NULL"
+        wrong = f"NOT ({withheld}) AND NOT coalesce(o.users >= b.low AND o.users <= b.high, 1 = 0)"
         return self.named(evidence, again, rows, wrong, "'has a band of users which is not that of the log'")
 
     def _mean(self, evidence: Evidence, again: Recount, joined: str, totals: bool) -> str | None:
@@ -211,8 +216,8 @@ class CellUsers(_OfTable):
         """The exact promise in one sentence."""
         rows = f"row, that is, ({', '.join(self.columns)}), " + ("and every total " if self.totals else "")
         return (
-            f"Every {rows}has at least {self.users} users of the log; its views, its clicks and its mean rank are those"
-            f" of at least {self.users} users, or 0, or withheld."
+            f"Every {rows}has at least {self.users} users of the log; its views, its clicks, its views that were not"
+            f" clicked and its mean rank are those of at least {self.users} users, or 0, or withheld."
         )
 
     def look(self, evidence: Evidence, again: Recount) -> str | None:
@@ -223,13 +228,18 @@ class CellUsers(_OfTable):
             wrong = self.named(evidence, again, joined, few, _users("coalesce(o.users, 0)"))
             if wrong is not None:
                 return wrong
-            for name, counted in (("views", "views"), ("clicks", "clicks"), ("mean_rank", "ranked")):
+            for name, counted in (
+                *((name, name) for name in _NUMBERS),
+                ("clicks", "unclicked"),
+                ("mean_rank", "ranked"),
+            ):
                 if name not in evidence.columns:
                     continue
                 few = f"k.{name} IS NOT NULL AND o.{counted}_users BETWEEN 1 AND {self.users - 1}"
                 wrong = self.named(evidence, again, joined, few, _users(f"o.{counted}_users"))
                 if wrong is not None:
-                    return f"{wrong} behind its {name.replace('_', ' ')}"
+                    what = "views that were not clicked" if counted == "unclicked" else name.replace("_", " ")
+                    return f"{wrong} behind its {what}"
         return None
 
 
@@ -247,21 +257,18 @@ class HiddenRows(_OfTable):
     def statement(self) -> str:
         """The exact promise in one sentence."""
         return (
-            f"A total by ({', '.join(self.totals)}) minus the published rows below it leaves events, views and clicks"
-            f" of at least {self.users} users, or 0."
+            f"The events of a total by ({', '.join(self.totals)}) minus those of the published rows below it are of at"
+            f" least {self.users} users, or 0, and its users minus those of any one such row are at least {self.users},"
+            " or 0, or withheld."
         )
 
     def look(self, evidence: Evidence, again: Recount) -> str | None:
-        """Count the users of what is hidden below every total."""
-        for name in ("events", *(name for name in _NUMBERS if name in evidence.columns)):
-            wrong = self._left(evidence, again, name)
-            if wrong is not None:
-                return wrong
-        return None
+        """Count the users of what is hidden below every total, and those who are not in one of its rows."""
+        return self._left(evidence, again) or self._elsewhere(evidence, again)
 
-    def _left(self, evidence: Evidence, again: Recount, name: str) -> str | None:
+    def _left(self, evidence: Evidence, again: Recount) -> str | None:
+        """A total whose events minus those of its rows are of few users."""
         keys, by = again.how.keys(self.columns), again.how.keys(self.totals)
-        shown = f"total = 0 AND {name} IS NOT NULL"
         same = " AND ".join(f"k.{key} IS NOT DISTINCT FROM p.{key}" for key in keys)
         groups = ", ".join(f"p.{key}" for key in by)
         named = ", ".join(f"p.{key} AS {key}" for key in by)
@@ -269,15 +276,33 @@ class HiddenRows(_OfTable):
             few = work.table(
                 f"SELECT {', '.join(by)}, count(*) AS n FROM (SELECT {named}, p.user_id AS user_id"  # noqa: S608  # parts of this module
                 f" FROM {again.people(totals=False)} p LEFT JOIN (SELECT {', '.join(keys)}, 1 AS there"
-                f" FROM {again.released} WHERE {shown}) AS k ON {same}"
-                f" WHERE k.there IS NULL AND p.{name} > 0 GROUP BY {groups}, p.user_id) AS people"
+                f" FROM {again.released} WHERE total = 0) AS k ON {same}"
+                f" WHERE k.there IS NULL GROUP BY {groups}, p.user_id) AS people"
                 f" GROUP BY {', '.join(by)} HAVING count(*) < {self.users}",
                 "few hidden users",
             )
             beside = " AND ".join(f"f.{key} IS NOT DISTINCT FROM k.{key}" for key in by)
-            rows, given = f"{again.released} k JOIN {few} f ON {beside}", f"k.total = 1 AND k.{name} IS NOT NULL"
-            wrong = self.named(evidence, again, rows, given, "concat('gives away ', CAST(f.n AS STRING), ' users')")
-        return wrong and f"{wrong} by its {name}"
+            rows = f"{again.released} k JOIN {few} f ON {beside}"
+            wrong = self.named(
+                evidence, again, rows, "k.total = 1", "concat('gives away ', CAST(f.n AS STRING), ' users')"
+            )
+        return wrong and f"{wrong} by its events"
+
+    def _elsewhere(self, evidence: Evidence, again: Recount) -> str | None:
+        """A total whose users minus those of one of its rows are few."""
+        users = "users_band" if "users_band" in evidence.columns else "users"
+        keys, by = again.how.keys(self.columns), again.how.keys(self.totals)
+        below, of_row, of_total = (
+            " AND ".join(f"{one}.{key} IS NOT DISTINCT FROM {other}.{key}" for key in some)
+            for one, other, some in (("k", "r", by), ("o", "r", keys), ("t", "r", by))
+        )
+        rows = (
+            f"{again.released} k JOIN (SELECT * FROM {again.released} WHERE total = 0) AS r ON {below}"  # noqa: S608  # tables of ours
+            f" JOIN {again.rows(totals=False)} o ON {of_row} JOIN {again.rows(totals=True)} t ON {of_total}"
+        )
+        few = f"k.total = 1 AND k.{users} IS NOT NULL AND t.users - o.users BETWEEN 1 AND {self.users - 1}"
+        number = "concat('gives away ', CAST(t.users - o.users AS STRING), ' users by its users')"
+        return self.named(evidence, again, rows, few, number)
 
 
 class RoundedCounts(Claim):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from queryveil.arrays import offsets
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
-from queryveil.scrubbing.decisions import list_lines
+from queryveil.scrubbing.decisions import list_text
 from queryveil.text import language, normal_form
 
 SUFFIX = ".tsv"
@@ -27,13 +27,17 @@ def read_fragments(path: Path) -> pa.Table:
     Raises:
         QueryveilError: If it cannot be read, or a line is not a fragment and a date.
     """
-    lines = list_lines(path)
+    lines = list_text(path).splitlines()
     rows = [(number, *line.partition("\t")[::2]) for number, line in enumerate(lines, 1) if line.strip()]
     wrong = next((number for number, fragment, since in rows if not fragment.strip() or not _is_date(since)), None)
     if wrong is not None:
         raise QueryveilError(
             f"Line {wrong} of the list {path} is not a fragment, a tab and a date such as 2026-04-30; mend it."
         )
+    tomorrow = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)).date().isoformat()
+    later = next((number for number, _, since in rows if since.strip() > tomorrow), None)
+    if later is not None:
+        raise QueryveilError(f"Line {later} of the list {path} has a date in the future; mend it.")
     texts = normal_form(pa.array([fragment for _, fragment, _ in rows], pa.large_string()))
     return pa.table([as_words(texts), pa.array([since for *_, since in rows], pa.string())], schema=_SCHEMA)
 

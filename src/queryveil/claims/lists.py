@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from queryveil.log import QueryLog
-from queryveil.scrubbing.decisions import list_bytes, list_lines
+from queryveil.scrubbing.decisions import list_bytes, list_text
 from queryveil.text import normal_form
 
 
@@ -36,7 +36,7 @@ def stated_list(path: Path, log: QueryLog, seed: int) -> StatedList:
 
 def read_texts(path: Path) -> pa.Array:
     """The entries of a list of texts, one a line, in normal form."""
-    entries = normal_form(pa.array(list_lines(path), pa.large_string()))
+    entries = normal_form(pa.array(list_text(path).splitlines(), pa.large_string()))
     return entries.filter(pc.not_equal(entries, ""))
 
 

@@ -182,7 +182,7 @@ def _crossed(step: NoisyStep) -> float:
     if step.noise == "laplace":
         p = math.exp(-1 / step.scale)
         above = step.threshold - step.pre_threshold
-        tail = 1.0 if above < 1 else p**above / (1 + p)
+        tail = 1.0 if above < 1 else math.exp(-above / step.scale) / (1 + p)
         return _any(tail, step.d)
     return max(_lifted(step, step.threshold, n) for n in range(1, step.d + 1))
 

@@ -17,7 +17,7 @@ _MERGED, _MISSING = -2, -1
 TAKEN = (
     *("user", "user_id", "event", "event_id", "query_id", "url_id", "time", "day", "place", "shown", "clicked"),
     *("result_rank", "ranked", "ranks", "total", "known", "users", "users_band", "events", "views", "clicks"),
-    "mean_rank",
+    *("mean_rank", "meta", "part"),
 )
 """Names that no column of metadata of such a table has."""
 
@@ -134,6 +134,7 @@ class Recount:
         names = ", ".join(self.how.keys(columns))
         sums = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in ("events", *NUMBERS, "ranks"))
         having = ", ".join(f"count(CASE WHEN {name} > 0 THEN 1 END) AS {name}_users" for name in NUMBERS)
+        having += ", count(CASE WHEN views > clicks THEN 1 END) AS unclicked_users"
         return self.work.table(
             f"SELECT {names}, count(*) AS users, {sums}, {having} FROM {people} GROUP BY {names}",  # noqa: S608  # parts of this module
             "counts of the log",

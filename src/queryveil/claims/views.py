@@ -43,8 +43,9 @@ class ClickedUsers(Claim):
     kind: Literal["clicked-users"] = "clicked-users"
     users: Count
     exact: ClassVar[str] = (
-        "Every released view that says whether it was clicked shares its (query, url, rank, clicked) with at least"
-        " {users} users, and views with the same (query, url, rank) all say it, or none does."
+        "Every released view that says whether it was clicked shares its (query, url, rank, clicked), or without a rank"
+        " its (query, url, clicked), with at least {users} users, and views with the same (query, url, rank) all say"
+        " it, or none does."
     )
     short: ClassVar[str] = "Whether a view was clicked is shared by at least {users} users."
 

@@ -100,13 +100,13 @@ def _meaning(name: str, manifest: Manifest) -> str:
 
 
 _OF_ROWS = {
-    "users": "How many users the row counts, or a band of it.",
+    "users": "How many distinct users the row counts, or a band of it; missing in a total if it would tell of few.",
     "events": "How many events the row counts.",
-    "views": "How many results shown the row counts.",
-    "clicks": "How many clicks the row counts.",
-    "mean_rank": "The mean rank of what the row counts.",
-    "period": "When the events of the row were.",
-    "total": "Whether the row is a total, and of what.",
+    "views": "How many results shown the row counts; missing if few users were shown any.",
+    "clicks": "How many results clicked the row counts; missing if that would tell of few users.",
+    "mean_rank": "The mean rank of the results that the row counts, to a hundredth; missing if few users have any.",
+    "period": "The first day of the day, week or month in which the events of the row were.",
+    "total": "1 for a total over all values of the columns that are empty or * in it; 0 for any other row.",
 }
 """Columns of a table of counts."""
 

@@ -29,6 +29,10 @@ DATA = "data"
 PERIOD = "period"
 UNKNOWN = "unknown"
 """Stands for a missing value in the name of a folder, where every reader takes it for a text."""
+ALL = "all"
+"""Stands for all periods in the name of the folder of totals over them."""
+_HIVE_MISSING = "__HIVE_DEFAULT_PARTITION__"
+"""What readers take for a missing value."""
 MOST_PARTITIONS = 10_000
 _LONGEST = 200
 _OWN = (
@@ -157,6 +161,8 @@ def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
     if name == PERIOD and PERIOD not in batch.schema.names:
         return pc.strftime(batch["time"].cast(pa.timestamp("s")), format="%Y-%m")
     texts = batch[name].cast(pa.string())
+    if name == PERIOD and "total" in batch.schema.names:  # only a total over all of them has none
+        return pc.fill_null(texts, ALL)
     return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
@@ -176,6 +182,11 @@ def _check_values(release: Release, columns: Sequence[str]) -> None:
             raise QueryveilError(
                 f"Some rows have no {name}, and others have '{UNKNOWN}', which stands for that in the name of a folder;"
                 f" leave it out of {option('partition_by')}."
+            )
+        if _HIVE_MISSING in values:
+            raise QueryveilError(
+                f"A value of {name} is '{_HIVE_MISSING}', which readers take for a missing one; leave it out of"
+                f" {option('partition_by')}."
             )
         if any(value is not None and len(value.encode()) > _LONGEST for value in values):
             raise QueryveilError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queryveil.claims import DifferentialPrivacy, Verdict
+from queryveil.claims import CountedRows, DifferentialPrivacy, PrivateCounts, Verdict
 from queryveil.claims.certificates import Certificate, save_certificate
 from queryveil.engines import Batches, Table, Workspace
 from queryveil.errors import QueryveilError, QueryveilWarning, option
@@ -230,11 +230,13 @@ def _first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 
 def _why_empty(manifest: Manifest) -> str:
-    """Why no query is released, and what to change."""
+    """Why nothing is released, and what to change."""
     private = next((claim for claim in manifest.claims if isinstance(claim, DifferentialPrivacy)), None)
     if private is None:
-        return "no query of the log passes; relax the parameters"
+        table = any(isinstance(claim, CountedRows) for claim in manifest.claims)
+        return f"no {'row of the table' if table else 'query of the log'} passes; relax the parameters"
+    table = isinstance(private, PrivateCounts)
     return (
-        f"with its noise no query reached {private.needed}; use a log of more users, a larger {option('epsilon')}, or a"
-        f" smaller {option('max_queries_per_user')}"
+        f"with its noise no {'row' if table else 'query'} reached {private.needed}; use a log of more users, a larger"
+        f" {option('epsilon')}, or a smaller {option('max_rows_per_user' if table else 'max_queries_per_user')}"
     )

@@ -29,10 +29,10 @@ def list_bytes(path: Path) -> bytes:
         raise QueryveilError(f"The list {path} cannot be read ({error.strerror}).") from None
 
 
-def list_lines(path: Path) -> list[str]:
-    """The lines of a list."""
+def list_text(path: Path) -> str:
+    """The content of a list, as a text."""
     try:
-        return list_bytes(path).decode("utf-8").splitlines()
+        return list_bytes(path).decode("utf-8")
     except UnicodeDecodeError:
         raise QueryveilError(f"The list {path} is not UTF-8; convert it first.") from None
 
@@ -96,7 +96,8 @@ def read_decisions(path: str | Path) -> tuple[Decision, ...]:
         QueryveilError: If it cannot be read, or a line is no decision.
     """
     found = []
-    for number, line in enumerate(list_lines(Path(path)), 1):
+    # A text may hold what Python takes for the end of a line, so only real ones count.
+    for number, line in enumerate(list_text(Path(path)).split("\n"), 1):
         if not line.strip():
             continue
         try:

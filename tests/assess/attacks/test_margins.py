@@ -5,7 +5,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.assess.attacks.finding import InapplicableError
-from queryveil.assess.attacks.margins import margins
+from queryveil.assess.attacks.margins import margins, margins_of_users
 
 COLUMNS = {"by": ("query", "country"), "min_row_users": 3, "min_metadata_users": 3, "totals": ("query",)}
 
@@ -35,16 +35,23 @@ def test_without_secondary_suppression_totals_give_hidden_rows_away(log):
     assert found.control is not None
     assert found.control.high < found.estimate.low
     assert found.succeeds
-    assert found in qv.attack(release, log, only="margins").findings
+    of_users = margins_of_users(release, log)
+    assert of_users.details == {"differences": 40, "few": 40, "found": 40}  # one person is only in US
+    assert qv.attack(release, log, only="margins").findings == (found, of_users)
 
 
 def test_with_secondary_suppression_nothing_is_found(log):
-    found = margins(qv.Counts(**COLUMNS).anonymize(log, seed=1), log)
+    release = qv.Counts(**COLUMNS).anonymize(log, seed=1)
+    found = margins(release, log)
     assert (found.estimate.value, found.details["few"], found.succeeds) == (0, 0, False)
+    with pytest.raises(InapplicableError, match="no row has fewer users than its total"):  # those are withheld
+        margins_of_users(release, log)
+    with pytest.raises(InapplicableError, match="bands"):
+        margins_of_users(qv.Counts(**COLUMNS, users="band").anonymize(log, seed=1), log)
 
 
 def test_rounding_leaves_a_guess(log):
-    found = margins(qv.Counts(**COLUMNS, secondary=False, base=10).anonymize(log, seed=1), log)
+    found = margins(qv.Counts(**COLUMNS, secondary=False, base=6).anonymize(log, seed=1), log)
     assert found.details["few"] == 40
     assert found.estimate.value < 0.5
     assert not found.succeeds

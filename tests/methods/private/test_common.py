@@ -324,6 +324,10 @@ def test_forgeries_are_refuted(shared):
     ("make", "sentence"),
     [
         (lambda: qv.Zealous(epsilon=0), "The 'epsilon' parameter of Zealous must be a number above 0. Got 0 instead."),
+        (
+            lambda: qv.Counts(epsilon=1e-20).claim,
+            "Noise of scale 2e+21 is larger than any log; choose a larger 'epsilon'.",
+        ),
         (lambda: qv.DpSet(epsilon=-1), "The 'epsilon' parameter of DpSet must be a number above 0. Got -1 instead."),
         (lambda: qv.DpSet(epsilon=float("inf")), "parameter of DpSet must be a number above 0. Got inf instead."),
         (lambda: qv.DpSet(delta=1), "The 'delta' parameter of DpSet must be a number in (0, 1). Got 1 instead."),

@@ -9,7 +9,7 @@ from queryveil.assess.attacks.differencing import differencing
 from queryveil.assess.attacks.disambiguation import disambiguation
 from queryveil.assess.attacks.finding import Finding, Question
 from queryveil.assess.attacks.history_linkage import history_linkage, older_history
-from queryveil.assess.attacks.margins import margins
+from queryveil.assess.attacks.margins import margins, margins_of_users
 from queryveil.assess.attacks.personal_data import personal_data
 from queryveil.assess.attacks.record_linkage import record_linkage
 from queryveil.assess.attacks.reidentification_risk import reidentification_risk
@@ -163,7 +163,7 @@ ATTACKS: dict[str, Attack] = {
             "differencing of totals",
             "subtract published rows of a table of counts from their total",
             "inference",
-            (_seeded(margins),),
+            (_seeded(margins), _seeded(margins_of_users)),
         ),
         Attack(
             "token_hashing",

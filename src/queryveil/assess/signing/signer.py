@@ -188,7 +188,7 @@ def _stated_lists(release: Release, given: Sequence[str | Path]) -> dict[str, St
     strange = next((name for name in digests if name not in named.values()), None)
     if strange is not None:
         raise QueryveilError(f"The release was made without a list '{strange}'; leave it out.")
-    # Who guesses a short list of decisions could confirm the guess; the manifest binds it under a key instead.
+    # Decisions are about queries that were not released: the manifest has their digest under a key, and that is enough.
     found = {
         use: StatedList(name=name, sha256=None if use == "decisions" else digests.get(name))
         for use, name in named.items()

@@ -21,6 +21,7 @@ from queryveil.claims import (
     QueryUsers,
     RoundedCounts,
 )
+from queryveil.claims.recount import TAKEN
 from queryveil.engines import Table, Workspace, identifier
 from queryveil.errors import QueryveilError, option, parameter
 from queryveil.kernels.types import Bools
@@ -70,9 +71,12 @@ class Counts(Method):
         (), description="some of the columns: publish totals by these too, over all values of the others"
     )
     secondary: bool = Field(
-        True, description="hide further rows below a total, so that it says nothing about hidden rows of few users"
+        True,
+        description="hide further rows below a total, or its users, so that it says nothing about few users",
     )
-    base: Annotated[int, Field(ge=2)] | None = Field(None, description="round all counts to multiples of this number")
+    base: Annotated[int, Field(ge=2)] | None = Field(
+        None, description="round all counts to multiples of this number, at most twice the least users of a row"
+    )
     epsilon: float | None = Field(
         None,
         gt=0,
@@ -103,6 +107,11 @@ class Counts(Method):
             raise ValueError(
                 f"{parameter('Counts', 'totals')} cannot go with '{results}' in {option('by')}: an event has several"
                 " results, so totals minus rows would give hidden rows away; leave one of them out."
+            )
+        if self.base is not None and self.base > 2 * self.min_row_users:
+            raise ValueError(
+                f"{parameter('Counts', 'base')} is {self.base}, which rounds rows of {self.min_row_users} users to 0;"
+                f" choose at most {2 * self.min_row_users}, or a larger {option('min_row_users')}."
             )
         return self
 
@@ -179,7 +188,7 @@ class Counts(Method):
             alone = Shown(shown, shown_cells(work, totals, by, least))
             if not self.secondary:
                 return alone, texts
-            return alone._replace(cells=hide_more(work, pairs, alone, keys, by, least)), texts
+            return hide_more(work, pairs, alone, keys, by, least), texts
 
     def claims(self, log: QueryLog) -> list[Claim]:
         """What it promises."""
@@ -214,6 +223,11 @@ class Counts(Method):
                 f" {', '.join(GIVEN)} and the metadata columns of the log."
             )
         metadata_columns(log, metadata)
+        taken = next((name for name in metadata if name.casefold() in TAKEN), None)
+        if taken is not None:
+            raise QueryveilError(
+                f"A metadata column cannot be called '{taken}', which a table of counts needs; rename it."
+            )
         if results is not None and not log.has_results:
             raise QueryveilError(
                 f"{parameter('Counts', 'by')} names '{results}', and the log has no clicks or views; leave it out."

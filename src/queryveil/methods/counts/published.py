@@ -74,13 +74,15 @@ def _rows(
 
 def _numbers(method: "Counts", total: bool) -> Iterator[str]:
     """SQL of the counts of a row c."""
-    yield (
-        f"{band('c.users')} AS users_band" if method.users == "band" else f"{rounded('c.users', method.base)} AS users"
+    name, users = (
+        ("users_band", band("c.users")) if method.users == "band" else ("users", rounded("c.users", method.base))
     )
+    yield f"{f'CASE WHEN c.users_shown = 1 THEN {users} END' if total and method.secondary else users} AS {name}"
     yield f"{rounded('c.events', method.base)} AS events"
     for name in ("views", "clicks"):
         yield f"CASE WHEN c.{name}_shown = 1 THEN {rounded(f'c.{name}', method.base)} END AS {name}"
-    # The nearest hundredth, halves up, by whole numbers: so that every engine gives the same.
+    # A mean rank is no count, so it is not rounded to a base. To the nearest hundredth, halves up, by whole numbers: so
+    # that every engine gives the same.
     twice, parts = "2 * greatest(c.ranked, 1)", "200 * c.ranks + c.ranked"
     mean = f"CAST({parts} - ({parts}) % ({twice}) AS DOUBLE) / ({twice}) / 100"
     yield f"CASE WHEN c.ranked_shown = 1 AND c.ranked > 0 AND {int(total)} = 0 THEN {mean} END AS mean_rank"

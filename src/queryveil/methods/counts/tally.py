@@ -25,7 +25,9 @@ MISSING = -1
 NUMBERS = ("views", "clicks", "ranked")
 """What a user may contribute to a row beside events: results shown, results clicked, and results with a rank."""
 
-COUNTED = ("users", "events", *NUMBERS, "ranks", *(f"{name}_users" for name in NUMBERS))
+UNCLICKED = "unclicked_users"
+"""How many users have a view that they did not click: those behind the difference of views and clicks."""
+COUNTED = ("users", "events", *NUMBERS, "ranks", *(f"{name}_users" for name in NUMBERS), UNCLICKED)
 """What is counted of each combination, and how many users contribute to each of `NUMBERS`."""
 
 
@@ -154,7 +156,8 @@ def added_up(work: Workspace, pairs: Table, keys: Sequence[str], name: str) -> T
     """What all users contribute to each combination: its users, and of each of `NUMBERS` also how many contribute."""
     sums = ", ".join(f"CAST(sum({column}) AS BIGINT) AS {column}" for column in ("events", *NUMBERS, "ranks"))
     users = ", ".join(
-        f"CAST(sum(CASE WHEN {column} > 0 THEN 1 ELSE 0 END) AS BIGINT) AS {column}_users" for column in NUMBERS
+        f"CAST(sum(CASE WHEN {some} THEN 1 ELSE 0 END) AS BIGINT) AS {column}"
+        for column, some in (*((f"{name}_users", f"{name} > 0") for name in NUMBERS), (UNCLICKED, "views > clicks"))
     )
     names = ", ".join(keys)
     return work.table(f"SELECT {names}, count(*) AS users, {sums}, {users} FROM {pairs} GROUP BY {names}", name)

@@ -22,10 +22,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queryveil.errors import require
+from queryveil.errors import QueryveilError, option, require
 
 Longs = NDArray[np.int64]
 
+_LARGEST = 1e15
+"""No log has so many users that noise of a larger scale leaves anything of it."""
 WHOLE = 1 << 20
 """The length of a user's contribution, as a whole number: sums of whole numbers do not depend on their order."""
 
@@ -80,7 +82,13 @@ class Noisy:
 
 
 def laplace_threshold(d: int, scale: float, delta: float, first: int) -> int:
-    """The least threshold for which one user's d counts cost at most delta."""
+    """The least threshold for which one user's d counts cost at most delta.
+
+    Raises:
+        QueryveilError: If the noise would be larger than any log.
+    """
+    if scale > _LARGEST:
+        raise QueryveilError(f"Noise of scale {scale:g} is larger than any log; choose a larger {option('epsilon')}.")
     p = math.exp(-1 / scale)
     one = -math.expm1(math.log1p(-delta) / d)
     least = first + max(1, math.floor(-scale * math.log(one * (1 + p))))
@@ -92,7 +100,7 @@ def laplace_threshold(d: int, scale: float, delta: float, first: int) -> int:
 def laplace_delta(d: int, scale: float, threshold: int, first: int) -> float:
     """What a threshold costs: the probability that noise lifts one of d counts of `first` to it."""
     p = math.exp(-1 / scale)
-    return -math.expm1(d * math.log1p(-(p ** (threshold - first)) / (1 + p)))
+    return -math.expm1(d * math.log1p(-math.exp(-(threshold - first) / scale) / (1 + p)))
 
 
 def gaussian_threshold(d: int, scale: float, delta: float, first: int) -> int:

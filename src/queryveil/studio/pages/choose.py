@@ -37,7 +37,7 @@ def at(session: Session, form: Form) -> View:
     """Move a slider, or set a parameter."""
     steps = steps_of(form, session.state.steps)
     method_of(steps)
-    session.change(steps=steps)
+    session.change(steps=steps, later=True)
     return View("numbers.html", _numbers(session))
 
 
