@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import stat
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from queryveil.methods.recipe import RecipeStep
 
 STATE, JOURNAL, DECISIONS, LOCK = "project.json", "journal.jsonl", "decisions.jsonl", "lock"
 _MOST = 16 << 20
+_LATER = 0.5
+"""Seconds."""
 
 
 class Reading(BaseModel):
@@ -95,6 +98,8 @@ class Project:
     def __init__(self, path: str | Path, logs: Sequence[str], reading: Reading) -> None:
         self.path = Path(path).absolute()
         self._lock = _private_folder(self.path)
+        self._saving = threading.RLock()
+        self._timer: threading.Timer | None = None
         found = self._read(STATE)
         paths = [str(Path(log).absolute()) for log in logs]
         if found is None:
@@ -110,9 +115,18 @@ class Project:
             if self.state.logs != paths:
                 raise QueryveilError(f"The project {path} is about another log; name another folder.")
 
-    def save(self) -> None:
-        """Write the state."""
-        self.write(STATE, self.state.model_dump_json(indent=1).encode())
+    def save(self, *, later: bool = False) -> None:
+        """Write the state: now, or in a moment, if it is not written again until then."""
+        with self._saving:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if later:
+                self._timer = threading.Timer(_LATER, self.save)
+                self._timer.daemon = True
+                self._timer.start()
+            else:
+                self.write(STATE, self.state.model_dump_json(indent=1).encode())
 
     def file(self, name: str) -> Path:
         """The place of a file of the project."""
@@ -171,7 +185,10 @@ class Project:
         return found[::-1]
 
     def close(self) -> None:
-        """Let others open it."""
+        """Write what waits, and let others open it."""
+        with self._saving:
+            if self._timer is not None:
+                self.save()
         os.close(self._lock)
 
     def _read(self, name: str) -> bytes | None:

@@ -41,8 +41,6 @@ from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
 Reader = Callable[[list[str], Reading, Update], LocalLog]
-_SAVED_AFTER = 0.5
-"""Seconds."""
 GRID, RUNS, COMPARED = "grid", "runs", "comparison"
 
 
@@ -82,7 +80,6 @@ class Session:
         self.found = Found()
         self.comparison: Comparison | None = None
         self._browser: Browser | None = None
-        self._saver: threading.Timer | None = None
         self._state = State(logs=list(logs), reading=reading)
 
     @property
@@ -114,26 +111,12 @@ class Session:
         return self.project.file(RUNS) / f"{self.state.release:04d}"
 
     def change(self, *, later: bool = False, **given: Any) -> None:
-        """Change what is chosen, and remember it.
-
-        Args:
-            later: Whether that may be written in a moment, because more changes follow, as those of a slider do.
-            **given: What changes.
-        """
+        """Change what is chosen, and remember it; `later` if more changes follow, as those of a slider do."""
         with self.lock:
             for name, value in given.items():
                 setattr(self.state, name, value)
-            if self._saver is not None:
-                self._saver.cancel()
-                self._saver = None
-            if self.project is None:
-                return
-            if later:
-                self._saver = threading.Timer(_SAVED_AFTER, self.change)
-                self._saver.daemon = True
-                self._saver.start()
-            else:
-                self.project.save()
+            if self.project is not None:
+                self.project.save(later=later)
 
     def note(self, what: str, *, by: str = "", about: str = "") -> None:
         """Write down in the journal what was done."""
@@ -403,8 +386,6 @@ class Session:
     def close(self) -> None:
         """End all work."""
         self.jobs.close()
-        if self._saver is not None:
-            self.change()
         if self.project is not None:
             self.project.close()
 

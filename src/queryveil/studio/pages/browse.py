@@ -79,6 +79,6 @@ def mask(session: Session, form: Form) -> View:
         raise QueryveilError("Lifting the mask is written down in a project; start the studio with one.")
     if lift and not by:
         raise QueryveilError("Say who lifts the mask; it is written down.")
-    session.change(masked=not lift, **({"reviewer": by} if by else {}))
+    session.change(masked=not lift, reviewer=by or session.state.reviewer)
     session.note("lifted the mask" if lift else "masked texts again", by=by, about=form.get("why", "").strip())
     return page(session, form)
