@@ -57,6 +57,10 @@ def studio(
     that it does can be repeated with the recipe and the commands that it shows. With --release it opens a release with
     its log, and changes nothing. Stop it with Ctrl-C; started again with the same project, it goes on.
     """
+    if (release is None) == (original is not None) or (release is None) == (not log):
+        raise QueryveilError("Give a LOG to make a release of, or --release RELEASE and --original LOG to look at one.")
+    if release is None and (user_map or certificate or lists):
+        raise QueryveilError("--user-map, --certificate and --list belong to a release; give --release as well.")
     from queryveil.assess.policy import load_policy
     from queryveil.release import Release
     from queryveil.studio import check_packages, serve
@@ -64,10 +68,6 @@ def studio(
     from queryveil.studio.results import Audit
     from queryveil.studio.session import Session
 
-    if (release is None) == (original is not None) or (release is None) == (not log):
-        raise QueryveilError("Give a LOG to make a release of, or --release RELEASE and --original LOG to look at one.")
-    if release is None and (user_map or certificate or lists):
-        raise QueryveilError("--user-map, --certificate and --list belong to a release; give --release as well.")
     check_packages()
     logs = list(log or original or ())
     given = reader.keywords

@@ -16,6 +16,8 @@ Update = Callable[[int | str], None]
 """Called with the step that begins, or with the number of rows that are done."""
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 _KEPT = 20
+_PATIENCE = 10.0
+"""Seconds."""
 
 
 def bug(error: Exception) -> str:
@@ -82,7 +84,8 @@ class Jobs:
         self._closed = False
         self.version = 0
         """Grows with every change, for those who watch."""
-        threading.Thread(target=self._work, daemon=True, name="jobs").start()
+        self._thread = threading.Thread(target=self._work, daemon=True, name="jobs")
+        self._thread.start()
 
     @property
     def all(self) -> list[Job]:
@@ -135,12 +138,13 @@ class Jobs:
                 job.watch = watch
 
     def close(self) -> None:
-        """Cancel everything."""
+        """Cancel everything, and wait a while for the job at work: files that it would leave are then removed."""
         with self._changed:
             self._closed = True
             for job in self._all:
                 job._cancel.set()
             self._change()
+        self._thread.join(_PATIENCE)
 
     def wait(self, seconds: float = 60.0) -> None:
         """Wait until no job is under way."""

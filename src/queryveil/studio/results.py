@@ -1,4 +1,4 @@
-"""What is kept of a log and a release, read again without trust, and small things that jobs share."""
+"""Results about a log and its release, read again without trust, and small things that jobs share."""
 
 import json
 import shutil

@@ -87,9 +87,9 @@ def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None]
         opener = None
         try:
             listening.listen(64)
-            ready(address)
-            opener = _open(session, address) if browser else None
             with _until_asked(address.stop):
+                ready(address)
+                opener = _open(session, address) if browser else None
                 server.run(sockets=[listening])
         finally:
             session.close()
