@@ -24,7 +24,7 @@ from queryveil.arrays import Bools, Longs
 from queryveil.assess.arguments import at_least, several
 from queryveil.assess.attacks.finding import InapplicableError
 from queryveil.assess.attacks.history_linkage import history_linkage
-from queryveil.errors import QueryveilError, did_you_mean
+from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.files.folders import write_whole
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sessions import Link
@@ -39,7 +39,7 @@ THETAS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 WORD_USERS = (2, 5, 10)
 LINKAGE_KS = (2, 5, 10, 20)
 _MANY = 100
-"""Users above this are not told apart beside k: the last frequency band begins here."""
+"""Larger numbers of users, if no k is larger, count as one: the last frequency band begins here."""
 
 Method = Literal["equality", "affinity"]
 Progress = Callable[[str, float], None]
@@ -114,7 +114,7 @@ class Grid:
         users: How many users the log has, which is the largest k of equality.
         table: For each `theta`, `word_users` (0 for k), `level`, number of `users` and of `shown` users, how many
             `queries` and `events` there are. The level counts the values of k for which they are released. A masked
-            query has no shown users, and numbers above all that decide anything are not told apart.
+            query has no shown users, and numbers above all that decide anything count as one.
         frequencies: For each number of `users` and of `shown` users, how many `queries` and `events` there are.
         points: The releases whose linkage was measured.
     """
@@ -306,7 +306,7 @@ def grid(
     for theta in angles:  # checked as the method checks it
         method = Affinity(k=used[0], theta=theta, link=link, **parameters)
     if {"min_term_users"} & set(parameters):
-        raise QueryveilError("A grid takes a list, 'word_users', instead of 'min_term_users'.")
+        raise QueryveilError(f"A grid takes a list, {option('word_users')}, instead of {option('min_term_users')}.")
     made = _Making(here, used, angles, words, method, sorted({*linkage_ks} & {*used}), seed, progress or _silent)
     frequencies = made.frequencies()
     points, table = [*made.equality()], []

@@ -208,7 +208,7 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
 
 
 def _not_allowed(queries: list[str], decided: Decisions) -> pa.Array:
-    """What is left of queries that a reviewer did not allow: all but the words that they allowed."""
+    """Queries that a reviewer did not allow, without the words that they allowed."""
     allowed = set(decided.allowed_queries.to_pylist())
     phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
     return pa.array([rest_of(query, phrases) for query in queries if query not in allowed], pa.string())
