@@ -11,8 +11,11 @@ import threading
 import pytest
 
 import queryveil as qv
+from queryveil.methods import METHODS
+from queryveil.methods.recipe import RecipeStep, load_recipe, shipped
 from queryveil.studio.mapping import mapped, preview
 from queryveil.studio.project import Reading
+from queryveil.studio.settings import begun_with, fields_of, method_of, steps_of, written_recipe
 from tests.studio.app import running, shown
 
 ROWS = [
@@ -330,3 +333,38 @@ def test_work_is_cancelled_from_the_page_and_another_tab_sees_it(app):
     app.session.jobs.wait()
     assert (job.state, ends) == ("cancelled", [])
     assert "cancelled" in app.get("/jobs")
+
+
+def test_every_field_has_a_label(app):
+    pages = [app.get(path) for path in ("/choose", "/ask", "/browse", "/decide", "/judge", "/sign")]
+    pages.append(app.post("/ask", query="cat food"))
+    fields = [
+        (page, field)
+        for page in pages
+        for field in re.findall(r"<(?:input|select)\b[^>]*>", page)
+        if 'type="hidden"' not in field
+    ]
+    assert len(fields) > 30
+    for page, field in fields:
+        name = re.search(r'\sid="([^"]+)"', field)
+        assert "aria-label" in field or f'<label for="{name[1]}"' in page, field
+
+
+def test_a_form_changes_what_it_names_and_nothing_else():
+    before = [RecipeStep(method="rules", parameters={"min_query_users": 3, "no_digits": True, "metadata": ("a", "b")})]
+    (after,) = steps_of({"0.max_terms": "4", "0.metadata": " x , y"}, before)
+    assert after.parameters == {"min_query_users": 3, "no_digits": True, "metadata": ("x", "y"), "max_terms": 4}
+    (after,) = steps_of({"0.form": "yes", "0.min_query_users": ""}, [after])
+    assert after.parameters == {"metadata": ("x", "y"), "max_terms": 4}
+    with pytest.raises(qv.QueryveilError, match="must be an integer"):
+        steps_of({"0.max_terms": "many"}, before)
+
+
+@pytest.mark.parametrize("name", [*METHODS.keys() - {"pipeline", "rules"}, *shipped()])
+def test_what_is_begun_with_is_a_method_with_a_form_and_a_recipe(name, tmp_path):
+    steps = begun_with(name)
+    assert len(fields_of(steps)) == len(steps)
+    (tmp_path / "recipe.toml").write_text(written_recipe(steps, 7))
+    recipe = load_recipe(str(tmp_path / "recipe.toml"))
+    again = METHODS[recipe.method](**recipe.parameters)
+    assert (again.parameters(), recipe.seed) == (method_of(steps).parameters(), 7)
