@@ -75,7 +75,7 @@ class App:
 
 
 @contextmanager
-def running(logs, project=None, *, release=None, reading=None, wait=True, **audit):
+def running(logs, project=None, *, release=None, reading=None, wait=True, browser=False, **audit):
     """An app on a log."""
     logs, reading = [str(log) for log in logs], reading or Reading()
     kept = None if project is None else Project(project, logs, reading)
@@ -88,7 +88,7 @@ def running(logs, project=None, *, release=None, reading=None, wait=True, **audi
         found.append(address)
         ready.set()
 
-    server = threading.Thread(target=serve, args=(session,), kwargs={"ready": known, "browser": False}, daemon=True)
+    server = threading.Thread(target=serve, args=(session,), kwargs={"ready": known, "browser": browser}, daemon=True)
     server.start()
     assert ready.wait(30)
     try:

@@ -2,6 +2,7 @@
 
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +100,28 @@ def test_what_changes_something_is_no_get(app):
 def test_a_long_request_is_refused(app):
     assert app.ask("POST", "/ask", {"query": "x" * (1 << 20)})[0] == 413
     assert app.ask("POST", "/ask", {"query": "x"}, Content_Length="-1")[0] in (400, 413)
+
+
+def test_a_long_request_of_unknown_length_is_refused(app):
+    with socket.create_connection((HOST, app.address.port), 10) as sent:
+        head = f"POST /ask HTTP/1.1\r\nHost: {app.host}\r\nOrigin: http://{app.host}\r\nCookie: {app.cookie}\r\n"
+        sent.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(20):
+            sent.sendall(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        sent.sendall(b"0\r\n\r\n")
+        assert sent.recv(100).startswith(b"HTTP/1.1 422 ")
+
+
+def test_the_browser_is_opened_by_a_private_file_with_no_token_in_the_list_of_processes(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("webbrowser.open", lambda place: opened.append((place, Path(place[7:]).read_text())))
+    with running([write_hostile(tmp_path / "log.csv")], tmp_path / "project", browser=True, wait=False) as app:
+        pass
+    ((place, page),) = opened
+    assert place == (tmp_path / "project" / "open.html").as_uri()
+    assert f'content="0;url={app.address}"' in page
+    assert not (tmp_path / "project" / "open.html").exists()
 
 
 def test_it_listens_on_this_machine_alone(app):

@@ -98,8 +98,8 @@ class Screens:
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import HTMLResponse
 
-        form = await _form(request)
         try:
+            form = await _form(request)
             view = await run_in_threadpool(handler, self.session, form)
             return HTMLResponse(await run_in_threadpool(self._render, view, path))
         except QueryveilError as error:

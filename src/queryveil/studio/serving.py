@@ -1,8 +1,10 @@
 """The server: on this machine only, for one browser, without a line of log."""
 
+import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Iterator
@@ -97,9 +99,14 @@ def serve(session: "Session", *, port: int = 0, ready: Callable[[Address], None]
                 opener.unlink(missing_ok=True)
 
 
+def _has_screen() -> bool:
+    """Whether a window can be opened; a browser in the terminal would take it away from the studio."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
 def _open(session: "Session", address: Address) -> Path | None:
     """Open the browser by a private file: other users could read an address with a token in the list of processes."""
-    if session.project is None:
+    if session.project is None or not _has_screen():
         return None
     place = session.project.file(_OPENER)
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">'
