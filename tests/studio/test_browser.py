@@ -13,7 +13,9 @@ import pytest
 import queryveil as qv
 from queryveil.methods.recipe import load_recipe
 from tests.reports.browser import CHROMIUM, DRIVER, browser
+from tests.reports.compared import made_up
 from tests.reports.conftest import HOSTILE
+from tests.studio.app import running
 from tests.studio.conftest import write_hostile
 
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
@@ -303,3 +305,29 @@ def test_hostile_queries_do_nothing_on_any_screen_of_any_width(page, tmp_path):
             with pytest.raises(AssertionError, match="no such alert"):
                 page.alert()
         assert page.logged("browser") == []
+
+
+def test_a_point_of_the_frontier_loads_its_parameters(page, tmp_path):
+    log = write_hostile(tmp_path / "log.csv")
+    with running([log], tmp_path / "project") as app:
+        app.session.comparison = made_up()
+        page.visit(str(app.address))
+        page.until("return document.querySelector('.tile')")
+        page.visit(f"http://{app.host}/judge")
+        page.until("return document.querySelector('[data-click] svg .mark-symbol.role-mark path')")
+        x, y, named = page.run(
+            "const all = [...document.querySelectorAll('[data-click] svg .mark-symbol.role-mark path')];"
+            "const e = all.find(e => e.__data__.datum.name.startsWith('affinity'));"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getBoundingClientRect();"
+            "return [r.x + r.width / 2, r.y + r.height / 2, e.__data__.datum.name]"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            page.tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        page.until("return document.querySelector('h1').innerText === 'What to release'")
+        assert page.run("return location.pathname") == "/choose"
+        assert page.run("return document.querySelector('[aria-current]').innerText") == "Choose"
+        (step,) = app.session.state.steps
+        point = next(one for one in made_up().configurations if one.name == named)
+        assert (step.method, step.parameters) == (point.method, point.parameters)
+        assert page.logged("browser") == []
+        page.visit("about:blank")

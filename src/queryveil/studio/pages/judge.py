@@ -23,7 +23,7 @@ def page(session: Session, form: Form) -> View:
         "judge.html",
         {
             "release": release,
-            "named": "" if release is None else words.named(release.manifest),
+            "named": "" if release is None else words.named(release.manifest).replace("\N{NO-BREAK SPACE}", " "),
             "lead": [] if release is None else words.lead(release.manifest),
             "kept": [] if release is None else kept_rows(release.manifest),
             "outdated": release is not None and not session.read_only and session.state.released != session.state.steps,
