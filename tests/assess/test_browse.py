@@ -82,11 +82,13 @@ def test_queries_with_personal_data_can_be_looked_for():
     assert {row.kinds for row in browser.page("released").rows} == {()}
 
 
-def test_looking_for_personal_data_can_be_done_first():
+def test_pages_can_be_prepared():
     log = people()
     browser = Browser(qv.Equality(k=3).anonymize(log), log, kinds=["email"])
     assert browser.page("released").rows[0].kinds is None
-    browser.look_for_personal_data()
+    browser.prepare()
+    assert browser.page("released").rows[0].kinds is None
+    browser.prepare(flagged=True)
     assert browser.page("released").rows[0].kinds == ()
 
 

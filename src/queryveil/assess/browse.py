@@ -158,9 +158,16 @@ class Browser:
         shown = ids[page * size : (page + 1) * size]
         return Page(self._browsed(shown), len(ids), page, size)
 
-    def look_for_personal_data(self) -> None:
-        """Look for personal data in every query, which takes a while; pages show it from then on."""
-        _ = self._hits
+    def prepare(self, *, flagged: bool = False) -> None:
+        """Do now what the first page of each order would do, and wait for.
+
+        Args:
+            flagged: Also look for personal data in every query, which takes longer; pages show it from then on.
+        """
+        for order in ORDERS:
+            self._sorted(order)
+        if flagged:
+            _ = self._hits
 
     def _browsed(self, ids: NDArray[np.integer]) -> tuple[BrowsedQuery, ...]:
         """The queries of one page."""
@@ -205,10 +212,11 @@ class Browser:
 
     def _containing(self, text: str) -> Bools:
         """Which queries hold a text; the last answer is kept for the next page."""
-        if self._looked_for[0] != text:
+        known, found = self._looked_for  # read at once, because other threads ask too
+        if known != text:
             found = pc.match_substring(self._texts, text).to_numpy()
             self._looked_for = text, found
-        return self._looked_for[1]
+        return found
 
     @cached_property
     def _hits(self) -> Longs:
