@@ -13,6 +13,7 @@ import pytest
 import queryveil as qv
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import RecipeStep, load_recipe, shipped
+from queryveil.studio.browsing import Browsing
 from queryveil.studio.mapping import mapped, preview
 from queryveil.studio.project import Reading
 from queryveil.studio.settings import begun_with, fields_of, method_of, steps_of, written_recipe
@@ -139,6 +140,17 @@ def test_a_page_has_the_queries_that_were_asked_for(app):
     flagged = shown(app.post("/browse", which="held", flagged="on"))
     assert "8 queries" in flagged
     assert "phone" in flagged
+
+
+def test_a_list_that_takes_long_is_made_by_a_job(app, monkeypatch):
+    go = threading.Event()
+    app.session.jobs.start("slow", "Slow work", lambda update: go.wait(20))
+    app.session._browsing = Browsing(app.session.jobs)
+    monkeypatch.setattr("queryveil.studio.browsing._AT_ONCE", 0.05)
+    assert "as soon as it is done" in app.post("/browse", which="released")
+    go.set()
+    app.session.jobs.wait()
+    assert "2 queries" in shown(app.post("/browse", which="released"))
 
 
 def test_decisions_are_applied_checked_and_explained(app):

@@ -151,6 +151,11 @@ class Jobs:
         with self._changed:
             self._changed.wait_for(lambda: not any(job.active for job in self._all), seconds)
 
+    def ended(self, job: Job, seconds: float) -> bool:
+        """Wait for a job, but not longer than some seconds; whether it has ended."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not job.active, seconds)
+
     def _change(self) -> None:
         self.version += 1
         self._changed.notify_all()

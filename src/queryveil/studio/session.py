@@ -24,6 +24,7 @@ from queryveil.methods.recipe import RecipeStep
 from queryveil.release import MANIFEST, Release
 from queryveil.reports import compare
 from queryveil.scrubbing.decisions import Decision, read_decisions, write_decisions
+from queryveil.studio.browsing import Browsing
 from queryveil.studio.jobs import Job, Jobs, Update
 from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
 from queryveil.studio.results import (
@@ -79,7 +80,7 @@ class Session:
         self.release: Release | None = None
         self.found = Found()
         self.comparison: Comparison | None = None
-        self._browser: Browser | None = None
+        self._browsing = Browsing(self.jobs)
         self._state = State(logs=list(logs), reading=reading)
 
     @property
@@ -176,7 +177,6 @@ class Session:
     def _open_release(self) -> None:
         """Open the current release, and what was found about it."""
         log = self.open_log
-        self._browser = None
         if self.audit is not None:
             place, linked = Path(self.audit.release), self.audit.user_map
         elif self.state.release is not None:
@@ -375,13 +375,9 @@ class Session:
 
         return self.jobs.start("sign", "Signing the release", work)
 
-    def browser(self) -> Browser:
-        """All queries of the log, by whether they are released; sorted when it is asked for the first time."""
-        release, log = self._released(), self.open_log
-        with self.lock:
-            if self._browser is None:
-                self._browser = Browser(release, log)
-            return self._browser
+    def browser(self, *, flagged: bool) -> Browser | None:
+        """All queries by whether they are released; None while a job sorts them, or looks for personal data."""
+        return self._browsing.browser(self._released(), self.open_log, flagged=flagged)
 
     def close(self) -> None:
         """End all work."""

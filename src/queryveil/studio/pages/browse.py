@@ -41,7 +41,10 @@ def rows(session: Session, form: Form) -> View:
     which, order = form.get("which", "released"), form.get("order", "random")
     if which not in get_args(Which) or order not in ORDERS:
         raise QueryveilError("There is no such list; load the page again.")
-    found = session.browser().page(
+    browser = session.browser(flagged="flagged" in form)
+    if browser is None:
+        return View("lines_waiting.html")
+    found = browser.page(
         "held" if which == "held" else "released",
         order=next(one for one in ORDERS if one == order),
         one_user="one_user" in form,
