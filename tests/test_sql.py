@@ -118,13 +118,16 @@ def test_a_closed_engine_still_spills(tmp_path, monkeypatch):
 
 VALID = {
     "affine-users": {"users": 2, "theta": 0.9, "vectors": "words", "concept_min_users": 2, "min_term_users": 2},
+    "allowed-queries": {"listed": "allow.txt"},
     "bag-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
+    "blocked-words": {"listed": "block.txt"},
     "cell-users": {"users": 2, "columns": ["device", "period"], "query_users": 2, "metadata_users": 2, "period": "day"},
     "clicked-sites": {"documents": 1, "sites": 1},
     "clicked-users": {"users": 2},
     "combination-users": {"users": 2, "columns": ["device"]},
     "concept-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},
     "counted-rows": {"users": 2, "columns": ["query", "device"], "query_users": 2, "metadata_users": 2, "base": 5},
+    "decided-queries": {"listed": "decisions.jsonl"},
     "differential-privacy": {
         "epsilon": 1.0,
         "delta": 1e-6,
@@ -140,7 +143,7 @@ VALID = {
         "columns": ["query", "period"],
         "period": "day",
     },
-    "query-spelling": {"max_characters": 5, "max_terms": 5},
+    "query-spelling": {"max_characters": 5, "max_terms": 5, "lifted": "decisions.jsonl"},
     "query-users": {"users": 2},
     "record-queries": {"users": 2},
     "record-users": {"users": 2},

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError, option
 from queryveil.log import QueryLog, local
-from queryveil.methods import METHODS, Reason
-from queryveil.release import Release, check_log, loaded_release
-from queryveil.scrubbing import repeat_scrub
+from queryveil.methods import METHODS, Method, Pipeline, Reason
+from queryveil.release import Release, check_log, loaded_release, scrub_again
+from queryveil.release.manifest import PIPELINE, located
 from queryveil.text import normal_form
 
 
@@ -52,7 +52,7 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
         raise QueryveilError("An empty query, or a single dash, is not a query; give the words to search for.")
     if manifest.scrub is not None:
         issued = log.find(text) is not None
-        log = local(repeat_scrub(log, manifest.scrub), "explain")
+        log = local(scrub_again(release, log), "explain")
         if issued and log.find(text) is None:
             step = manifest.steps[0].method if len(manifest.steps) > 1 else None
             return Explanation(
@@ -64,4 +64,12 @@ def explain(release: str | Path | Release, log: QueryLog, query: str) -> Explana
     rows = 0
     if "query" in release.schema.names:
         rows = sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
-    return Explanation(text, rows, tuple(METHODS[manifest.method](**manifest.parameters).explain(log, query_id)))
+    return Explanation(text, rows, tuple(_method(release).explain(log, query_id)))
+
+
+def _method(release: Release) -> Method:
+    """The method that made a release, with those of its lists that are at hand."""
+    steps = [(step.method, located(step.parameters, release.lists)) for step in release.manifest.steps]
+    if release.manifest.method == PIPELINE:
+        return Pipeline([{"method": name, "parameters": given} for name, given in steps])
+    return METHODS[steps[0][0]](**steps[0][1])

@@ -17,6 +17,7 @@ from queryveil.claims.fragments import FragmentUsers
 from queryveil.claims.generalized import BagUsers, ConceptUsers
 from queryveil.claims.hashed import HashedWords
 from queryveil.claims.linked import LinkedEvents, Sessions
+from queryveil.claims.listed import AllowedQueries, BlockedWords, DecidedQueries
 from queryveil.claims.private import DifferentialPrivacy
 from queryveil.claims.private_counts import PrivateCounts
 from queryveil.claims.records import AllUsers, IssuedQueries, RecordQueries, RecordUsers
@@ -28,13 +29,16 @@ CLAIMS: dict[str, type[Claim]] = {
     for claim in (
         AffineUsers,
         AllUsers,
+        AllowedQueries,
         BagUsers,
+        BlockedWords,
         CellUsers,
         ClickedSites,
         ClickedUsers,
         CombinationUsers,
         ConceptUsers,
         CountedRows,
+        DecidedQueries,
         DifferentialPrivacy,
         DisjointClicks,
         FragmentUsers,
@@ -75,8 +79,10 @@ __all__ = [
     "CLAIMS",
     "AffineUsers",
     "AllUsers",
+    "AllowedQueries",
     "AnyClaim",
     "BagUsers",
+    "BlockedWords",
     "CellUsers",
     "Claim",
     "ClickedSites",
@@ -85,6 +91,7 @@ __all__ = [
     "CombinationUsers",
     "ConceptUsers",
     "CountedRows",
+    "DecidedQueries",
     "DifferentialPrivacy",
     "DisjointClicks",
     "FragmentUsers",

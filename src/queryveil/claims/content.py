@@ -1,12 +1,16 @@
 """Claims about the content of a release: nothing is invented, and queries and times are as promised."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from queryveil.claims.base import Claim, Count, Evidence
+from queryveil.claims.listed import given_list
+from queryveil.claims.lists import rest_of
 from queryveil.engines import Table
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 
 
 class PartOfLog(Claim):
@@ -105,16 +109,28 @@ class QuerySpelling(Claim):
     max_terms: Count | None = None
     no_digits: bool = False
     no_at: bool = False
+    lifted: str | None = None
+    """The file of decisions that allow other queries too."""
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As it is written in a manifest: nothing about decisions if there are none, as ever."""
+        made: dict[str, Any] = write(self)
+        return {name: value for name, value in made.items() if name != "lifted" or value is not None}
 
     @property
     def statement(self) -> str:
         """The exact promise in one sentence."""
         has, holds = self._parts
-        return f"Every released query {_listed([f'has {what}' for what in has] + [f'holds {what}' for what in holds])}."
+        lifted = ", or so does the rest of it without what a reviewer allowed" if self.lifted is not None else ""
+        what = _listed([f"has {what}" for what in has] + [f"holds {what}" for what in holds])
+        return f"Every released query {what}{lifted}."
 
     @property
     def headline(self) -> str:
         """The promise in at most fifteen words."""
+        if self.lifted is not None:
+            return "Queries keep the rules about length and characters, or a reviewer allowed them."
         return f"Queries have {_listed([what for parts in self._parts for what in parts])}."
 
     @property
@@ -139,8 +155,25 @@ class QuerySpelling(Claim):
                     " (SELECT query_id, count(*) AS n FROM query_terms GROUP BY query_id) AS t"
                     f" ON t.query_id = q.query_id WHERE t.n > {self.max_terms}"
                 )
-            found = evidence.first(f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module, checked numbers and escaped names
-        return None if found is None else f"the query '{found[0]}'"
+            if self.lifted is not None:
+                found = work.fetch(f"SELECT query FROM ({wrong}) AS wrong GROUP BY query ORDER BY query")  # noqa: S608  # as above
+                return self._not_allowed(found["query"].to_pylist(), evidence)
+            first = evidence.first(f"SELECT query FROM ({wrong}) AS wrong ORDER BY query LIMIT 1")  # noqa: S608  # parts of this module, checked numbers and escaped names
+        return None if first is None else f"the query '{first[0]}'"
+
+    def _not_allowed(self, queries: list[str], evidence: Evidence) -> str | None:
+        """The first of some queries that the decisions do not allow, in whole or by their words."""
+        decided = Decisions.of(read_decisions(given_list(evidence, self.lifted or "")))
+        allowed = set(decided.allowed_queries.to_pylist())
+        phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
+        left = [query for query in queries if query not in allowed]
+        rest = pa.array([rest_of(query, phrases) for query in left], pa.string())
+        wrong = set(self._wrong(pa.RecordBatch.from_arrays([rest], names=["query"]))["query"].to_pylist())
+        words = evidence.log.language.words(rest).per_query.tolist()
+        for query, text, n in zip(left, rest.to_pylist(), words, strict=True):
+            if text in wrong or (self.max_terms is not None and n > self.max_terms):
+                return f"the query '{query}', which no decision allows"
+        return None
 
     def _wrong(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The queries that are too long, or hold what they should not."""

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from queryveil.arrays import offsets
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
+from queryveil.scrubbing.decisions import list_text
 from queryveil.text import language, normal_form
 
 SUFFIX = ".tsv"
@@ -26,14 +27,7 @@ def read_fragments(path: Path) -> pa.Table:
     Raises:
         QueryveilError: If it cannot be read, or a line is not a fragment and a date.
     """
-    if path.exists() and not path.is_file():  # a pipe or a device may never end
-        raise QueryveilError(f"The list {path} is not a regular file; give the file itself.")
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except OSError as error:
-        raise QueryveilError(f"The list {path} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise QueryveilError(f"The list {path} is not UTF-8; convert it first.") from None
+    lines = list_text(path).splitlines()
     rows = [(number, *line.partition("\t")[::2]) for number, line in enumerate(lines, 1) if line.strip()]
     wrong = next((number for number, fragment, since in rows if not fragment.strip() or not _is_date(since)), None)
     if wrong is not None:

@@ -63,8 +63,8 @@ LIMITS: dict[str, tuple[str, ...]] = {
         " personal, and miss what does not look like it.",
         "Where users are counted for words or fragments, and not for the whole query, a released query can be that of"
         " one person alone: its parts are common, and together they may say who it is.",
-        "Allow-lists and block-lists are applied, but the verifier does not have them and does not check them. In a"
-        " list of fragments that stay allowed it looks them up, and cannot see whether they ever had enough users.",
+        "Lists are not part of a release, and the verifier must be given them. Whether they list the right texts, and"
+        " whether fragments that stay allowed ever had enough users, it cannot see.",
         _LINKED,
         _ACCOUNTS,
     ),

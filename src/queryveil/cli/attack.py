@@ -58,6 +58,7 @@ def attack(
     taxonomy: options.TaxonomyOf = None,
     seed: options.Seed = 0,
     counted_on: options.CountedOn = None,
+    lists: options.Lists = None,
     policy: options.Policy = None,
     as_json: options.Json = False,
 ) -> None:
@@ -76,7 +77,7 @@ def attack(
 
     rules = None if policy is None else load_policy(policy)
     numbers, way = options.numbers("--n-known", n_known, int, least=1), check_known(known)
-    attacked = Release.load(release)
+    attacked = Release.load(release, lists=lists or ())
     compared = None if other is None else Release.load(other)
     options.use_taxonomy(attacked, taxonomy)
     reader = in_language_of(reader, attacked)

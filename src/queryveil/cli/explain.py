@@ -16,13 +16,14 @@ def explain(
     original: options.Original,
     taxonomy: options.TaxonomyOf = None,
     counted_on: options.CountedOn = None,
+    lists: options.Lists = None,
     as_json: options.Json = False,
 ) -> None:
     """Explain why a query is in a release or not: every rule, and what was found for the query."""
     from queryveil.assess.explanation import explain as make
     from queryveil.release import Release
 
-    loaded = Release.load(release)
+    loaded = Release.load(release, lists=lists or ())
     options.use_taxonomy(loaded, taxonomy)
     log = read_counted(in_language_of(reader, loaded), original, counted_on)
     found = make(loaded, log, query)

@@ -40,7 +40,7 @@ Lists = Annotated[
     typer.Option(
         "--list",
         metavar="FILE",
-        help="A list that the release was made with, to make it again; repeat for several.",
+        help="A list that the release was made with; repeat for several.",
     ),
 ]
 Taxonomy = Annotated[

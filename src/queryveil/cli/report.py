@@ -17,6 +17,7 @@ def report(
     user_map: options.UserMap = None,
     taxonomy: options.TaxonomyOf = None,
     counted_on: options.CountedOn = None,
+    lists: options.Lists = None,
     seed: options.Seed = 0,
     policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
@@ -34,7 +35,7 @@ def report(
 
     check_packages()
     rules = load_policy(policy)
-    made = Release.load(release)
+    made = Release.load(release, lists=lists or ())
     check_place(output, made, overwrite=overwrite)  # before the log is read
     log = read_counted(in_language_of(reader, made), original, counted_on)
     if user_map is not None:

@@ -198,6 +198,13 @@ class QueryLog(ABC):
         """A digest of the content that says nothing without the seed of the release."""
         return hmac.new(b"fingerprint|%d" % seed, self.stats.content, hashlib.sha256).hexdigest()
 
+    def list_key(self, seed: int) -> bytes:
+        """A key for digests of lists that are not published: nobody can try short lists without the seed and the log.
+
+        It is the same for a scrubbed log and for a part of a log.
+        """
+        return hmac.new(b"list|%d" % seed, self.stats.content, hashlib.sha256).digest()
+
     def secret(self, seed: int, *purpose: str) -> bytes:
         """Sixteen bytes that follow from the seed, a purpose and the whole content of the log.
 

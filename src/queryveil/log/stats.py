@@ -93,12 +93,14 @@ class Scrub(BaseModel):
     """What of it is not in the scrubbed log: with `remove` all of it, with `mask` queries with no word left."""
     log: Size | None = None
     """How much there was before; None if it is not published."""
+    decisions: str | None = None
+    """The file of decisions that allow queries as they are."""
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As it is written in a manifest: nothing about countries if none were chosen, nor packages if none is used."""
+        """As it is written in a manifest: nothing of countries, packages or decisions if there are none."""
         written: dict[str, Any] = handler(self)
-        empty = {name for name in ("countries", "packages") if not getattr(self, name)}
+        empty = {name for name in ("countries", "packages", "decisions") if not getattr(self, name)}
         return {name: value for name, value in written.items() if name not in empty}
 
     @property

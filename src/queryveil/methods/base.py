@@ -20,7 +20,7 @@ from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
-from queryveil.release.manifest import PIPELINE
+from queryveil.release.manifest import PIPELINE, names_a_file
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,13 @@ def enough_users(log: LocalLog, query_id: int, least: int) -> Reason:
     """Whether enough users issued a query."""
     users = int(log.users_per_query[query_id])
     return Reason(f"at least {least} users issued the query", users >= least, f"{users} did")
+
+
+def plain_name(path: Path | None) -> Path | None:
+    """The file of a list, whose name can stand in a manifest."""
+    if path is not None and not names_a_file(path.name):
+        raise ValueError("the manifest names the file, so its name cannot have a backslash or a control character")
+    return path
 
 
 RENAMED = {"d": "max_queries_per_user", "knowledge": "taxonomy"}
@@ -200,8 +207,19 @@ class Method(BaseModel):
             "seed": seed,
             "notes": notes,
             "certified": certified or {},
-            "lists": {path.name: path for part in self.parts for path in part.lists.values()},
+            "lists": self._named_lists,
         }
+
+    @property
+    def _named_lists(self) -> dict[str, Path]:
+        """The files of all lists by their names, by which a release knows them."""
+        found: dict[str, Path] = {}
+        for path in (path for part in self.parts for path in part.lists.values()):
+            if found.setdefault(path.name, path) != path:
+                raise QueryveilError(
+                    f"Two lists are called {path.name}, and a release knows a list by its name; rename one of them."
+                )
+        return found
 
     @classmethod
     def grid(cls, ks: Sequence[int], epsilons: Sequence[float]) -> list[tuple[str, dict[str, Any]]]:

@@ -35,7 +35,7 @@ from queryveil.methods.rules import Rules
 from queryveil.methods.scrub import Scrub
 from queryveil.release import Release
 from queryveil.release.bands import bands
-from queryveil.release.making import ReleaseMetadata
+from queryveil.release.making import ReleaseMetadata, stated_lists
 from queryveil.release.manifest import counts_of
 
 
@@ -155,10 +155,10 @@ class Pipeline(Method):
                 notes, certified = [*chosen.notes, *final.notes], {**chosen.certified, **final.certified}
                 return self.last.publish(base, work, Selection(final.queries, notes, certified), speaker, seed=seed)
             if not self.selecting:
-                return self._renamed(self.last._anonymize(base, seed=seed), base, ())
+                return self._renamed(self.last._anonymize(base, seed=seed), base, (), seed)
             part = base.only(chosen.queries, json.dumps(self.parameters(), sort_keys=True))
             made = self.last._anonymize(part, seed=seed)
-            return self._of_whole(self._renamed(made, base, speaker.claims), base, part, chosen)
+            return self._of_whole(self._renamed(made, base, speaker.claims, seed), base, part, chosen)
 
     def _select(self, log: QueryLog, work: Workspace, seed: int) -> Selection:
         """What the steps before the last chose, with notes that name the step."""
@@ -190,14 +190,16 @@ class Pipeline(Method):
             for claim in self.selecting[place].claims(log)
         ]
 
-    def _renamed(self, made: Release, log: QueryLog, promised: Sequence[Claim]) -> Release:
+    def _renamed(self, made: Release, log: QueryLog, promised: Sequence[Claim], seed: int) -> Release:
         """A release of the last step as one of the pipeline, with what earlier steps promise."""
         first, *rest = made.manifest.claims
         claims = (first, *promised, *filter(None, (_of_part(claim) if self.selecting else claim for claim in rest)))
-        described = self.describe(claims, 0)
+        described = self.describe(claims, seed)
         update = {name: described[name] for name in ("method", "parameters", "claims", "limits")}
         update |= {"limits": tuple(described["limits"]), "parameters": dict(described["parameters"])}
-        return replace(made, manifest=made.manifest.model_copy(update=update))
+        lists = described["lists"]
+        update["lists"] = stated_lists(log, lists, seed)
+        return replace(made, manifest=made.manifest.model_copy(update=update), lists=lists)
 
     def _of_whole(self, made: Release, log: QueryLog, part: QueryLog, chosen: Selection) -> Release:
         """A release of part of a log as one of the whole: its counts, its users."""
@@ -314,6 +316,11 @@ def _senseless(steps: Sequence[Method]) -> str | None:
         return (
             f"{steps[-1].name} is differentially private only if nothing before it chooses by what users did, as scrub"
             f" does with {option('rare_term_users')}; leave that out."
+        )
+    if isinstance(steps[0], Scrub) and steps[0].decisions is not None and steps[-1].private:
+        return (
+            f"{steps[-1].name} is differentially private only if nothing before it depends on what users did, as"
+            f" decisions do; leave {option('decisions')} out."
         )
     hides = next((step for step in methods[:-1] if step.hides_clicks), None)
     shows = isinstance(steps[-1], Columns | Rules) and steps[-1].beside.click_users is not None

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import offsets
 from queryveil.claims import QuerySpelling
-from queryveil.errors import QueryveilError
-from queryveil.text import Language, normal_form
+from queryveil.claims.lists import read_texts
+from queryveil.scrubbing.decisions import Decisions, read_decisions
+from queryveil.text import Language
+from queryveil.text.words import without_phrases
 
 
 class TextRule(NamedTuple):
@@ -26,10 +28,34 @@ class TextRule(NamedTuple):
     passes: Callable[[NDArray[Any]], NDArray[np.bool_]]
     describe: Callable[[Any], str]
     """What was measured of one query, in words."""
+    allowed: Decisions | None = None
+    """Decisions that lift the rule."""
+
+    def keeps(self, texts: pa.Array) -> NDArray[np.bool_]:
+        """Which queries pass, or need not: they are allowed, or pass without the words that are."""
+        kept = self.passes(self.measure(texts))
+        if self.allowed is None or kept.all():
+            return kept
+        failed = np.flatnonzero(~kept)
+        some = texts.take(pa.array(failed))
+        itself = pc.is_in(some, value_set=self.allowed.allowed_queries).to_numpy(zero_copy_only=False)
+        kept[failed] = itself | self.passes(self.measure(without_phrases(some, self.allowed.allowed_words)))
+        return kept
+
+    def found(self, text: pa.Array) -> tuple[bool, str]:
+        """Whether one query passes, and what was measured, in words."""
+        measured, kept = self.measure(text), bool(self.keeps(text)[0])
+        lifted = kept and not self.passes(measured)[0]
+        return kept, self.describe(measured[0]) + (", and a decision allows that" if lifted else "")
 
 
 def text_rules(
-    spelling: QuerySpelling, language: Language, *, allow_list: Path | None = None, block_list: Path | None = None
+    spelling: QuerySpelling,
+    language: Language,
+    *,
+    allow_list: Path | None = None,
+    block_list: Path | None = None,
+    decisions: Path | None = None,
 ) -> list[TextRule]:
     """The rules that are set.
 
@@ -38,11 +64,13 @@ def text_rules(
         language: The language of the queries.
         allow_list: A file of queries; only these pass.
         block_list: A file of words and phrases; queries with one of them do not pass.
+        decisions: A file of decisions; what is blocked does not pass, and what is allowed passes rules about spelling.
 
     Raises:
         QueryveilError: If a list cannot be read.
     """
     rules = []
+    decided = None if decisions is None else Decisions.of(read_decisions(decisions))
     if spelling.max_characters is not None:
         rules.append(_at_most(spelling.max_characters, "characters", lambda texts: pc.utf8_length(texts).to_numpy()))
     if spelling.max_terms is not None:
@@ -53,12 +81,18 @@ def text_rules(
     if spelling.no_at:
         look = partial(pc.match_substring, pattern="@")
         rules.append(_either("no @", look, "it has one", "it has none", expected=False))
+    rules = [rule._replace(allowed=decided) for rule in rules]
     if allow_list is not None:
-        look = partial(pc.is_in, value_set=_entries(allow_list))
+        look = partial(pc.is_in, value_set=read_texts(allow_list))
         rules.append(_either("on the allow-list", look, "it is", "it is not", expected=True))
     if block_list is not None:
-        look = partial(_holding, phrases=_entries(block_list), language=language)
+        look = partial(_holding, phrases=read_texts(block_list), language=language)
         rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", expected=False))
+    if decided is not None:
+        look = partial(pc.is_in, value_set=decided.blocked_queries)
+        rules.append(_either("not blocked by a decision", look, "it is", "it is not", expected=False))
+        look = partial(_holding, phrases=decided.blocked_words, language=language)
+        rules.append(_either("no word blocked by a decision", look, "it has one", "it has none", expected=False))
     return rules
 
 
@@ -70,7 +104,7 @@ def passing(
 
     def find(batch: pa.RecordBatch) -> pa.RecordBatch:
         texts = batch["query"].cast(pa.large_string())
-        passed = [rule.passes(rule.measure(texts)) for rule in rules]
+        passed = [rule.keeps(texts) for rule in rules]
         return batch.select(["query_id"]).filter(pa.array(np.logical_and.reduce(passed))).cast(schema)
 
     return find, schema
@@ -88,20 +122,6 @@ def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, 
         lambda found: found == expected,
         lambda found: yes if found else no,
     )
-
-
-def _entries(path: Path) -> pa.Array:
-    """The entries of a list file, in normal form."""
-    if path.exists() and not path.is_file():  # a pipe or a device may never end
-        raise QueryveilError(f"The list {path} is not a regular file; give the file itself.")
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise QueryveilError(f"The list {path} cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError:
-        raise QueryveilError(f"The list {path} is not UTF-8; convert it first.") from None
-    entries = normal_form(pa.array(text.splitlines(), pa.large_string()))
-    return entries.filter(pc.not_equal(entries, ""))
 
 
 def _holding(queries: pa.Array, phrases: pa.Array, language: Language) -> pa.Array:

@@ -8,21 +8,30 @@ A column is released only when a rule covers it: clicks by `min_row_users`, time
 one, if the caller names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from queryveil.claims import Claim, FragmentUsers, QuerySpelling, QueryUsers, TermUsers
+from queryveil.claims import (
+    AllowedQueries,
+    BlockedWords,
+    Claim,
+    DecidedQueries,
+    FragmentUsers,
+    QuerySpelling,
+    QueryUsers,
+    TermUsers,
+)
 from queryveil.claims.fragment_list import read_fragments
 from queryveil.claims.fragments import MOST_WORDS, fragments_in, users_of
 from queryveil.engines import Table, Workspace
 from queryveil.errors import option
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog
-from queryveil.methods.base import Reason, check_k, enough_users
+from queryveil.methods.base import Reason, check_k, enough_users, plain_name
 from queryveil.methods.columns import Beside, Least, Rounding, explain_rows
 from queryveil.methods.jitter import JitteredMethod
 from queryveil.methods.queries import Selection, Speaker, joined
@@ -30,9 +39,16 @@ from queryveil.methods.recipe import load_recipe, shipped
 from queryveil.methods.rule_fragments import made_of_fragments
 from queryveil.methods.rule_texts import passing, text_rules
 from queryveil.release import Release
-from queryveil.release.manifest import names_a_file
 
 Most = Annotated[int, Field(ge=1)]
+
+
+_LISTED: dict[str, Callable[..., Claim]] = {
+    "allow_list": AllowedQueries,
+    "block_list": BlockedWords,
+    "decisions": DecidedQueries,
+}
+"""The lists of texts, and what is promised about each."""
 
 
 class Rules(JitteredMethod):
@@ -67,6 +83,11 @@ class Rules(JitteredMethod):
     block_list: Path | None = Field(
         None, description="file of words or phrases, one per line: drop queries with one of them"
     )
+    decisions: Path | None = Field(
+        None,
+        description="file of decisions, as a reviewer makes them: what is blocked is dropped, and what is allowed"
+        " passes rules about length, digits and @",
+    )
     time: Rounding = Field("drop", description="drop times, or round them down to a day or week")
     min_metadata_users: Least | None = Field(
         None, description="least users of a released combination of metadata values; rarer values are merged"
@@ -76,17 +97,15 @@ class Rules(JitteredMethod):
         description="metadata columns that count together, most important first: the last is merged first",
     )
 
-    @field_validator("allow_list", "block_list", "fragment_list")
+    @field_validator("allow_list", "block_list", "fragment_list", "decisions")
     @classmethod
     def _has_a_plain_name(cls, path: Path | None) -> Path | None:
-        if path is not None and not names_a_file(path.name):
-            raise ValueError("the manifest names the file, so its name cannot have a backslash or a control character")
-        return path
+        return plain_name(path)
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
         least = (self.min_query_users, self.min_row_users, self.min_term_users, self.min_fragment_users)
-        texts = (self.max_characters, self.max_terms, self.no_digits, self.no_at, self.allow_list, self.block_list)
+        texts = (self.max_characters, self.max_terms, self.no_digits, self.no_at, *self._texts)
         if not any((*least, *texts)):
             recipe = option("recipe", "dma-30-5", python="load_recipe('dma-30-5')")
             raise ValueError(
@@ -144,7 +163,10 @@ class Rules(JitteredMethod):
                     listed=None if self.fragment_list is None else self.fragment_list.name,
                 )
             )
-        return [*claims, self._spelling] if self._spelling != QuerySpelling() else claims
+        if self._spelling != QuerySpelling():
+            lifted = None if self.decisions is None else self.decisions.name
+            claims.append(self._spelling.model_copy(update={"lifted": lifted}))
+        return claims + [_LISTED[use](listed=path.name) for use, path in self._texts.items()]
 
     def publish(self, log: QueryLog, work: Workspace, chosen: Selection, speaker: Speaker, *, seed: int) -> Release:
         """Release what passes the rules about rows, times and metadata."""
@@ -153,7 +175,9 @@ class Rules(JitteredMethod):
 
     def parameters(self) -> dict[str, Any]:
         """The parameters; lists by file name, because the manifest should not say where the publisher keeps them."""
-        return super().parameters() | {name: path.name for name, path in self.lists.items()}
+        given = super().parameters() | {name: path.name for name, path in self.lists.items()}
+        # Releases without decisions are as they were before there were any.
+        return given if self.decisions is not None else {k: v for k, v in given.items() if k != "decisions"}
 
     def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """Every rule about the query, and how many of its rows pass the rule about rows."""
@@ -168,8 +192,7 @@ class Rules(JitteredMethod):
         if self.min_fragment_users is not None:
             reasons.append(self._explain_fragments(log, query_id))
         for about in text_rules(self._spelling, log.language, **present):
-            measured = about.measure(log.query_text.slice(query_id, 1))
-            reasons.append(Reason(about.name, bool(about.passes(measured)[0]), about.describe(measured[0])))
+            reasons.append(Reason(about.name, *about.found(log.query_text.slice(query_id, 1))))
         for name, path in self._texts.items():
             if name not in present:
                 missing = f"not checked, there is no file {path} here"
@@ -239,7 +262,7 @@ class Rules(JitteredMethod):
     @property
     def _texts(self) -> dict[str, Path]:
         """The files of the lists of texts that are set."""
-        return {name: path for name in ("allow_list", "block_list") if (path := getattr(self, name)) is not None}
+        return {name: path for name in _LISTED if (path := getattr(self, name)) is not None}
 
     @property
     def lists(self) -> dict[str, Path]:

@@ -1,6 +1,15 @@
 """The release: the released table, its manifest, its report, and the folder that holds them."""
 
-from queryveil.release.checks import check_claims, check_loaded, check_log, is_click, loaded, loaded_release, made_from
+from queryveil.release.checks import (
+    check_claims,
+    check_loaded,
+    check_log,
+    is_click,
+    loaded,
+    loaded_release,
+    made_from,
+    scrub_again,
+)
 from queryveil.release.manifest import counts_of
 from queryveil.release.release import Release
 from queryveil.release.store import MANIFEST, REPORT, SCHEMA, check_target
@@ -21,5 +30,6 @@ __all__ = [
     "loaded",
     "loaded_release",
     "made_from",
+    "scrub_again",
     "with_user_map",
 ]

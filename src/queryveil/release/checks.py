@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from queryveil.claims import Verdict
 from queryveil.claims.base import Evidence
 from queryveil.claims.certificates import Certificate
+from queryveil.claims.listed import missing_list
 from queryveil.engines import Table
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Size
 from queryveil.release.manifest import UNPUBLISHED, Counts
+from queryveil.scrubbing import repeat_scrub
 
 if TYPE_CHECKING:
     from queryveil.release.release import Release
@@ -48,6 +50,19 @@ def check_log(release: "Release", log: QueryLog) -> None:
     """Refuse a log that the release was not made from."""
     if not made_from(release, log):
         raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+
+
+def scrub_again(release: "Release", log: QueryLog) -> QueryLog:
+    """A log scrubbed as that of a release was.
+
+    Raises:
+        QueryveilError: If it cannot have been scrubbed in this way, or the decisions are not at hand.
+    """
+    done = release.manifest.scrub
+    assert done is not None  # noqa: S101
+    if done.decisions is not None and done.decisions not in release.lists:
+        raise missing_list(done.decisions)
+    return repeat_scrub(log, done, None if done.decisions is None else release.lists[done.decisions])
 
 
 def is_click(release: "Release") -> str:

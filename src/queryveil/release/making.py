@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEvents
 from queryveil.claims.certificates import Certificate
+from queryveil.claims.lists import StatedList, stated_list
 from queryveil.engines import Batches, Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.log.sessions import USERS, Linking
@@ -313,10 +314,16 @@ def _manifest(
         # size of the log is also a total of a table of counts, from which hidden rows would follow.
         input_counts=UNPUBLISHED if private or kind == "counts" or log.stats.series is not None else counts_of(log),
         counted_on=None if log.counted is log else counted_on(log, metadata["seed"]),
+        lists=stated_lists(log, metadata.get("lists", {}), metadata["seed"]),
         counts=counts,
         bands=() if log.stats.series is not None else found,
         columns=tuple(schema.names),
     )
+
+
+def stated_lists(log: QueryLog, lists: Mapping[str, Path], seed: int) -> dict[str, StatedList]:
+    """What a manifest says about the lists of a release."""
+    return {name: stated_list(lists[name], log, seed) for name in sorted(lists)}
 
 
 def _known(log: QueryLog, work: Workspace, metadata: ReleaseMetadata) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """The manifest of a release: everything needed to check it, and to make it again from the same log."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
@@ -14,6 +16,7 @@ from pydantic import (
 
 from queryveil import __version__
 from queryveil.claims import AnyClaim, DifferentialPrivacy
+from queryveil.claims.lists import StatedList
 from queryveil.log import QueryLog, Scrub, SeriesPlace, Viewed
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
@@ -66,13 +69,21 @@ UNPUBLISHED = Counts(rows=0, events=0, users=None, queries=0, clicks=0)
 """Instead of the size of a log, if exact numbers would break a promise of differential privacy."""
 
 
-_FILES = ("allow_list", "block_list", "fragment_list", "key_file", "taxonomy")
+LISTS = ("allow_list", "block_list", "fragment_list", "decisions")
+"""Parameters that name a list which the publisher keeps."""
+_FILES = (*LISTS, "key_file", "taxonomy")
 
 
 def names_a_file(value: object) -> bool:
     """Whether the value is only the name of a file: without a folder, and without control characters."""
     alone = isinstance(value, str) and value not in ("", ".", "..") and not set(value) & set("/\\")
     return alone and str(value).isprintable() and len(str(value)) < 256
+
+
+def located(parameters: dict[str, Any], lists: Mapping[str, Path]) -> dict[str, Any]:
+    """The parameters of a method as a manifest has them, with the files of those lists that are at hand."""
+    named = {use: parameters[use] for use in LISTS if parameters.get(use) is not None}
+    return parameters | {use: lists[name] for use, name in named.items() if name in lists}
 
 
 Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
@@ -129,6 +140,8 @@ class Manifest(BaseModel):
     input_counts: Counts
     counted_on: CountedOn | None = None
     """The log on which users of fragments were counted; None if that is the log itself."""
+    lists: dict[str, StatedList] = {}
+    """The lists that it was made with, by the names of their files; not written if there is none."""
     counts: Counts
     bands: tuple[Band, ...]
     columns: tuple[str, ...]
@@ -137,12 +150,10 @@ class Manifest(BaseModel):
     """The SHA-256 of every file of the release except the manifest."""
 
     @model_serializer(mode="wrap")
-    def _without_default_language(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave the language out if it is the default: most logs have no other, and earlier manifests none at all."""
+    def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the default language, and lists if there are none: most releases have no other."""
         found: dict[str, Any] = dump(self)
-        if self.language is None:
-            del found["language"]
-        return found
+        return {name: value for name, value in found.items() if name not in ("language", "lists") or value}
 
     @property
     def private(self) -> bool:
@@ -155,6 +166,14 @@ class Manifest(BaseModel):
         if self.method != PIPELINE:
             return (Stage(self.method, self.parameters),)
         return tuple(Stage(step["method"], step["parameters"]) for step in self.parameters["steps"])
+
+    @property
+    def list_names(self) -> "set[str]":
+        """The files of the lists that it was made with."""
+        scrubbed = set() if self.scrub is None or self.scrub.decisions is None else {self.scrub.decisions}
+        return scrubbed | {
+            str(step.parameters[use]) for step in self.steps for use in LISTS if step.parameters.get(use)
+        }
 
     @property
     def last(self) -> "Manifest":

@@ -2,7 +2,7 @@
 
 import errno
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -96,7 +96,12 @@ class Release(Tabular):
 
     @classmethod
     def load(
-        cls, path: str | Path | Folder, *, log: QueryLog | None = None, user_map: str | Path | None = None
+        cls,
+        path: str | Path | Folder,
+        *,
+        log: QueryLog | None = None,
+        user_map: str | Path | None = None,
+        lists: Sequence[str | Path] = (),
     ) -> "Release":
         """Open a release folder.
 
@@ -104,6 +109,7 @@ class Release(Tabular):
             path: The folder; one that a cluster reaches is given as `log.folder(address)`.
             log: The log that it was made from. Without the seed, only its size is compared with the manifest.
             user_map: The file that `save_user_map` wrote, so that measures and attacks know who is who.
+            lists: The lists that it was made with, which a release names but does not contain.
 
         Raises:
             QueryveilError: If there is none, it is not as its manifest says, or the log or user map does not fit.
@@ -111,7 +117,7 @@ class Release(Tabular):
         if log is not None:
             check_is_log(log, "Release.load")
         place, manifest, schema, batches = open_folder(path)
-        release = cls(manifest, schema, batches, folder=place)
+        release = cls(manifest, schema, batches, folder=place, lists=by_name(lists))
         if log is None:
             if user_map is not None:
                 raise QueryveilError("A user map is read together with the log of the release; give 'log' as well.")
@@ -207,6 +213,11 @@ class Release(Tabular):
         Anyone who has this file can undo the pseudonyms. It is for measuring, and never part of a release.
         """
         save_user_map(self, path)
+
+
+def by_name(lists: Sequence[str | Path]) -> dict[str, Path]:
+    """The files of lists by their names, by which a release knows them."""
+    return {Path(path).name: Path(path) for path in lists}
 
 
 def _first(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -5,8 +5,10 @@ It reduces the personal data in a release, but promises nothing: it finds forms 
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,14 +16,16 @@ from queryveil.engines import Table
 from queryveil.errors import QueryveilError, parameter
 from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.scrubbing.scope import ENGLISH, Scope, check_countries, scope_of
 from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare, packages_of
 from queryveil.text import Language
 from queryveil.text.masks import KINDS, RARE
+from queryveil.text.words import without_phrases
 
 __all__ = [
     "DEFAULT_KINDS", "ENGLISH", "KINDS", "Scope", "check_scrub", "mask", "repeat_scrub", "scope_of", "scrub",
-    "url_hits",
+    "scrub_but", "url_hits",
 ]  # fmt: skip
 
 _SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64()), ("stays", pa.bool_())])
@@ -64,8 +68,34 @@ def scrub(
         >>> scrub(log, "mask").stats.scrub.hits
         {'email': Hits(queries=1, events=1, urls=0, clicks=0)}
     """
+    return scrub_but(log, None, how, kinds=kinds, rare_term_users=rare_term_users, countries=countries)
+
+
+def scrub_but(
+    log: QueryLog,
+    decisions: Path | None,
+    how: Literal["remove", "mask"] = "remove",
+    *,
+    kinds: Sequence[str] | None = None,
+    rare_term_users: int | None = None,
+    countries: Sequence[str] | None = None,
+) -> QueryLog:
+    """As `scrub`, but leave alone what a reviewer allowed.
+
+    A query that is allowed stays as it is. So does one in which nothing is found without the words that are allowed.
+    Words that few users typed are scrubbed all the same, because that is about users and not about texts.
+
+    Args:
+        log: The log.
+        decisions: The file of decisions; None for none.
+        how: As for `scrub`, and so are the others.
+        kinds: Kinds of personal data.
+        rare_term_users: Least users of a word.
+        countries: Countries whose numbers are looked for.
+    """
     check_is_log(log, "scrub")
     check_scrub(how, kinds, rare_term_users, countries)
+    allowed = None if decisions is None else Decisions.of(read_decisions(decisions))
     if log.stats.scrub is not None:
         raise QueryveilError("The log was scrubbed already; scrub the original log once, for everything.")
     chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
@@ -80,11 +110,12 @@ def scrub(
         common = pa.array(common.to_pylist(), pa.string())
     addresses = "SELECT url_id, url FROM urls" if log.has_results else "SELECT url_id, url FROM urls WHERE url IS NULL"
     scope = scope_of(log.language, countries)
-    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language, scope=scope)
+    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language, scope=scope, allowed=allowed)
     with log.workspace() as work:
         queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
         urls = work.map(addresses, partial(_look_at_batch, kinds=chosen, scope=scope), _URLS, "scrubbed addresses")
         record = _counted(log, queries, urls, how, chosen, rare_term_users, scope)
+        record = record.model_copy(update={"decisions": None if decisions is None else decisions.name})
         stays = "hits = 0" if how == "remove" else "stays"
         texts = f"SELECT query_id, CASE WHEN {stays} THEN text END AS text, hits = 0 AS same FROM {queries}"
         return log.rewritten(texts, f"SELECT url_id FROM {urls} WHERE hits > 0", record)
@@ -109,29 +140,55 @@ def check_scrub(
     check_packages(DEFAULT_KINDS if kinds is None else kinds)
 
 
-def repeat_scrub(log: QueryLog, done: Scrub) -> QueryLog:
+def repeat_scrub(log: QueryLog, done: Scrub, decisions: Path | None = None) -> QueryLog:
     """Scrub a log as another was.
+
+    Args:
+        log: The log.
+        done: How the other was scrubbed.
+        decisions: The file of decisions that allowed queries then.
 
     Raises:
         QueryveilError: If it cannot have been scrubbed in this way.
     """
     kinds = done.kinds or ()
-    return scrub(log, done.how, kinds=kinds, rare_term_users=done.rare_term_users, countries=done.countries)
+    rare, countries = done.rare_term_users, done.countries
+    return scrub_but(log, decisions, done.how, kinds=kinds, rare_term_users=rare, countries=countries)
 
 
 def _mask_batch(
-    batch: pa.RecordBatch, *, kinds: tuple[str, ...], common: pa.Array | None, language: Language, scope: Scope
+    batch: pa.RecordBatch,
+    *,
+    kinds: tuple[str, ...],
+    common: pa.Array | None,
+    language: Language,
+    scope: Scope,
+    allowed: Decisions | None,
 ) -> pa.RecordBatch:
-    found = mask(batch["query"], kinds, scope)
+    found = _mask_but(batch["query"], kinds, scope, allowed)
     if common is not None:
         found = mask_rare(found, common, language)
         # A masked word may have ruled out a hit, such as `version` before `1.2.3.4`.
-        again = mask(found.texts, kinds, scope)
+        again = _mask_but(found.texts, kinds, scope, allowed)
         found = Masked(again.texts, found.hits | again.hits)
     # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
     stays = (found.hits == 0) | (language.words(found.texts).per_query > 0)
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _mask_but(texts: pa.Array, kinds: tuple[str, ...], scope: Scope, allowed: Decisions | None) -> Masked:
+    """As `mask`, but texts that are allowed stay, and those in which nothing is found without allowed words."""
+    found = mask(texts, kinds, scope)
+    places = np.flatnonzero(found.hits)
+    if allowed is None or not len(places):
+        return found
+    some = texts.take(pa.array(places)).cast(pa.large_string())
+    itself = pc.is_in(some, value_set=allowed.allowed_queries).to_numpy(zero_copy_only=False)
+    rest = without_phrases(some, allowed.allowed_words).cast(texts.type)
+    stays = np.zeros(len(texts), np.bool_)
+    stays[places] = itself | (mask(rest, kinds, scope).hits == 0)
+    return Masked(pc.if_else(pa.array(stays), texts, found.texts), np.where(stays, 0, found.hits))
 
 
 def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], scope: Scope) -> pa.RecordBatch:

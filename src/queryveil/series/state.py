@@ -303,6 +303,11 @@ def split_scrub(method: Method, languages: Sequence[str]) -> tuple[Method, Scrub
             "Which words are rare changes from period to period, so a series cannot scrub them; leave"
             f" {option('rare_term_users')} out."
         )
+    if step.decisions is not None:
+        raise QueryveilError(
+            "A series scrubs logs when they are added, and decisions about queries would come later; leave"
+            f" {option('decisions')} of scrub out."
+        )
     nothing = Scrub.model_validate(
         {
             "how": step.how,

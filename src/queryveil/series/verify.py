@@ -10,6 +10,7 @@ from queryveil.claims.certificates import Certificate
 from queryveil.errors import option
 from queryveil.log import LocalLog, QueryLog
 from queryveil.release import Release
+from queryveil.release.manifest import LISTS
 from queryveil.series.ledger import Ledger, Settings
 from queryveil.series.state import OtherLogError, Step, digest_of, method_of, queries_of, replayed
 from queryveil.verification import verify
@@ -170,4 +171,4 @@ def _steps(parameters: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _lists(parameters: dict[str, object]) -> list[Path]:
-    return [Path(str(parameters[name])) for name in ("allow_list", "block_list") if parameters.get(name) is not None]
+    return [Path(str(parameters[name])) for name in LISTS if parameters.get(name) is not None]

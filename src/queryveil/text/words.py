@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from queryveil.arrays import offsets, ranges
 from queryveil.text.arrays import byte_spans, from_offsets
 
 
@@ -44,3 +46,23 @@ def split_at_blanks(texts: pa.Array) -> Words:
     table = _word_characters(len(data) == 0 or int(data.max()) < 128)
     per_query, offsets, out = split_words(data, starts, ends, table)
     return Words(per_query, from_offsets(offsets, out))
+
+
+def without_phrases(texts: pa.Array, phrases: pa.Array) -> pa.Array:
+    """Texts in normal form without the phrases that stand in them between blanks."""
+    blank = pa.scalar(" ", pa.large_string())
+    split = pc.split_pattern(texts, " ")
+    word, size = split.flatten(), pc.list_value_length(split).to_numpy()
+    owner = np.repeat(np.arange(len(texts)), size)
+    gone = np.zeros(len(word), np.bool_)
+    for length in np.unique(pc.count_substring(phrases, " ").to_numpy() + 1).tolist():
+        many = max(len(word) - length + 1, 0)
+        runs = pc.binary_join_element_wise(
+            *(word.slice(at, many) for at in range(length)), pa.scalar(" ", pa.large_string())
+        )
+        there = pc.is_in(runs, value_set=phrases).to_numpy(zero_copy_only=False)
+        begin = np.flatnonzero(there & (owner[:many] == owner[length - 1 : length - 1 + many]))
+        gone[ranges(begin, np.full(len(begin), length))] = True
+    left = offsets(np.bincount(owner[~gone], minlength=len(texts)))
+    lists = pa.ListArray.from_arrays(pa.array(left.astype(np.int32)), word.filter(pa.array(~gone)))
+    return pc.binary_join(lists, blank)

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 from queryveil.claims import (
     AffineUsers,
+    AllowedQueries,
     AllUsers,
     BagUsers,
+    BlockedWords,
     CellUsers,
     Claim,
     ClickedSites,
@@ -14,6 +16,7 @@ from queryveil.claims import (
     CombinationUsers,
     ConceptUsers,
     CountedRows,
+    DecidedQueries,
     DifferentialPrivacy,
     DisjointClicks,
     FragmentUsers,
@@ -47,6 +50,8 @@ def required_claims(manifest: Manifest, log: QueryLog) -> list[Claim]:
     Raises:
         KeyError, TypeError or ValueError: If there is no such method, or the parameters are not those of the method.
     """
+    if manifest.method != "pipeline" and manifest.scrub is not None and manifest.scrub.decisions is not None:
+        raise ValueError("decisions that no step names")
     return REQUIRED[manifest.method].claims(manifest, log)
 
 
@@ -118,10 +123,18 @@ def _rules(manifest: Manifest, log: QueryLog) -> list[Claim]:
         claims.append(FragmentUsers(users=given["min_fragment_users"], counted_on=elsewhere, listed=listed, **about))
     spelling = QuerySpelling(**{name: given[name] for name in ("max_characters", "max_terms", "no_digits", "no_at")})
     if spelling != QuerySpelling():
-        claims.append(spelling)
+        claims.append(spelling.model_copy(update={"lifted": given.get("decisions")}))
+    for use, claim in _LISTED.items():
+        if given.get(use) is not None:
+            claims.append(claim(listed=given[use]))
     return claims + _beside(given, given["min_row_users"], log)
 
 
+_LISTED: dict[str, Callable[..., Claim]] = {
+    "allow_list": AllowedQueries,
+    "block_list": BlockedWords,
+    "decisions": DecidedQueries,
+}
 _NO_METADATA = ("query", "url", "rank", "period")
 
 
@@ -162,8 +175,8 @@ _NO_NOISE: Given = {"min_query_users": None, "min_metadata_users": None, "totals
 def _private_counts(manifest: Manifest) -> Claim:
     """The claim of differential privacy that fits the parameters, if the manifest makes it."""
     given = manifest.parameters
-    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
-        raise ValueError("which words are rare depends on all users together")
+    if manifest.scrub is not None and (manifest.scrub.rare_term_users or manifest.scrub.decisions) is not None:
+        raise ValueError("which words are rare, and what is decided, depends on all users together")
     if any(given[name] != value for name, value in _NO_NOISE.items()):
         raise ValueError("parameters that noise has no place for")
     period = given["period"] if "period" in given["by"] else None
@@ -225,7 +238,10 @@ _QUERIES = ("equality", "rules", "affinity", "poblete")
 """Methods that choose queries, so that others can follow them in a pipeline."""
 _AFTER = (*_QUERIES, "columns", "odp", "search", "mdav")
 """Methods that can follow them."""
-_ABOUT_QUERIES = (QueryUsers, TermUsers, FragmentUsers, QuerySpelling, AffineUsers, ClickedSites, DisjointClicks)
+_ABOUT_QUERIES = (
+    *(QueryUsers, TermUsers, FragmentUsers, QuerySpelling, AllowedQueries, BlockedWords, DecidedQueries),
+    *(AffineUsers, ClickedSites, DisjointClicks),
+)
 
 
 def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
@@ -236,9 +252,11 @@ def _pipeline(manifest: Manifest, log: QueryLog) -> list[Claim]:
         if done is None:
             raise ValueError("scrub")
         # Countries that were not chosen are those of the language.
-        stated = {"how", "kinds", "rare_term_users"} | ({"countries"} & set(scrub))
-        if scrub != done.model_dump(mode="json", include=stated):
+        stated = {"how", "kinds", "rare_term_users"} | ({"countries", "decisions"} & set(scrub))
+        if scrub != done.model_dump(mode="json", include=stated) or scrub.get("decisions") != done.decisions:
             raise ValueError("scrub")
+    elif manifest.scrub is not None and manifest.scrub.decisions is not None:
+        raise ValueError("decisions that no step names")
     *first, last = steps
     wrong = [step.method for step in first if step.method not in _QUERIES or not _only_queries(step.parameters)]
     if wrong or (last.method not in _AFTER if first else last.method not in REQUIRED or last.method == "pipeline"):
@@ -344,8 +362,8 @@ def _private(manifest: Manifest) -> Claim:
     Whether its noise and thresholds are worth them is what its own check recomputes.
     """
     given = manifest.parameters
-    if manifest.scrub is not None and manifest.scrub.rare_term_users is not None:
-        raise ValueError("which words are rare depends on all users together")
+    if manifest.scrub is not None and (manifest.scrub.rare_term_users or manifest.scrub.decisions) is not None:
+        raise ValueError("which words are rare, and what is decided, depends on all users together")
     for claim in manifest.claims:
         if isinstance(claim, DifferentialPrivacy):
             asked = (given["epsilon"] or claim.epsilon, given["delta"] or claim.delta)

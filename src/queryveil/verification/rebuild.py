@@ -3,7 +3,7 @@
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -22,10 +22,10 @@ from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
 from queryveil.methods import STEPS, Counts, Method, Pipeline, Scrub
 from queryveil.methods.private.common import PrivateMethod
-from queryveil.release import Release
+from queryveil.release import Release, scrub_again
 from queryveil.release.linkage import Linkage
-from queryveil.release.manifest import Manifest, Stage
-from queryveil.scrubbing import repeat_scrub
+from queryveil.release.manifest import Manifest, Stage, located
+from queryveil.release.release import by_name
 from queryveil.text.arrays import byte_spans
 from queryveil.verification import verifier
 from queryveil.verification.languages import other_packages, other_words
@@ -34,7 +34,8 @@ from queryveil.verification.verifier import Verification
 Hashes = NDArray[np.uint64]
 _PEOPLE = 100
 """With fewer people linkage is not compared without the seed: it depends too much on what is known about each."""
-_LISTS = ("allow_list", "block_list", "fragment_list")
+_KEYED = ("input_fingerprint", "counted_on", "lists")
+"""Fields of a manifest with digests that only the seed can repeat."""
 _PARAMETERS = "The parameters, and noise if there is any, are those of the method."
 _CLAIM = "Made again from the log and the parameters, the release is the same"
 
@@ -55,7 +56,8 @@ def verify(
         log: The original log.
         certificate: The certificate of the release, or its file; by default that of a release which was made in this
             session. It makes checks quicker and is not trusted; its seed reveals the fingerprint.
-        lists: The lists of `rules`, which a release names but does not contain.
+        lists: The lists that it was made with, which a release names but does not contain; by default those that a
+            release which was made or loaded in this session knows.
         rebuild: Whether to make the release again and compare the two. With its seed they must be the same byte for
             byte; without it, pseudonyms and the order of equal events may differ. By default this is done, if it is
             possible, for a release that was loaded and a log on this machine.
@@ -75,18 +77,17 @@ def verify(
         seen = certificate if isinstance(certificate, Certificate) else load_certificate(certificate)
         loaded = replace(loaded, certificate=seen)
     if lists:
-        loaded = replace(loaded, lists={Path(path).name: Path(path) for path in lists})
+        loaded = replace(loaded, lists=by_name(lists))
     log = _counting(loaded, log, counted_on)
     found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # making a new release again would give the same
         return found
-    methods = _methods(loaded.manifest, {Path(path).name: Path(path) for path in lists})
+    methods = _methods(loaded.manifest, loaded.lists)
     wrong = None if methods else f"this version of {loaded.manifest.method} takes others"
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
     if not methods or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
         return found
-    why = other_words(loaded.manifest, log) or other_packages(loaded.manifest)
-    why = why or _cannot(loaded, methods[0], {Path(path).name for path in lists})
+    why = other_words(loaded.manifest, log) or other_packages(loaded.manifest) or _cannot(loaded, methods[0])
     if why is None:
         return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))
     if rebuild:
@@ -108,7 +109,7 @@ def _counting(release: Release, log: QueryLog, counted_on: QueryLog | None) -> Q
     return log if counted_on is None else log.counted_on(counted_on)
 
 
-def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
+def _methods(manifest: Manifest, lists: Mapping[str, Path]) -> list[Method]:
     """The method of a release, if it accepts exactly the parameters in the manifest.
 
     A manifest has only the name of a taxonomy, so there is one method for each that is known by this name.
@@ -121,10 +122,9 @@ def _methods(manifest: Manifest, lists: dict[str, Path]) -> list[Method]:
     return [method for method in methods if _makes(method, manifest)]
 
 
-def _known_as(step: Stage, lists: dict[str, Path]) -> list[Method]:
+def _known_as(step: Stage, lists: Mapping[str, Path]) -> list[Method]:
     """The methods that a step of a manifest may stand for."""
-    given = dict(step.parameters)
-    given |= {kind: lists.get(given[kind], given[kind]) for kind in _LISTS if given.get(kind) is not None}
+    given = located(step.parameters, lists)
     named = given.get("taxonomy")
     of_each = [{}] if named in (None, "wordnet") else [{"taxonomy": one.source} for one in known_taxonomies(str(named))]
     return [STEPS[step.method](**given | taxonomy) for taxonomy in of_each]
@@ -137,11 +137,8 @@ def _makes(method: Method, manifest: Manifest) -> bool:
     return same and (stated is None or stated == manifest.claims[-1])
 
 
-def _cannot(release: Release, method: Method, lists: set[str]) -> str | None:
+def _cannot(release: Release, method: Method) -> str | None:
     """Why a release cannot be made again."""
-    if not {step.parameters.get(kind) for step in release.manifest.steps for kind in _LISTS} <= {None, *lists}:
-        named = option("list", python="'lists'")
-        return f"its lists are not part of it; name them with {named}"
     if method.repeats == "never":
         return f"{method.last.name} uses random noise or a random key that was not kept"
     if method.repeats == "seed" and release.seed is None:
@@ -159,7 +156,7 @@ def _made_again(release: Release, log: QueryLog, methods: list[Method]) -> Verdi
     if scrubs and log.stats.scrub is not None and log.part is not None:
         log = scrubbed = log.part.of  # its first step scrubs
     elif not scrubs and manifest.scrub is not None and log.stats.scrub is None:
-        scrubbed = repeat_scrub(log, manifest.scrub)
+        scrubbed = scrub_again(release, log)
     exact = release.seed is not None
     claim = _CLAIM + (", byte for byte." if exact else ", except for its pseudonyms.")
     wrong: str | None = None
@@ -186,7 +183,7 @@ def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
             "table": manifest.table,
             "files": manifest.files,
             "columns": manifest.columns,
-            **({} if exact else {"input_fingerprint": manifest.input_fingerprint, "counted_on": manifest.counted_on}),
+            **({} if exact else {name: getattr(manifest, name) for name in _KEYED}),
         }
     )
     return next(

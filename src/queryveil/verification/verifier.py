@@ -6,15 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.claims import AffineUsers, Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
+from queryveil.claims.listed import missing_list
+from queryveil.claims.lists import rest_of, stated_list
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
-from queryveil.release import Release, check_loaded, counts_of, loaded, made_from
+from queryveil.release import Release, check_loaded, counts_of, loaded, made_from, scrub_again
 from queryveil.release.manifest import FORMAT_VERSION
-from queryveil.scrubbing import mask, repeat_scrub, scope_of, url_hits
+from queryveil.scrubbing import mask, scope_of, url_hits
+from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
 from queryveil.verification.languages import language_right, other_packages, other_words
@@ -84,6 +88,8 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         checks = [lambda: _in_series(release, log), *checks]
     if release.manifest.counted_on is not None:
         checks.append(lambda: _same_counted(release, log))
+    if release.manifest.lists or release.manifest.list_names:
+        checks.append(lambda: _same_lists(release, log))
     if release.folder is not None:
         folder = release.folder
         today = [lambda: bytes_right(release, folder)] if release.manifest.format_version == FORMAT_VERSION else []
@@ -160,7 +166,7 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
         same = as_stated(log.stats.scrub) == stated
         return (log if same else None), Verdict(claim, same, None if same else "the log given was scrubbed otherwise")
     try:
-        scrubbed = repeat_scrub(log, stated)
+        scrubbed = scrub_again(release, log)
     except QueryveilError:
         return None, Verdict(claim, False, "the log cannot be scrubbed so")
     found = scrubbed.stats.scrub
@@ -174,6 +180,8 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     """Search the released texts themselves for what was scrubbed, whatever the method promises about them."""
     claim = _NOTHING_LEFT
     stated = release.manifest.scrub
+    if stated is not None and stated.decisions is not None:
+        claim = f"{claim[:-1]}, but what a reviewer allowed."
     if (
         stated is None or release.manifest.kind == "tokens"
     ):  # tokens may look like numbers of any kind, and stand beside no address
@@ -181,8 +189,14 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     hits = pa.schema([("hits", pa.int64())])
     kinds, scope = stated.kinds, scope_of(log.language, stated.countries)
 
+    decided = None if stated.decisions is None else Decisions.of(read_decisions(release.lists[stated.decisions]))
+
     def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([pa.array(mask(batch["query"], kinds, scope).hits)], schema=hits)
+        found = pa.array(mask(batch["query"], kinds, scope).hits)
+        if decided is not None:
+            there = batch["query"].filter(pc.greater(found, 0)).to_pylist()
+            found = pa.array(mask(_not_allowed(there, decided), kinds, scope).hits)
+        return pa.RecordBatch.from_arrays([found], schema=hits)
 
     def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([pa.array(url_hits(batch["url"], kinds, scope))], schema=hits)
@@ -198,6 +212,13 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
             if wrong:
                 return Verdict(claim, False, f"{wrong} of its distinct {what} do")
     return Verdict(claim, True)
+
+
+def _not_allowed(queries: list[str], decided: Decisions) -> pa.Array:
+    """Queries that a reviewer did not allow, without the words that they allowed."""
+    allowed = set(decided.allowed_queries.to_pylist())
+    phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
+    return pa.array([rest_of(query, phrases) for query in queries if query not in allowed], pa.string())
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:
@@ -252,6 +273,25 @@ def _same_counted(release: Release, log: QueryLog) -> Verdict:
         return Verdict(claim, True, how="compared by its size, because the seed is not known")
     same = hmac.compare_digest(stated.fingerprint, log.counted.keyed_fingerprint(release.seed))
     return Verdict(claim, same, None if same else "the fingerprints differ")
+
+
+def _same_lists(release: Release, log: QueryLog) -> Verdict:
+    """Whether the lists that are given are those that the release was made with."""
+    claim = "The lists are those that the release was made with."
+    stated = release.manifest.lists
+    if set(stated) != release.manifest.list_names:
+        return Verdict(claim, False, "its manifest does not say how long the lists are that its parameters name")
+    for name, one in stated.items():
+        if name not in release.lists:
+            raise missing_list(name)
+        # Without the seed there is no digest to compare, and any will do.
+        found = stated_list(release.lists[name], log, release.seed or 0)
+        if found.entries != one.entries:
+            return Verdict(claim, False, f"'{name}' has {found.entries:,} entries, and had {one.entries:,}")
+        if release.seed is not None and not hmac.compare_digest(found.digest, one.digest):
+            return Verdict(claim, False, f"'{name}' has other entries than it had")
+    how = None if release.seed is not None else "compared by their length, because the seed is not known"
+    return Verdict(claim, True, how=how)
 
 
 def _same_log(release: Release, log: QueryLog) -> Verdict:

@@ -1,5 +1,6 @@
 """The method of a release, run again on some rows of its log."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from queryveil.errors import QueryveilError, option
 from queryveil.log import LocalLog
 from queryveil.methods import STEPS, Method, Pipeline, Scrub
 from queryveil.release import Release
-from queryveil.release.manifest import Stage
+from queryveil.release.manifest import Stage, located
 
 
 def method_again(release: Release, taxonomy: str | None = None) -> Method:
@@ -29,15 +30,15 @@ def method_again(release: Release, taxonomy: str | None = None) -> Method:
         raise InapplicableError("its rules count users on another log, so they say nothing on some rows of this one")
     stages = release.manifest.steps
     # What was scrubbed is scrubbed before the method runs again, in a pipeline too.
-    steps = [_step_again(stage, taxonomy) for stage in stages if stage.method != Scrub.name]
+    steps = [_step_again(stage, taxonomy, release.lists) for stage in stages if stage.method != Scrub.name]
     try:
         return steps[0] if len(steps) == 1 else Pipeline(steps)
     except QueryveilError as error:
         raise cannot(error) from None
 
 
-def _step_again(stage: Stage, taxonomy: str | None) -> Method:
-    name, parameters = stage.method, dict(stage.parameters)
+def _step_again(stage: Stage, taxonomy: str | None, lists: Mapping[str, Path]) -> Method:
+    name, parameters = stage.method, located(stage.parameters, lists)
     if name not in STEPS:
         raise InapplicableError(f"the method '{name}' is not known here")
     base = parameters.get("taxonomy")

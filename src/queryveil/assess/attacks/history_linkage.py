@@ -22,7 +22,7 @@ from queryveil.knowledge import Taxonomy, categorize_texts, known_as, open_taxon
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.draws import keyed
 from queryveil.log.ingest import read_log
-from queryveil.release import Release
+from queryveil.release import Release, scrub_again
 from queryveil.release.linkage import CANDIDATES, EVENTS, HEAVY, THEIR_EVENTS, USERS
 from queryveil.release.scoring import (
     NOBODY,
@@ -37,7 +37,6 @@ from queryveil.release.scoring import (
     linked_groups,
     unknown_texts,
 )
-from queryveil.scrubbing import repeat_scrub
 from queryveil.text.show import percent
 
 OF_ITEMS = 5_000
@@ -161,7 +160,7 @@ def _scrubbed(newer: LocalLog, release: Release, here: LocalLog) -> LocalLog:
     if scrub is None or here.stats.scrub is not None:
         return newer
     try:
-        return local(repeat_scrub(newer, scrub), "An attack")
+        return local(scrub_again(release, newer), "An attack")
     except QueryveilError as error:
         raise cannot(error) from None
     finally:

@@ -10,8 +10,7 @@ from queryveil.claims.base import Evidence
 from queryveil.claims.recount import Recount
 from queryveil.kernels.types import Longs
 from queryveil.log import QueryLog, local
-from queryveil.release import Release, check_log, loaded
-from queryveil.scrubbing import repeat_scrub
+from queryveil.release import Release, check_log, loaded, scrub_again
 
 Differences = tuple[Longs, Longs, Longs]
 """Of each difference: the users behind it, the number in the log, and what the attacker computes."""
@@ -61,7 +60,7 @@ def _finding(
     if claim is None or not claim.totals:
         raise InapplicableError("needs a table of counts with totals")
     stated = release.manifest.scrub
-    scrubbed = None if stated is None or here.stats.scrub is not None else repeat_scrub(here, stated)
+    scrubbed = None if stated is None or here.stats.scrub is not None else scrub_again(release, here)
     counted = here if scrubbed is None else local(scrubbed, "An attack")
     try:
         with loaded(release, counted) as released, counted.workspace() as work:

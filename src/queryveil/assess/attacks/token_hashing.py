@@ -23,8 +23,7 @@ from queryveil.kernels.linkage import chances
 from queryveil.kernels.postings import postings
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.methods.microaggregation.common import Searches
-from queryveil.release import Release
-from queryveil.scrubbing import repeat_scrub
+from queryveil.release import Release, scrub_again
 from queryveil.text.show import percent
 
 Digests = NDArray[np.uint64]
@@ -279,7 +278,7 @@ def _reading(release: Release, log: QueryLog) -> _Reading:
     def read() -> _Reading:
         here = hashed = local(log, "An attack on hashed words")
         if release.manifest.scrub is not None and log.stats.scrub is None:
-            hashed = local(repeat_scrub(log, release.manifest.scrub), "An attack on hashed words")
+            hashed = local(scrub_again(release, log), "An attack on hashed words")
         tokens, words = released_texts(release), typed_texts(hashed, hashed.events_per_query)
         return _Reading(here, hashed, tokens, words, same_words(tokens, words))
 

@@ -17,9 +17,8 @@ from queryveil.claims import (
     RowUsers,
 )
 from queryveil.log import QueryLog
-from queryveil.release import Release, loaded
+from queryveil.release import Release, loaded, scrub_again
 from queryveil.release.manifest import Kind
-from queryveil.scrubbing import repeat_scrub
 from queryveil.verification.verifier import Verification
 
 FEW = 5
@@ -155,7 +154,7 @@ def _as_anonymized(release: Release, log: QueryLog) -> Iterator[QueryLog]:
     if stated is None or log.stats.scrub is not None:
         yield log
         return
-    scrubbed = repeat_scrub(log, stated)
+    scrubbed = scrub_again(release, log)
     try:
         yield scrubbed
     finally:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from queryveil.assess.signing.statement import (
     STATEMENT,
     UNCHECKED,
     WITHHELD,
+    Review,
     StatedList,
     Statement,
 )
@@ -39,10 +41,10 @@ from queryveil.errors import QueryveilError
 from queryveil.files.folders import check_file, write_whole
 from queryveil.log import QueryLog
 from queryveil.release import MANIFEST, Release, loaded_release
+from queryveil.release.manifest import LISTS
+from queryveil.release.release import by_name
 from queryveil.verification import verify
 from queryveil.verification.verifier import Verification
-
-_LISTS = ("allow_list", "block_list", "fragment_list")
 
 
 class NotSignedError(QueryveilError):
@@ -58,6 +60,7 @@ def sign(
     attacks: Sequence[str | Path] = (),
     policy: Policy | None = None,
     lists: Sequence[str | Path] = (),
+    review: Review | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -73,7 +76,8 @@ def sign(
         certificate: What `load_certificate` read; with it the release is checked byte for byte.
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
-        lists: The files of the lists of `rules`, whose SHA-256 is stated.
+        lists: The files of the lists that the release was made with, whose SHA-256 is stated.
+        review: Who reviewed the release, and what they decided, which the statement then says.
         output: The statement, ending with `.json`; by default next to the release, with `.statement.json` after its
             name.
         overwrite: Whether an earlier statement may be replaced.
@@ -90,6 +94,8 @@ def sign(
         raise QueryveilError("A policy needs checks and attacks; give the original log and findings of attacks.")
     private = private_key(key)
     made, folder = loaded_release(release), folder_of(release)
+    if lists:
+        made = replace(made, lists=by_name(lists))
     digests = _unchanged(made, folder)
     given = [_findings(path, digests[MANIFEST]) for path in attacks]
     stated_lists = _stated_lists(made, lists)
@@ -113,6 +119,7 @@ def sign(
                 "attacks": tuple(_attacks(findings, digest, made.manifest.private) for findings, digest in given),
                 "policy": _judged(policy, made, log, [findings for findings, _ in given], found),
                 "lists": stated_lists,
+                "review": review,
             },
         }
     )
@@ -177,11 +184,15 @@ def _stated_lists(release: Release, given: Sequence[str | Path]) -> dict[str, St
     """The lists that a release was made with; those of the publisher by their names in the manifest."""
     digests = {Path(path).name: hashlib.sha256(read_bounded(Path(path), "list")).hexdigest() for path in given}
     steps = [step.parameters for step in release.manifest.steps]
-    named = {use: str(step[use]) for step in steps for use in _LISTS if step.get(use) is not None}
+    named = {use: str(step[use]) for step in steps for use in LISTS if step.get(use) is not None}
     strange = next((name for name in digests if name not in named.values()), None)
     if strange is not None:
         raise QueryveilError(f"The release was made without a list '{strange}'; leave it out.")
-    found = {use: StatedList(name=name, sha256=digests.get(name)) for use, name in named.items()}
+    # Decisions are about queries that were not released: the manifest has their digest under a key, and that is enough.
+    found = {
+        use: StatedList(name=name, sha256=None if use == "decisions" else digests.get(name))
+        for use, name in named.items()
+    }
     if release.manifest.scrub is not None:
         shipped = files("queryveil.scrubbing") / "data" / "names.parquet"
         found["scrubbing"] = StatedList(name=shipped.name, sha256=hashlib.sha256(shipped.read_bytes()).hexdigest())

@@ -245,12 +245,13 @@ class Candidates:
             level = np.searchsorted(sorted(self._term_users.values()), self._log.rarest_word, side="right")
         return vertices_of(self._log, self.concepts, self._start, self._concept, self.chosen, level)
 
-    def _within(self, k: int) -> NDArray[np.bool_]:
+    def _within(self, k: int, term_users: int | None) -> NDArray[np.bool_]:
         """The vertices in the graph of one k: if `min_term_users` is k, those without a rarer word."""
-        if k not in self._term_users:
+        least = self._term_users.get(k) if term_users is None else term_users
+        if least is None:
             return np.ones(len(self.vertices), np.bool_)
         inside = np.zeros(len(self.vertices), np.bool_)
-        inside[self.vertices.of_query[self.chosen & (self._log.rarest_word >= self._term_users[k])]] = True
+        inside[self.vertices.of_query[self.chosen & (self._log.rarest_word >= least)]] = True
         return inside
 
     @cached_property
@@ -263,14 +264,31 @@ class Candidates:
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
         return self._log.users_per_query - count + np.minimum(count, self.most_new)
 
-    def released(self, ks: Iterable[int], thetas: Iterable[float]) -> Iterator[Released]:
-        """Which queries are released for each theta and k, both ascending, with one graph for all."""
+    def graph(self, theta: float) -> AffinityGraph | None:
+        """The graph for any theta from this one up to 1; None if no query is a vertex."""
+        return AffinityGraph(self.vertices, theta, self._log.engine.threads) if self.chosen.any() else None
+
+    def released(
+        self,
+        ks: Iterable[int],
+        thetas: Iterable[float],
+        *,
+        term_users: int | None = None,
+        graph: AffinityGraph | None = None,
+    ) -> Iterator[Released]:
+        """Which queries are released for each theta and k, both ascending, with one graph for all.
+
+        Args:
+            ks: Values of k.
+            thetas: Values of theta.
+            term_users: The `min_term_users` of all of them, one of the values that are supported; by default that of
+                the method, or each k.
+            graph: What `graph` made for the lowest theta; by default it is made here.
+        """
         ks, thetas = list(ks), list(thetas)
-        graph = None
-        if self.chosen.any():
-            graph = AffinityGraph(self.vertices, thetas[0], self._log.engine.threads)
+        graph = self.graph(thetas[0]) if graph is None else graph
         # What a lower theta does not release, a higher one does not either.
-        below = {k: self._within(k) for k in ks} if graph is not None else {}
+        below = {k: self._within(k, term_users) for k in ks} if graph is not None else {}
         for theta in thetas:
             cores = None
             if graph is not None:
