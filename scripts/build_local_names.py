@@ -28,7 +28,9 @@ import pyarrow.parquet as pq
 TARGET = Path(__file__).parents[1] / "src/queryveil/scrubbing/data/local_names.parquet"
 
 # Both must agree with the reader, src/queryveil/scrubbing/lists.py.
-LETTERS = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "ħ": "h", "þ": "th", "ı": "i", "ς": "σ"}
+)
 FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
 
 LOCALES = {
@@ -75,11 +77,21 @@ ALSO_WORDS = {
 }
 # Frequent names that are missing there.
 MORE_FIRST = {
+    "it": """anna andrea angela carmela sara davide sofia aurora giorgia alice emma greta beatrice camilla noemi elisa ilaria
+        federica michela barbara cristina daniela donatella elisabetta gabriella ivana katia lorena manuela marisa
+        mirella monica nadia ornella patrizia raffaella rossana sabrina simona tiziana antonella concetta immacolata
+        enza franca graziella loredana luciana pina rita rosaria gennaro ciro pasquale vincenzo carmine nunzio gaetano
+        rocco vito nicola filippo edoardo gabriele tommaso mattia diego samuele christian kevin ivan fabio fabrizio
+        massimo maurizio mauro claudio sandro renato sergio walter gianluca giancarlo gianni pierluigi pietro""",
+    "nl": """hendrika wilhelmina kees esra piet joop henk wim truus ineke anneke femke marloes maaike jeroen sjoerd wouter
+        bas koen joris gijs ruud ahmed fatima mehmet ayse youssef""",
+    "pt": """paula sandra carla cláudia patrícia sónia susana vera mónica liliana fátima filipa joana mariana beatriz
+        diogo gonçalo hugo bruno vítor sérgio filipe andré rafael duarte afonso""",
     "el": """γιώργος δημήτρης κώστας γιάννης νίκος παναγιώτης χρήστος βασίλης θανάσης μιχάλης σπύρος αντώνης ανδρέας στέλιος
         ηλίας στέφανος πέτρος σταύρος απόστολος φώτης λευτέρης μάριος άγγελος μανώλης τάκης τάσος αλέκος μάκης θοδωρής
         μαρία ελένη κατερίνα βασιλική αγγελική γεωργία δήμητρα ιωάννα χριστίνα αναστασία άννα ευαγγελία στέλλα όλγα
         φωτεινή δέσποινα χρυσούλα ντίνα λίτσα τασούλα ρούλα σούλα πόπη βάσω τζένη""",
-    "pl": """anna maria katarzyna małgorzata agnieszka barbara ewa krystyna elżbieta magdalena joanna zofia monika jadwiga teresa
+    "pl": """kasia gosia asia ola ania basia ela magda aga zosia tomek krzysiek wojtek olena oksana iryna anna maria katarzyna małgorzata agnieszka barbara ewa krystyna elżbieta magdalena joanna zofia monika jadwiga teresa
         danuta halina irena beata aleksandra dorota marta grażyna jolanta urszula karolina renata justyna iwona natalia
         sylwia bożena patrycja wiesława kinga paulina hanna stanisława helena alicja izabela janina mirosława aneta
         wanda edyta ewelina marianna kamila kazimiera klaudia lucyna wiktoria emilia martyna olga zuzanna julia lena
@@ -88,13 +100,60 @@ MORE_FIRST = {
         józef maciej tadeusz jacek ryszard henryk sławomir bartosz artur sebastian radosław przemysław dawid szymon
         kazimierz daniel roman wiesław marian arkadiusz mirosław leszek janusz mieczysław dominik waldemar czesław
         krystian konrad filip zygmunt bogdan edward damian adrian patryk hubert witold igor""",
-    "ja": """誠 恵子 健一 由美子 浩 久美子 隆 洋子 明美 健太 愛 大輔 美咲 翔太 陽子 拓也 直樹 智子 和子 裕子 達也 真由美 修 幸子 学 京子
+    "ja": """博 進 陽翔 湊 あゆみ めぐみ ひろし かおり まゆみ みゆき あかり ひかり 誠 恵子 健一 由美子 浩 久美子 隆 洋子 明美 健太 愛 大輔 美咲 翔太 陽子 拓也 直樹 智子 和子 裕子 達也 真由美 修 幸子 学 京子
         翔 葵 蓮 陽菜 悠斗 結衣 太郎 花子 一郎 美穂 哲也 麻衣 亮 香織 剛 千尋 正樹 彩 雄太 沙織 博之 優子 賢治 孝 典子 里美 純一 恵美 瞳
         康平 美香 清 節子 文子 光子 浩二 弘子 秀樹 理恵 茂 勝 昭 実 正 幸一 美智子 良子 順子 紀子 直子 美紀 陸 大翔 さくら 凛 美優 七海""",
     "zh": """伟 芳 娜 敏 静 丽 强 磊 军 洋 勇 艳 杰 娟 涛 明 超 霞 平 刚 建国 志强 海燕 小红 晓明 婷婷 雪梅 国强 玉兰 佳怡 浩然 子涵 欣怡 建华
         志明 春梅 红梅 晓东 雨欣 美玲 俊杰 志伟 宏伟 秀英 秀兰 桂英 建军 文 华 斌 波 辉 鹏 飞 宇 婷 雪 琳 欣 浩 凯 健 俊 帆 雷 亮 博""",
 }
 MORE_LAST = {
+    "de": """krüger schmitt schmitz schulze kaya kruger schröter götz scholz seidel jäger böhm busch kuhn pohl horn sauer
+        arnold pfeiffer voigt ziegler lorenz winkler brandt haas schreiber graf dietrich ziegler kuhn ludwig winter simon
+        yıldız yildirim şahin demir çelik öztürk aydin arslan özdemir kilic polat nguyen kowalski petrov popović nikolić""",
+    "it": """colombo gallo costa giordano barbieri fontana mariani galli martini longo gentile vitale serra marchetti
+        d'angelo santis monaco amato angelini basile battaglia bellini benedetti
+        bernardi bianco bonetti brambilla caputo carbone castelli cattaneo cirillo coppola d'amico angelis
+        donati fabbri farina fazio ferretti ferri fiore fumagalli gatti giuliani grassi grasso grossi guerra
+        guidi leone lombardo maggi mazza melis messina monti morelli morandi negri neri orlando pagano palmieri
+        palumbo parisi pellegrini pellegrino piras poli riva riccio rossetti ruggiero sala sanna santini sartori silvestri
+        sorrentino testa valente valentini ventura villa villani zanella zanetti""",
+    "el": """γεωργίου ιωαννίδης ιωαννίδου αθανασίου λαμπρόπουλος λαμπροπούλου αλεξίου αναγνωστόπουλος αναστασίου αντωνίου
+        αποστόλου βασιλείου γιαννόπουλος δημόπουλος διαμαντής ευαγγέλου ζαφειρίου θεοδώρου ιωάννου καραμάνος κωνσταντίνου
+        κωστόπουλος μακρή μάρκου μιχαηλίδης παναγιωτόπουλος παναγιώτου παπαγεωργίου παπαδάκη παπανικολάου πετρόπουλος
+        σπυρόπουλος στεφάνου σταύρου τσακίρης χατζής χριστόπουλος χρήστου""",
+    "pl": """nowak kowal mazur krawczyk wójcik woźniak kaczmarek zając król wróbel wieczorek dudek adamczyk stępień pietrzak
+        wrona sikora baran duda szewczyk pietrzyk ostrowski pawlak walczak michalak bąk włodarczyk kubiak wilk lis kołodziej
+        kaźmierczak cieślak kurek urban sobczak gajda szulc nowicki nowacki wójtowicz kovalenko szewczenko melnyk bondarenko""",
+    "ro": """radu dumitru gheorghe matei ciobanu rusu constantin lazăr munteanu moldovan popa popescu ionescu pop stan stoica
+        marin florea dinu dobre tudor oprea voicu ilie coman sava ungureanu toma anghel manole neagu dragomir nistor
+        iancu mocanu preda dumitrescu georgescu constantinescu vasilescu marinescu diaconu barbu cristea ene avram
+        bălan bucur chiriac cojocaru crăciun dănilă enache filip grigore gavrilă iordache ivan lungu luca lupu manea
+        mihai mihalache mihăilă mitrea moraru murariu negru nicolae nițu olteanu paraschiv pavel petrescu pîrvu răducanu
+        roman roșu rotaru sandu șerban sîrbu stănescu suciu tănase teodorescu ursu vasile vlad zamfir albu bogdan""",
+    "hu": """nagy kovács tóth szabó horváth varga kiss molnár németh farkas balogh papp lakatos takács juhász oláh mészáros
+        simon rácz fekete szilágyi török fehér balázs gál kis szűcs orsós kocsis fodor pintér szalai sipos magyar lukács
+        gulyás bíró király katona lászló jakab bogdán balog sándor boros fazekas kelemen váradi antal somogyi orosz fülöp
+        veres vincze budai hegedűs deák pap bálint pál vass szőke fábián vörös lengyel bognár illés halász bodnár szücs
+        hajdu kozma pásztor bakos székely dudás major orbán virág hegedüs novák barta soós máté sárközi""",
+    "pt": """silva santos ferreira pereira oliveira costa rodrigues martins sousa fernandes gonçalves gomes lopes marques alves
+        almeida ribeiro pinto carvalho teixeira moreira correia mendes nunes soares vieira monteiro cardoso rocha raposo
+        neves coelho cruz cunha pires ramos reis simões antunes matos fonseca machado araújo barbosa tavares lourenço
+        castro figueiredo azevedo freitas magalhães henriques amaral borges leal guerreiro esteves faria bento pacheco
+        gaspar barros campos domingues vaz brito nogueira melo abreu valente macedo batista duarte""",
+    "da": """jensen nielsen hansen pedersen andersen christensen larsen sørensen rasmussen jørgensen petersen madsen
+        kristensen olsen thomsen christiansen poulsen johansen møller mortensen knudsen jakobsen jacobsen olesen
+        mikkelsen frederiksen henriksen laursen lund schmidt eriksen holm kristiansen clausen simonsen svendsen
+        andreasen iversen østergaard jeppesen vestergaard nissen lauridsen jespersen mogensen kjær winther bertelsen
+        dahl gregersen bach lauritsen skov lassen thygesen bruun carlsen kruse berg kjeldsen nygaard toft""",
+    "cs": """novák nováková svoboda svobodová novotný novotná dvořák dvořáková černý černá procházka procházková kučera
+        kučerová veselý veselá horák horáková němec němcová marek pokorný pokorná pospíšil pospíšilová hájek hájková
+        jelínek jelínková král králová růžička růžičková beneš benešová fiala fialová sedláček sedláčková doležal
+        zeman zemanová kolář kolářová krejčí navrátil čermák vaněk urban blažek kříž kratochvíl kovář bartoš vlček
+        musil šimek konečný malý holub čech štěpánek dušek""",
+    "nl": """jong vries berg dijk boer groot graaf meer linden haan beek hof pol kuipers kuiper yildiz yilmaz khatib
+        amrani achahbar bouzid idrissi ali hassan""",
+    "fr": """amrani benali idrissi diallo traoré nguyen tran cohen silva santos ferreira lopez garcia martinez""",
+    "es": """amrani benali idrissi etxeberria agirre vilanova puig ferrer roca soler vila serra pujol""",
     "zh": """王 李 张 刘 陈 杨 黄 赵 周 吴 徐 孙 朱 马 胡 郭 林 何 高 梁 郑 罗 宋 谢 唐 韩 曹 许 邓 冯 曾 程 蔡 彭 潘 袁 于 董 余 苏 叶 吕
         魏 蒋 田 杜 丁 沈 姜 范 江 傅 钟 卢 汪 戴 崔 任 陆 廖 姚 方 邱 夏 谭 韦 贾 邹 孟 秦 薛 侯 段 郝 孔 邵 史 顾 赖 贺 严 尹 钱 施 龚""",
     "ja": """斉藤 福田 太田 西村 藤井 岡本 藤原 中野 三浦 原田 中川 松田 竹内 小野 田村 中山 和田 石田 森田 上田 原 内田 柴田 酒井
@@ -154,7 +213,7 @@ ENDINGS = {
         "sk": "sku ska", "cz": "czu cza", "ek": "ku ka", "no": "nie na", "na": "nie ny", "ka": "ce ki", "ga": "dze gi",
         "ra": "rze ry", "wa": "wie wy", "ta": "cie ty", "la": "li", "ia": "ii", "zna": "znie zny", "lodz": "lodzi", "e": "ach", "y": "ach",
     },
-    "el": {"ος": "ο ου", "ας": "α", "ης": "η", "α": "ας", "η": "ης", "ο": "ου", "οι": "ους ων"},
+    "el": {"οσ": "ο ου", "ασ": "α", "ησ": "η", "α": "ασ", "η": "ησ", "ο": "ου", "οι": "ουσ ων"},
     "cs": {"a": "e y", "o": "e a", "ec": "ci ce", "ice": "icich"},
     "sk": {"a": "e y", "ica": "ici", "o": "e a"},
     "fi": {"i": "issa ista", "a": "assa asta", "u": "ussa usta", "o": "ossa osta"},

@@ -14,14 +14,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from queryveil.text import language
+from queryveil.text.folding import LETTERS
 
 FIRST, COMMON, MAINLY, LAST, WORD, CITY, REGION, STATE_CODE = (1 << bit for bit in range(8))
 """As bits: first name, a common one, one that is mainly a name; family name, ordinary word, city, state or country, two
 letters of a state."""
 
 _LONGEST_PLACE = 4
-_LETTERS = {"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
-"""Letters of Latin script that are not a letter with an accent, and how the lists write them."""
+_LETTERS = {**LETTERS, "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+"""Letters that are not a letter with an accent, and how the lists write them."""
 _TABLE = str.maketrans({**_LETTERS, "'": "", "’": "", ".": ""})
 _UNCLEAR_CODES = frozenset(["al", "co", "de", "hi", "id", "in", "la", "ma", "md", "me", "ms", "ok", "or", "pa"])
 """Two letters of states that mean something else after a name."""
@@ -109,7 +110,7 @@ def lists_of(languages: tuple[str, ...] = ("en",)) -> Lists:
                 hyphened = text.replace(" ", "-")
                 kinds[hyphened] = kinds.get(hyphened, 0) | kind
     single = {text: kind for text, kind in kinds.items() if " " not in text}
-    for word in set(map(plain_word, language(*languages).stop_words)) & single.keys():
+    for word in language(*languages).stop_words & single.keys():
         single[word] &= ~(FIRST | LAST)
     of_text = np.fromiter(single.values(), np.uint8, len(single))
     return Lists(kinds, pa.array(list(single), pa.large_string()), of_text, single)

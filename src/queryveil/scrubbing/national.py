@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from queryveil.scrubbing.patterns import Finder, Span
+from queryveil.text.folding import folded
 
 _BEFORE, _BEHIND = r"(?<![0-9a-zà-ɏ])(?<![0-9][./,-])", r"(?![0-9a-zà-ɏ]|[./,-][0-9])"
 """What no number has beside it: letters, except of scripts without blanks, and more digits."""
@@ -52,7 +53,7 @@ _IDS = {
         _Id("de.idnr", r"[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}"),
         _Id("iso7064.mod_11_10", r"0[0-9] ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}"),
         _Id("", rf"[0-9]{{2}} ?{_DATE} ?[a-z] ?[0-9]{{3}}"),
-        _Id("", "", r"[cfghjklmnprtvwxyz0-9]{9}[0-9]?d?", "personalausweis|personalausweisnummer|ausweisnummer|perso"),
+        _Id("", "", r"(?=[a-z]*[0-9])[cfghjklmnprtvwxyz0-9]{9}[0-9]?d?", "personalausweis|personalausweisnummer|ausweisnummer|perso"),
         _Id("", "", r"[0-9]{2,3}[/ ][0-9]{3}[/ ][0-9]{4,5}", "steuernummer|steuernr|st-nr|finanzamt"),
     ),
     "DK": (_Id("", rf"{_DATE}[- ][0-9]{{4}}", rf"{_DATE}[0-9]{{4}}", "cpr|cpr-nummer|cpr-nr|personnummer"),),
@@ -88,7 +89,7 @@ _IDS = {
     "IT": (
         _Id(
             "it.codicefiscale",
-            r"[a-z]{3} ?[a-z]{3} ?[0-9lmnp-v]{2} ?[a-ehlmprst] ?[0-9lmnp-v]{2} ?[a-z] ?[0-9lmnp-v]{3} ?[a-z]",
+            r"(?=[a-z ]*[0-9])[a-z]{3} ?[a-z]{3} ?[0-9lmnp-v]{2} ?[a-ehlmprst] ?[0-9lmnp-v]{2} ?[a-z] ?[0-9lmnp-v]{3} ?[a-z]",
         ),
         _Id("", "", r"[a-z]{2}[0-9]{5}[a-z]{2}|[a-z]{2} ?[0-9]{7}", "carta d'identità|carta identità|identità"),
     ),
@@ -124,7 +125,7 @@ COUNTRIES = frozenset((*_IDS, "AU", "CA", "HK", "IS", "LI", "MC", "MX", "AR", "B
 """Countries of the Union and others. Of those without a form above, phone numbers are looked for."""
 
 _PASSPORTS = (
-    "passport|reisepass|reisepassnummer|passeport|pasaporte|passaporto|passaporte|paspoort|paszport|paszportu|pass|pas|pasoš"
+    "passport|reisepass|reisepassnummer|passnummer|passeport|pasaporte|passaporto|passaporte|paspoort|paszport|paszportu|pass|pas|pasoš"
     "|cestovní pas|cestovný pas|útlevél|útlevélszám|pașaport|pasaport|паспорт|διαβατήριο|διαβατηρίου|passi|putovnica"
     "|potni list|pasas|护照|護照|パスポート|旅券"
 )
@@ -133,8 +134,9 @@ _NUMBERS = (
     r"|αριθμός|αρ|номер|号码|番号|号|is|id)(?![a-z])\.?)"
 )
 _PASSPORT = re.compile(
-    rf"(?<![a-zà-ɏα-ωа-я])(?:{_PASSPORTS}){_NUMBERS}{{0,2}}[ .:#-]{{0,3}}(?<![a-z0-9])"
-    rf"([a-z]{{0,2}} ?[0-9]{{6,9}}[a-z]?){_BEHIND}"
+    rf"(?<![a-zà-ɏα-ωа-я])(?:{folded(_PASSPORTS)}){folded(_NUMBERS)}{{0,2}}[ .:#-]{{0,3}}(?<![a-zα-ω0-9])"
+    rf"([a-zα-ω]{{0,3}} ?[0-9]{{6,9}}[a-z]?|[cfghjklmnprtvwxyz](?=[a-z]*[0-9])[cfghjklmnprtvwxyz0-9]{{8}}[0-9]?d?"
+    rf"|[0-9]{{2}}[a-z]{{2}}[0-9]{{5}}){_BEHIND}"
 )
 
 
@@ -154,21 +156,26 @@ def _ids_of(countries: tuple[str, ...]) -> list[_Known]:
     found = []
     for one in (one for country in countries for one in _IDS.get(country, ())):
         check = importlib.import_module(f"stdnum.{one.check}").is_valid if one.check else None
-        words = re.compile(rf"(?<![a-zà-ɏα-ωа-я])(?:{one.words})(?![a-zà-ɏα-ωа-я])") if one.words else None
+        words = re.compile(rf"(?<![a-zà-ɏα-ωа-я])(?:{folded(one.words)})(?![a-zà-ɏα-ωа-я])") if one.words else None
         found.append(_Known(check, alone(one.form), alone(one.bare), words))
     return found
 
 
 def _national_ids(text: str, *, countries: tuple[str, ...]) -> Iterator[Span]:
+    text = folded(text)
     for found in _PASSPORT.finditer(text):
         yield found.span(1)
     for known in _ids_of(countries):
         beside = known.bare if known.words is not None and known.words.search(text) else None
         for form in (known.form, beside):
             for found in form.finditer(text) if form is not None else ():
-                number = re.sub(r"[ /]" if "/" not in found[1] else " ", "", found[1]).upper()
-                if known.check is None or known.check(number):
+                if known.check is None or any(map(known.check, _as_checked(found[1]))):
                     yield found.span(1)
+
+
+def _as_checked(number: str) -> tuple[str, str]:
+    """A number without blanks, and without any of the signs between its groups: in a few of them the sign counts."""
+    return number.replace(" ", "").upper(), re.sub("[ ./-]", "", number).upper()
 
 
 def national_ids(countries: Sequence[str]) -> Finder:
@@ -192,7 +199,7 @@ _LONG = 10
 
 
 def _phones(text: str, *, countries: tuple[str, ...], cues: re.Pattern[str] | None) -> Iterator[Span]:
-    called = cues is not None and cues.search(text) is not None
+    called = cues is not None and cues.search(folded(text)) is not None
     for run in _RUN.finditer(text):
         groups = [found.span() for found in _GROUP.finditer(text, run.start(), run.end())]
         done = -1
@@ -238,9 +245,10 @@ def _is_phone(text: str, start: int, end: int, groups: int, countries: tuple[str
                 return True
         elif trunk and len(digits) >= _LONG and (valid or country in _ALL_BEGIN_WITH_0):
             return True
-        elif valid and (len(digits) >= _LONG or (whole and len(digits) == _LONG - 1)):
+        elif valid and len(digits) >= _LONG - 1:
             kinds = phonenumbers.PhoneNumberType
-            mobile = phonenumbers.number_type(number) in (kinds.MOBILE, kinds.FIXED_LINE_OR_MOBILE)
+            kind = phonenumbers.number_type(number)
+            mobile = kind == kinds.MOBILE or (kind == kinds.FIXED_LINE_OR_MOBILE and (whole or len(digits) >= _LONG))
             if mobile or (whole and len(digits) == _LONG):
                 return True
     return False
@@ -253,7 +261,7 @@ def phones(countries: Sequence[str], words: frozenset[str]) -> Finder:
         countries: The countries.
         words: Words that go with a phone number.
     """
-    alone = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    alone = "|".join(re.escape(folded(word)) for word in sorted(words, key=len, reverse=True))
     cues = re.compile(rf"(?<![a-zà-ɏα-ωа-я])(?:{alone})(?![a-zà-ɏα-ωа-я])") if words else None
     return partial(_phones, countries=tuple(countries), cues=cues)
 
@@ -263,7 +271,7 @@ _ACCOUNTS = {
     "ES": r"[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{2}[ -]?[0-9]{10}|(?:[0-9]{4}[ -]?){5}",
     "FR": r"[0-9]{5}[ -]?[0-9]{5}[ -]?[0-9a-z]{11}[ -]?[0-9]{2}",
     "PL": r"[0-9]{2}(?:[ -]?[0-9]{4}){6}",
-    "DE": r"(?<=kontonummer )[0-9 ]{5,12}[0-9]|(?<=konto )[0-9]{6,10}|(?<=kto )[0-9]{6,10}"
+    "DE": r"(?<=kontonummer )[0-9](?: ?[0-9]){5,9}|(?<=konto )[0-9]{6,10}|(?<=kto )[0-9]{6,10}"
     r"|(?<=kto\. )[0-9]{6,10}|(?<=blz )[0-9]{3} ?[0-9]{3} ?[0-9]{2}",
 }
 _LETTERS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "12345678912345678923456789")

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from queryveil.scrubbing import streets
 from queryveil.scrubbing.lists import CITY, COMMON, FIRST, LAST, MAINLY, REGION, WORD, lists_of, plain_word
 from queryveil.scrubbing.patterns import Span
 from queryveil.text import language
@@ -37,47 +38,32 @@ johns hopkins, john hancock, charles schwab, edward jones, jackson hewitt, merri
 paul mitchell, vidal sassoon, sally hansen, martha stewart, robert half, harry winston, george foreman, lane bryant,
 ann taylor, johnson johnson
 """
+_LOCAL_FIRMS = """
+hugo boss, jack wolfskin, philipp plein, ludwig beck, otto wulff, marco polo, peter pan, jil sander, wolfgang joop, marc cain,
+ernst klett, carl zeiss, robert bosch, gerry weber, tom tailor, louis vuitton, yves rocher, leroy merlin, jacques dessange, franck provost,
+alain afflelou, louis pion, christian dior, jean paul gaultier, pierre cardin, marie claire, ines de la fressange, pierre fabre,
+yves saint laurent, christian louboutin, nina ricci, paul smith, saint laurent, albert heijn, jan linders, giorgio armani,
+emporio armani, roberto cavalli, gianni versace, salvatore ferragamo, luisa spagnoli, laura biagiotti, enzo ferrari, miu miu,
+marina rinaldi, max mara, ermenegildo zegna, carolina herrera, adolfo dominguez, paco rabanne, david delfin, purificacion garcia,
+roberto verino, agatha ruiz, victoria secret, pedro del hierro, jean louis david, daniel wellington, daniel hechter, karl lagerfeld
+"""
 _NOBODY = frozenset(name.strip() for name in _FIRMS.split(","))
+_NOBODY_LOCAL = _NOBODY | frozenset(name.strip() for name in _LOCAL_FIRMS.split(","))
 """First and family names, as in the lists, that are companies and products."""
 _NAMED_AFTER = """
 universidad universidade universitat universite universita colegio escuela ecole lycee klinik krankenhaus iglesia eglise
 kirche schule gymnasium instituto istituto ospedale
 """
 _PARTICLES = frozenset(
-    [
-        "von",
-        "van",
-        "vom",
-        "zu",
-        "zum",
-        "zur",
-        "der",
-        "den",
-        "dem",
-        "de",
-        "da",
-        "do",
-        "dos",
-        "das",
-        "del",
-        "della",
-        "di",
-        "du",
-        "des",
-        "la",
-        "las",
-        "los",
-        "le",
-        "ter",
-        "ten",
-        "e",
-        "y",
-    ]
+    "von van vom zu zum zur der den dem de da do dos das del della dei di du des la las los le lo el al ben bin t ter ten e"
+    " y".split()
 )
 """What may stand between a first and a family name in languages other than English."""
 _MOST_PARTICLES = 3
 _LONG_NAME = 4
 """Letters of a family name that is in no list."""
+_ADDRESS = "<address>"
+"""The mask of an address, which is a place too."""
 _EDGE = re.compile(r"^[^\w]+|[^\w]+$")
 
 
@@ -94,6 +80,11 @@ def _words(text: str) -> _Words:
         end = at + len(part)
         # A mask of an earlier step is not a word: nothing may reach across it.
         bare = "" if "<" in part or ">" in part else _EDGE.sub("", part)
+        if _ADDRESS in part:
+            texts.append(_ADDRESS)
+            spans.append((at, at))
+            at = end + 1
+            continue
         begin = at + (part.find(bare) if bare else 0)
         texts.append(plain_word(bare))
         spans.append((begin, begin + len(bare)))
@@ -145,6 +136,7 @@ class People:
         """Read the lists."""
         spoken = language(*languages)
         self.lists = lists_of(languages)
+        self._languages = languages
         self._english = languages == ("en",)
         self._stop_words = spoken.stop_words
         cues = spoken.cues
@@ -184,29 +176,55 @@ class People:
         first = self._first_name(words[at])
         if first & FIRST and not self.lists.kinds.get(" ".join(words[at : at + 2]), 0) & (CITY | REGION):
             doubts = bool(first & (WORD | CITY | REGION) and not first & MAINLY)
-            for middle in range(min(2, len(words) - at - 1)):
-                if middle and not (len(words[at + 1]) == 1 or known.get(words[at + 1], 0) & (FIRST | WORD) == FIRST):
-                    continue
-                end = begin = at + 1 + middle
-                while end < len(words) - 1 and words[end] in _PARTICLES and end - begin < _MOST_PARTICLES:
-                    end += 1
+            for begin in self._after_first_names(words, at):
+                end = self._without_particles(words, begin)
                 kinds = [known.get(part, 0) for part in words[end].split("-")]
                 listed = any(kind & LAST for kind in kinds)
-                # Behind a particle a family name is often a place: `von der weiden`.
-                placed = end > begin and all(kind in (0, CITY) for kind in kinds)
+                # Behind a particle a family name is often a place or a first name: `von der weiden`, `de luca`.
+                placed = end > begin and not any(kind & ~(CITY | FIRST | COMMON | MAINLY) for kind in kinds)
                 unlisted = placed or not any(kinds)
                 unlisted &= words[end].replace("-", "").isalpha() and len(words[end]) >= _LONG_NAME
                 if not (listed or unlisted) or words[end] in self._institutions or words[end] in self._with_people:
+                    continue
+                if " ".join(words[at : end + 1]) in _NOBODY_LOCAL:
                     continue
                 unsure = doubts + (unlisted or any(kind & WORD for kind in kinds))
                 if end + 1 < len(words) and known.get(words[end + 1], 0) & LAST:
                     yield _Name(end + 2 - at, unsure, bool(first & COMMON), listed)
                 yield _Name(end + 1 - at, unsure, bool(first & COMMON), listed)
-        if known.get(words[at], 0) & LAST and at + 1 < len(words):
-            first = self._first_name(words[at + 1])
-            if first & FIRST and not first & (WORD | LAST):
+        if known.get(words[at], 0) & LAST:
+            yield from self._family_first(words, at)
+
+    def _after_first_names(self, words: list[str], at: int) -> Iterator[int]:
+        """Where the family name may begin: after one or two first names (`maria del carmen`), or an initial."""
+        if at + 1 < len(words):
+            yield at + 1
+        if at + 2 < len(words) and len(words[at + 1]) == 1:
+            yield at + 2
+        second = self._without_particles(words, at + 1)
+        if second + 1 < len(words):
+            kind, family = (self.lists.words.get(word, 0) for word in words[second : second + 2])
+            if kind & FIRST and (not kind & WORD or family & LAST):
+                yield second + 1
+
+    @staticmethod
+    def _without_particles(words: list[str], at: int) -> int:
+        end = at
+        while end < len(words) - 1 and words[end] in _PARTICLES and end - at < _MOST_PARTICLES:
+            end += 1
+        return end
+
+    def _family_first(self, words: list[str], at: int) -> Iterator[_Name]:
+        """One or two family names, and the first name behind them."""
+        known = self.lists.words
+        for n in (1, 2):
+            if at + n >= len(words) or not known.get(words[at + n - 1], 0) & LAST:
+                return
+            first = self._first_name(words[at + n])
+            both = first & LAST and any(known.get(word, 0) & FIRST for word in words[at : at + n])
+            if first & FIRST and not first & WORD and not both:
                 # King Louis is no person called King, so nothing else may be there.
-                yield _Name(2, 1, bool(first & COMMON), listed=True)
+                yield _Name(n + 1, 1, bool(first & COMMON), listed=True)
 
     def _first_name(self, word: str) -> int:
         """What a first name can be; one with a hyphen (`mary-ann`) is not a word if any part is mainly a name."""
@@ -238,6 +256,11 @@ class People:
                 if self._is_institution(words, at, end):
                     continue
                 place = self._place_end(words, end)
+                if place is None and not self._english and _ADDRESS in (*words[end : end + 1], *words[at - 1 : at]):
+                    rest = [word for word in (*words[:at], *words[end:]) if not word.isdigit() and word != _ADDRESS]
+                    if name.doubts == 0 or (name.common and all(word in self._with_people for word in rest)):
+                        yield spans[at][0], spans[end - 1][1]
+                    continue
                 if place is None:
                     before = self._place_before(words, at) if name.doubts == 0 else None
                     if before is not None:
@@ -296,8 +319,10 @@ class People:
         If nothing follows, the word must be one of few (`street`, `road`) and the number must have at least two digits
         and not be a year. Also German, French, Spanish, Italian and Portuguese ones, and post-office boxes.
         """
-        for pattern in (_EUROPEAN, _BOX):
-            for found in pattern.finditer(text):
+        for found in _BOX.finditer(text):
+            yield found.span()
+        for found in _EUROPEAN.finditer(text):
+            if not any(streets.is_other(text, found, code) for code in self._languages):
                 yield found.span()
         for found in _STREET.finditer(text):
             number, name, kind = found.groups()

@@ -20,6 +20,8 @@ from queryveil.text.masks import KINDS, RARE, without_masks
 
 _BETWEEN = "\x1f"
 """What no text in normal form has."""
+_LEAST_BYTE = 0xC2
+"""The smallest byte of texts that are not ASCII."""
 DEFAULT_KINDS = KINDS[:-1]
 """A name without a place is left out: most such queries are about well-known people."""
 
@@ -103,12 +105,13 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS, scope: Scope = E
         ['<email> pizza', 'cheap pizza']
     """
     check_packages(kinds)
-    doubtful = _doubtful(texts, kinds, scope)
+    seen = _visible(texts)
+    doubtful = _doubtful(seen, kinds, scope)
     hits = np.zeros(len(texts), np.int64)
     places = np.flatnonzero(doubtful.any(axis=0))
     changed, changes = [], []
     for at, text, doubts in zip(
-        places.tolist(), texts.take(pa.array(places)).to_pylist(), doubtful[:, places].T.tolist(), strict=True
+        places.tolist(), seen.take(pa.array(places)).to_pylist(), doubtful[:, places].T.tolist(), strict=True
     ):
         if text is None:
             continue
@@ -147,6 +150,17 @@ def mask_rare(masked: Masked, common: pa.Array, language: Language) -> Masked:
     return Masked(joined, masked.hits | (some.astype(np.int64) << len(KINDS)))
 
 
+def _visible(texts: pa.Array) -> pa.Array:
+    """Texts without signs that nobody sees, such as soft hyphens, which would hide what they stand in."""
+    data = byte_spans(texts)[0]
+    if len(data) == 0 or int(data.max()) < _LEAST_BYTE:
+        return texts
+    hidden = pc.fill_null(pc.match_substring_regex(texts, r"\p{Cf}"), False)
+    if not pc.any(hidden).as_py():
+        return texts
+    return pc.replace_with_mask(texts, hidden, pc.replace_substring_regex(texts.filter(hidden), r"\p{Cf}", ""))
+
+
 def _masked(text: str, kinds: Sequence[str], finders: dict[str, patterns.Finder]) -> tuple[str, int]:
     """A text with everything masked that is found, and the kinds found, as bits; until nothing more is found."""
     found, before = 0, None
@@ -175,7 +189,7 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
 
 
 def _doubtful(texts: pa.Array, kinds: Sequence[str], scope: Scope) -> Bools:
-    """For each kind, which texts must be searched for it; no other text can have it."""
+    """For each kind, which texts must be searched for it: what is found in other texts is an IBAN of letters at most."""
     from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
     signs = signs_of(*byte_spans(texts))
@@ -184,7 +198,7 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str], scope: Scope) -> Bools:
         "email": AT | SPELT_AT,
         "card": SIX_DIGITS,
         "iban": SIX_DIGITS,
-        "national_id": SIX_DIGITS,
+        "national_id": SIX_DIGITS if scope.countries is None else DIGIT,
         "phone": SIX_DIGITS,
         "ip": DIGIT | COLON,
         "address": DIGIT,
@@ -193,6 +207,9 @@ def _doubtful(texts: pa.Array, kinds: Sequence[str], scope: Scope) -> Bools:
     named = _named(texts, scope) if {"name_place", "name"} & set(kinds) else None
     for row, kind in enumerate(kinds):
         doubtful[row] = signs & needed[kind] != 0 if kind in needed else named
+        if kind == "address" and "zh" in scope.languages:  # house numbers in Chinese numerals
+            houses = pc.match_substring_regex(texts, f"[{streets.HOUSES}]").fill_null(False)
+            doubtful[row] |= houses.to_numpy(zero_copy_only=False)
     return doubtful
 
 

@@ -7,6 +7,7 @@ A given name may be any characters, so one of these must be true:
 2. A listed family name and a listed given name of two characters or more are directly beside a listed place.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -64,10 +65,15 @@ class _Known:
             return True
         return any(text[:n] in self.places and self.is_place(text[n:], any_town=True) for n in range(2, len(text) - 1))
 
-    def is_all(self, text: str) -> bool:
-        """Whether all of a text is a name and a place."""
+    def without_people(self, text: str) -> str:
+        """A text without the words that go with people at its end."""
         while text.endswith(self.people):
             text = next(text.removesuffix(word) for word in self.people if text.endswith(word))
+        return text
+
+    def is_all(self, text: str) -> bool:
+        """Whether all of a text is a name and a place."""
+        text = self.without_people(text)
         for n in range(2, min(_LONGEST_NAME, len(text) - 2) + 1):
             if self.is_name(text[:n]) and self._is_rest(text[n:], str.removeprefix):
                 return True
@@ -123,6 +129,18 @@ def _beside(text: str, known: _Known) -> Iterator[Span]:
                 if text[start:before] in known.places:
                     yield start, end
                     break
+
+
+def with_name(text: str, span: Span, language: str) -> Span:
+    """Where an address in a text is, with the name that stands directly before or behind it."""
+    known, (start, end) = _known(language), span
+    behind = re.match(r" ?([^ ]+)", text[end:])
+    if behind is not None and known.is_name(known.without_people(plain_word(behind[1]))):
+        end += behind.end()
+    before = re.search(r"([^ ]+) ?$", text[:start])
+    if before is not None and known.is_name(plain_word(before[1])):
+        start = before.start()
+    return start, end
 
 
 def names_with_places(languages: tuple[str, ...]) -> Finder:

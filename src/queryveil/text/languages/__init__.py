@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
 from queryveil.text.cutting import Chosen, Cutter, spaced
+from queryveil.text.folding import bare
 from queryveil.text.masks import without_masks
 from queryveil.text.scripts import bit, scripts_of
 from queryveil.text.words import Words, split_at_blanks
@@ -93,6 +94,7 @@ class Language:
         id: Its code of ISO 639-1; several with commas between them.
         label: Its name in English.
         stop_words: Words with little meaning of their own. Keep them few: a query is about its other words.
+        accented: Stop words that are something else without their accents; of all others that form counts too.
         scripts: The scripts that it is written in.
         countries: The codes of ISO 3166 of countries where it is an official language, the largest first.
         cutter: How it is cut, if it puts no blanks between words. Queries are cut by their script, whatever the
@@ -110,6 +112,7 @@ class Language:
     id: str
     label: str
     stop_words: frozenset[str]
+    accented: frozenset[str] = frozenset()
     scripts: tuple[str, ...] = ("latin",)
     countries: tuple[str, ...] = ()
     cutter: Cutter | None = None
@@ -197,8 +200,15 @@ def _together(parts: Sequence[Language]) -> Language:
     made = {one.name: _joined([getattr(part, one.name) for part in parts]) for one in fields(Language)}
     made |= {"id": ",".join(part.id for part in parts), "label": ", ".join(part.label for part in parts)}
     made |= {"cutter": None, "cutters": _cutters([part.id for part in parts])}
+    made["stop_words"] = frozenset().union(*(_as_typed(part) for part in parts))
     made["stem"] = parts[0].stem if len(parts) == 1 else partial(_stemmed, parts=tuple(parts))
     return Language(**made)
+
+
+def _as_typed(part: Language) -> frozenset[str]:
+    """The stop words of a language, also without accents, and in Greek as they are in capitals."""
+    typed = {form for word in part.stop_words - part.accented for form in (word, bare(word))}
+    return part.stop_words | typed | {word.replace("ς", "σ") for word in typed}
 
 
 def _joined(values: Sequence[Any]) -> Any:

@@ -18,6 +18,7 @@ LANGUAGE = Language(
     id="bg",
     label="Bulgarian",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("край",)),
     scripts=("cyrillic",),
     countries=("BG",),
     conjunctions=(

@@ -23,6 +23,7 @@ LANGUAGE = Language(
     id="cs",
     label="Czech",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("být",)),
     countries=("CZ",),
     stem=partial(snowball, algorithm="czech"),
     conjunctions=(

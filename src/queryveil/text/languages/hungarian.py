@@ -23,6 +23,7 @@ LANGUAGE = Language(
     id="hu",
     label="Hungarian",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("bár",)),
     countries=("HU",),
     stem=partial(snowball, algorithm="hungarian"),
     conjunctions=(

@@ -35,6 +35,7 @@ LANGUAGE = Language(
     id="it",
     label="Italian",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("sarà",)),
     countries=(
         "IT",
         "SM",

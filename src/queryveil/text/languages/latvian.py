@@ -15,6 +15,7 @@ LANGUAGE = Language(
     id="lv",
     label="Latvian",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("būs",)),
     countries=("LV",),
     conjunctions=(
         "un",

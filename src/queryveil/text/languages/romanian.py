@@ -25,6 +25,7 @@ LANGUAGE = Language(
     id="ro",
     label="Romanian",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("cărei",)),
     countries=(
         "RO",
         "MD",

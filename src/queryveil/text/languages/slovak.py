@@ -20,6 +20,7 @@ LANGUAGE = Language(
     id="sk",
     label="Slovak",
     stop_words=frozenset(_STOP_WORDS.split()),
+    accented=frozenset(("byť",)),
     countries=("SK",),
     conjunctions=(
         "a",
