@@ -77,7 +77,7 @@ ALSO_WORDS = {
 }
 # Frequent names that are missing there.
 MORE_FIRST = {
-    "it": """anna andrea angela carmela sara davide sofia aurora giorgia alice emma greta beatrice camilla noemi elisa ilaria
+    "it": """anna andrea angela carmela grazia mohamed ahmed fatima omar sara davide sofia aurora giorgia alice emma greta beatrice camilla noemi elisa ilaria
         federica michela barbara cristina daniela donatella elisabetta gabriella ivana katia lorena manuela marisa
         mirella monica nadia ornella patrizia raffaella rossana sabrina simona tiziana antonella concetta immacolata
         enza franca graziella loredana luciana pina rita rosaria gennaro ciro pasquale vincenzo carmine nunzio gaetano
@@ -116,7 +116,7 @@ MORE_LAST = {
         donati fabbri farina fazio ferretti ferri fiore fumagalli gatti giuliani grassi grasso grossi guerra
         guidi leone lombardo maggi mazza melis messina monti morelli morandi negri neri orlando pagano palmieri
         palumbo parisi pellegrini pellegrino piras poli riva riccio rossetti ruggiero sala sanna santini sartori silvestri
-        sorrentino testa valente valentini ventura villa villani zanella zanetti""",
+        sorrentino testa valente valentini ventura villa villani zanella zanetti ali hassan singh hu""",
     "el": """γεωργίου ιωαννίδης ιωαννίδου αθανασίου λαμπρόπουλος λαμπροπούλου αλεξίου αναγνωστόπουλος αναστασίου αντωνίου
         αποστόλου βασιλείου γιαννόπουλος δημόπουλος διαμαντής ευαγγέλου ζαφειρίου θεοδώρου ιωάννου καραμάνος κωνσταντίνου
         κωστόπουλος μακρή μάρκου μιχαηλίδης παναγιωτόπουλος παναγιώτου παπαγεωργίου παπαδάκη παπανικολάου πετρόπουλος

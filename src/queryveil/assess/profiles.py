@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from queryveil.arrays import Bools
 from queryveil.engines import identifier
-from queryveil.errors import option
+from queryveil.errors import missing, option
 from queryveil.log import QueryLog, check_is_log
 from queryveil.release.bands import Band, bands
-from queryveil.text.detection import LEAST_SHARE, SAMPLE, detected
+from queryveil.text.detection import DETECTED, LEAST_SHARE, SAMPLE, detected
 from queryveil.text.scripts import SCRIPTS, bit, scripts_of
 from queryveil.text.show import percent
 from queryveil.text.tabular import Tabular, html_facts, html_list, html_table
@@ -237,6 +237,9 @@ def _warnings(log: QueryLog) -> Iterator[str]:
             f"Words have {mean:.1f} characters on average, more than in any language with blanks between its words;"
             f" say which language it is with {given}, and check that blanks were not lost."
         )
+    without = missing("py3langid")
+    if without is not None and log.scripts & bit(*DETECTED):
+        yield f"The languages of queries in Latin and Cyrillic script were not looked at; detecting them {without}."
     for one in log.language.cutters:
         if one.cutter.missing and log.scripts & one.any_of:
             yield f"{one.cutter.label} is cut into single characters and pairs; words need {one.cutter.missing}."

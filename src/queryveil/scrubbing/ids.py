@@ -52,7 +52,10 @@ _IDS = (
     _Id("fr.nir", r"[12][ ]?[0-9]{2} ?[0-9]{2} ?[0-9][0-9ab] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}"),
     _Id("es.dni", r"[0-9]{8}-?[a-z]"),
     _Id("es.nie", r"[xyz]-?[0-9]{7}-?[a-z]"),
-    _Id("it.codicefiscale", r"(?=(?:[a-z]*[0-9]){6})[a-z]{6}[0-9lmnp-v]{2}[a-ehlmprst][0-9lmnp-v]{2}[a-z][0-9lmnp-v]{3}[a-z]"),
+    _Id(
+        "it.codicefiscale",
+        r"(?=(?:[a-z]*[0-9]){6})[a-z]{6}[0-9lmnp-v]{2}[a-ehlmprst][0-9lmnp-v]{2}[a-z][0-9lmnp-v]{3}[a-z]",
+    ),
     _Id("nl.bsn", None, r"[0-9]{4}\.?[0-9]{2}\.?[0-9]{3}", "bsn|burgerservicenummer|sofinummer|sofi"),
     _Id("pl.pesel", None, r"[0-9]{11}", "pesel"),
     _Id("se.personnummer", r"(?:[0-9]{2})?[0-9]{6}[-+][0-9]{4}", r"(?:[0-9]{2})?[0-9]{10}", "personnummer|personnr"),

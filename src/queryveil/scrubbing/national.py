@@ -53,7 +53,12 @@ _IDS = {
         _Id("de.idnr", r"[0-9]{2} ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}"),
         _Id("iso7064.mod_11_10", r"0[0-9] ?[0-9]{3} ?[0-9]{3} ?[0-9]{3}"),
         _Id("", rf"[0-9]{{2}} ?{_DATE} ?[a-z] ?[0-9]{{3}}"),
-        _Id("", "", r"(?=[a-z]*[0-9])[cfghjklmnprtvwxyz0-9]{9}[0-9]?d?", "personalausweis|personalausweisnummer|ausweisnummer|perso"),
+        _Id(
+            "",
+            "",
+            r"(?=[a-z]*[0-9])[cfghjklmnprtvwxyz0-9]{9}[0-9]?d?",
+            "personalausweis|personalausweisnummer|ausweisnummer|perso",
+        ),
         _Id("", "", r"[0-9]{2,3}[/ ][0-9]{3}[/ ][0-9]{4,5}", "steuernummer|steuernr|st-nr|finanzamt"),
     ),
     "DK": (_Id("", rf"{_DATE}[- ][0-9]{{4}}", rf"{_DATE}[0-9]{{4}}", "cpr|cpr-nummer|cpr-nr|personnummer"),),
@@ -89,7 +94,8 @@ _IDS = {
     "IT": (
         _Id(
             "it.codicefiscale",
-            r"(?=[a-z ]*[0-9])[a-z]{3} ?[a-z]{3} ?[0-9lmnp-v]{2} ?[a-ehlmprst] ?[0-9lmnp-v]{2} ?[a-z] ?[0-9lmnp-v]{3} ?[a-z]",
+            r"(?=[a-z ]*[0-9])[a-z]{3} ?[a-z]{3} ?[0-9lmnp-v]{2} ?[a-ehlmprst] ?"
+            r"[0-9lmnp-v]{2} ?[a-z] ?[0-9lmnp-v]{3} ?[a-z]",
         ),
         _Id("", "", r"[a-z]{2}[0-9]{5}[a-z]{2}|[a-z]{2} ?[0-9]{7}", "carta d'identità|carta identità|identità"),
     ),

@@ -39,13 +39,14 @@ paul mitchell, vidal sassoon, sally hansen, martha stewart, robert half, harry w
 ann taylor, johnson johnson
 """
 _LOCAL_FIRMS = """
-hugo boss, jack wolfskin, philipp plein, ludwig beck, otto wulff, marco polo, peter pan, jil sander, wolfgang joop, marc cain,
-ernst klett, carl zeiss, robert bosch, gerry weber, tom tailor, louis vuitton, yves rocher, leroy merlin, jacques dessange, franck provost,
-alain afflelou, louis pion, christian dior, jean paul gaultier, pierre cardin, marie claire, ines de la fressange, pierre fabre,
-yves saint laurent, christian louboutin, nina ricci, paul smith, saint laurent, albert heijn, jan linders, giorgio armani,
-emporio armani, roberto cavalli, gianni versace, salvatore ferragamo, luisa spagnoli, laura biagiotti, enzo ferrari, miu miu,
-marina rinaldi, max mara, ermenegildo zegna, carolina herrera, adolfo dominguez, paco rabanne, david delfin, purificacion garcia,
-roberto verino, agatha ruiz, victoria secret, pedro del hierro, jean louis david, daniel wellington, daniel hechter, karl lagerfeld
+hugo boss, jack wolfskin, philipp plein, ludwig beck, otto wulff, marco polo, peter pan, jil sander, wolfgang joop,
+marc cain, ernst klett, carl zeiss, robert bosch, gerry weber, tom tailor, louis vuitton, yves rocher, leroy merlin,
+jacques dessange, franck provost, alain afflelou, louis pion, christian dior, jean paul gaultier, pierre cardin, marie
+claire, ines de la fressange, pierre fabre, yves saint laurent, christian louboutin, nina ricci, paul smith, saint
+laurent, albert heijn, jan linders, giorgio armani, emporio armani, roberto cavalli, gianni versace, salvatore
+ferragamo, luisa spagnoli, laura biagiotti, enzo ferrari, miu miu, marina rinaldi, max mara, ermenegildo zegna,
+carolina herrera, adolfo dominguez, paco rabanne, david delfin, purificacion garcia, roberto verino, agatha ruiz,
+victoria secret, pedro del hierro, jean louis david, daniel wellington, daniel hechter, karl lagerfeld
 """
 _NOBODY = frozenset(name.strip() for name in _FIRMS.split(","))
 _NOBODY_LOCAL = _NOBODY | frozenset(name.strip() for name in _LOCAL_FIRMS.split(","))
@@ -54,10 +55,10 @@ _NAMED_AFTER = """
 universidad universidade universitat universite universita colegio escuela ecole lycee klinik krankenhaus iglesia eglise
 kirche schule gymnasium instituto istituto ospedale
 """
-_PARTICLES = frozenset(
-    "von van vom zu zum zur der den dem de da do dos das del della dei di du des la las los le lo el al ben bin t ter ten e"
-    " y".split()
-)
+_SMALL = """
+von van vom zu zum zur der den dem de da do dos das del della dei di du des la las los le lo el al ben bin t ter ten e y
+"""
+PARTICLES = frozenset(_SMALL.split())
 """What may stand between a first and a family name in languages other than English."""
 _MOST_PARTICLES = 3
 _LONG_NAME = 4
@@ -178,7 +179,8 @@ class People:
             doubts = bool(first & (WORD | CITY | REGION) and not first & MAINLY)
             for begin in self._after_first_names(words, at):
                 end = self._without_particles(words, begin)
-                kinds = [known.get(part, 0) for part in words[end].split("-")]
+                whole = known.get(words[end], 0)  # a town may have a hyphen, and parts that are family names
+                kinds = [whole] if whole else [known.get(part, 0) for part in words[end].split("-")]
                 listed = any(kind & LAST for kind in kinds)
                 # Behind a particle a family name is often a place or a first name: `von der weiden`, `de luca`.
                 placed = end > begin and not any(kind & ~(CITY | FIRST | COMMON | MAINLY) for kind in kinds)
@@ -210,7 +212,7 @@ class People:
     @staticmethod
     def _without_particles(words: list[str], at: int) -> int:
         end = at
-        while end < len(words) - 1 and words[end] in _PARTICLES and end - at < _MOST_PARTICLES:
+        while end < len(words) - 1 and words[end] in PARTICLES and end - at < _MOST_PARTICLES:
             end += 1
         return end
 

@@ -51,10 +51,9 @@ def check_countries(countries: Sequence[str] | None) -> None:
     if countries is None:
         return
     named = parameter("scrub", "countries", flag="scrub_countries")
-    if not countries or isinstance(countries, str):
+    if not countries or isinstance(countries, str) or not isinstance(countries, Sequence):
         raise QueryveilError(f"{named} must be codes of countries, such as DE and AT. Got {countries!r} instead.")
-    wrong = next((code for code in countries if code not in COUNTRIES), None)
-    if wrong is not None:
+    for wrong in (code for code in countries if not isinstance(code, str) or code not in COUNTRIES):
         listed = f"there are {', '.join(sorted(COUNTRIES))}"
         near = did_you_mean(str(wrong).upper(), COUNTRIES, listed)
         raise QueryveilError(f"{named} must be codes of countries, such as DE and AT. Got {wrong!r} instead; {near}.")

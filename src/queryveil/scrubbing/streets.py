@@ -20,14 +20,15 @@ _NO = r"(?:n\.?o\.?|n°|nr\.?|núm\.?|num\.?|numer|αρ\.?|br\.?|č\.?|n\.)? ?"
 """The word for a number; in normal form, `nº` and `№` are `no`."""
 _FLOOR = (
     r"(?:,? (?:(?:[0-9]{1,2}[oa]?\.? ?(?:[a-d]|izq|izda|dcha|dch|izquierda|derecha|esq|dto|dt|frente|piso|planta"
-    r"|etage|stock|og|th|tv|mf)|bajo [a-d]|esc\.? ?[0-9a-d]|m\. ?[0-9]{1,3}|lok\. ?[0-9]{1,3}|apt\.? ?[0-9]{1,4}|whg\.? ?[0-9]{1,3}"
+    r"|etage|stock|og|th|tv|mf)|bajo [a-d]|esc\.? ?[0-9a-d]|m\. ?[0-9]{1,3}|lok\. ?[0-9]{1,3}|apt\.? ?[0-9]{1,4}"
+    r"|whg\.? ?[0-9]{1,3}"
     r"|int\.? ?[0-9]{1,3}|bat\.? ?[0-9a-f]|et\. ?[0-9]{1,2}|ap\.? ?[0-9]{1,3}|bl\.? ?[0-9a-z]{1,4}|sc\.? ?[0-9a-f]"
     r"|puerta ?[0-9]{1,3}|pta\.? ?[0-9]{1,3}|piso ?[0-9]{1,2})\.?(?![\w/-]))){0,3}"
 )
 """What follows a house number in the house: floor, door, flat."""
 _COUNTED = {
     "cs": "dny dní hodin let metrů minut korun kč hvězdičky dílů díl série",
-    "de": "sterne jahre jahren tage tagen stunden minuten uhr meter km kilometer euro prozent personen teile folgen staffel",
+    "de": "sterne jahre jahren tage tagen stunden minuten uhr meter km kilometer euro prozent personen teile",
     "el": "αστέρων αστέρια χρόνια μέρες ώρες λεπτά μέτρα χιλιόμετρα ευρώ άτομα επεισόδια δωμάτια",
     "es": "estrellas años días horas minutos metros km euros personas capítulos etapas partidos temporada dormitorios",
     "fr": "étoiles ans jours heures minutes mètres km euros personnes épisodes saison étapes pièces",
@@ -42,7 +43,8 @@ _NO_STREETS = {
     "cs": "linka|škola|kapitola|sezóna|verze|povídka|hodina",
     "de": "bundesstraße",
     "el": "γραμμή|ταινία|σχολή|ώρα|σελίδα|έκδοση|τάξη|ομάδα|κατηγορία|πίστα|σεζόν|ημέρα|εβδομάδα",
-    "it": "via col vento|via da qui|via libera|strada facendo|corso (?:inglese|sicurezza|italiano|spagnolo|online|base|haccp)",
+    "it": "via col vento|via da qui|via libera|strada facendo"
+    "|corso (?:inglese|sicurezza|italiano|spagnolo|online|base|haccp)",
     "pl": "godzina|szkoła|linia|droga|zima|klasa|strona|wersja|część|seria|gra|liga|zmiana|brama|runda|grupa|strefa"
     "|temperatura|minuta",
 }

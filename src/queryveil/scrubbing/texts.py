@@ -189,7 +189,7 @@ def _joined(spans: list[patterns.Span]) -> list[patterns.Span]:
 
 
 def _doubtful(texts: pa.Array, kinds: Sequence[str], scope: Scope) -> Bools:
-    """For each kind, which texts must be searched for it: what is found in other texts is an IBAN of letters at most."""
+    """For each kind, which texts must be searched for it; no other text can have it, except for an IBAN of letters."""
     from queryveil.kernels.signs import AT, COLON, DIGIT, EQUALS, SIX_DIGITS, SLASH, SPELT_AT, signs_of
 
     signs = signs_of(*byte_spans(texts))
@@ -241,6 +241,9 @@ def _named(texts: pa.Array, scope: Scope) -> Bools:
         first[odd] = (head >= 0) & (kinds_of[head] & lists.FIRST != 0)
     # A possible family name: listed, or in no list at all.
     family = (kinds & lists.LAST != 0) | (kinds == 0)
+    if local:  # or what stands before one, such as `de`, which may be listed as something else
+        particles = pa.array(sorted(people.PARTICLES), text.type)
+        family |= pc.is_in(text, value_set=particles).to_numpy(zero_copy_only=False)
     owner = np.repeat(np.arange(len(texts)), per_text)
     result = np.zeros(len(texts), np.bool_)
     for step in (1, 2):

@@ -51,7 +51,8 @@ class Cutter:
             return None
         packages = " and ".join(OPTIONAL[module].package for module in self.modules)
         extra = OPTIONAL[self.modules[0]].extra
-        return f"{packages}, which is not installed; get it with: pip install 'queryveil[{extra}]'"
+        is_not, it = ("is not", "it") if len(self.modules) == 1 else ("are not both", "them")
+        return f"{packages}, which {is_not} installed; get {it} with: pip install 'queryveil[{extra}]'"
 
     def spaced(self, texts: pa.Array) -> pa.Array:
         """Texts with blanks between their words."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from queryveil.errors import QueryveilError
 from queryveil.text.cutting import Chosen, Cutter, spaced
-from queryveil.text.folding import bare
+from queryveil.text.folding import bare, folded
 from queryveil.text.masks import without_masks
 from queryveil.text.scripts import bit, scripts_of
 from queryveil.text.words import Words, split_at_blanks
@@ -54,6 +54,36 @@ LANGUAGES = {
 }
 """The file of each language in this folder, by its code of ISO 639-1."""
 
+_OWN_NAMES = {
+    "cesky": "cs",
+    "dansk": "da",
+    "deutsch": "de",
+    "eesti": "et",
+    "ellinika": "el",
+    "espanol": "es",
+    "francais": "fr",
+    "gaeilge": "ga",
+    "hrvatski": "hr",
+    "italiano": "it",
+    "latviesu": "lv",
+    "lietuviu": "lt",
+    "magyar": "hu",
+    "malti": "mt",
+    "nederlands": "nl",
+    "polski": "pl",
+    "portugues": "pt",
+    "romana": "ro",
+    "slovencina": "sk",
+    "slovenscina": "sl",
+    "suomi": "fi",
+    "svenska": "sv",
+    "български": "bg",
+    "ελληνικα": "el",
+    "中文": "zh",
+    "日本語": "ja",
+    "한국어": "ko",
+}
+"""What languages call themselves, for suggestions."""
 DEFAULT = "en"
 AUTO = "auto"
 """In the place of languages: those that are detected in a log."""
@@ -187,8 +217,8 @@ def _language(ids: tuple[str, ...]) -> Language:
 
 def _file(id: str) -> Language:
     if id not in LANGUAGES:
-        codes = {code: code for code in LANGUAGES} | {name: code for code, name in LANGUAGES.items()}
-        near = get_close_matches(id.lower(), codes, 1)
+        codes = {code: code for code in LANGUAGES} | {name: code for code, name in LANGUAGES.items()} | _OWN_NAMES
+        near = get_close_matches(folded(id.lower()), codes, 1)
         known = f"there are {', '.join(LANGUAGES)}"
         suggested = f"did you mean '{codes[near[0]]}'? {known.capitalize()}" if near else known
         raise QueryveilError(f"There is no language '{id}'; {suggested}.")

@@ -12,7 +12,7 @@ kteří ku ma mají mezi mi mnou mně moje my má mít mě můj na nad ne nebo n
 ona oni ono pak po pod podle pro proto protože proč před přes při s se si skoro so své svůj ta tak také takže tam tato
 tedy ten tento ti to tohle toho tom tomto tu tuto ty té u už v ve vy vám vámi vás váš více však z za zda či že
 """
-_PHONES = "telefon tel mobil číslo fax zavolat"
+_PHONES = "telefon tel mobil číslo fax zavolat volal volala volá"
 _PEOPLE = """
 adresa telefon číslo mobil email kontakt mudr judr lékař advokát parte zemřel zemřela pohřeb narozen facebook
 linkedin

@@ -12,7 +12,7 @@ hvilket hvis hvor hvordan hvorfor hvornår i ikke ind ingen intet ja jeg jer jer
 men mens mig min mine mit mod ned nogen noget nogle nok nu når og også om op os over på selv sig sin sine sit skal
 skulle som så til ud uden under var ved vi vil ville vor vores være været
 """
-_PHONES = "telefon telefonnummer tlf tel mobil mobilnummer nummer fax ring whatsapp"
+_PHONES = "telefon telefonnummer tlf tel mobil mobilnummer nummer fax ring ringede ringer whatsapp"
 _PEOPLE = """
 adresse telefon telefonnummer mobil email kontakt dr advokat læge tandlæge dødsannonce begravelse født fødselsdag
 gift bryllup familie facebook linkedin bor

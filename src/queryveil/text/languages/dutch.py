@@ -26,7 +26,7 @@ _PUBLIC_LIFE = """
 concert concerten tickets tour songtekst album lied film acteur actrice zanger zangeres band biografie minister
 burgemeester voetballer shirt
 """
-_PHONES = "telefoon telefoonnummer tel mobiel gsm nummer fax bellen whatsapp"
+_PHONES = "telefoon telefoonnummer tel mobiel gsm nummer fax bellen belt gebeld whatsapp"
 
 LANGUAGE = Language(
     id="nl",

@@ -14,7 +14,7 @@ näiden näissä näistä nämä ole olemme olen olet olette oli olivat olla on 
 silla sille sinulla sinulle sinun sinut sinä sitä tai te teidän teille teillä tuo tuon tähän tämä tämän tässä tästä
 tätä vaan vai vaikka vain voi yli
 """
-_PHONES = "puhelin puhelinnumero puh gsm numero soita fax"
+_PHONES = "puhelin puhelinnumero puh gsm numero soita soitti fax"
 _PEOPLE = """
 osoite puhelin puhelinnumero sähköposti yhteystiedot lääkäri asianajaja kuolinilmoitus hautajaiset syntynyt facebook
 linkedin

@@ -27,7 +27,7 @@ _PUBLIC_LIFE = """
 concert concerts billets billet tournée paroles album chanson film films acteur actrice chanteur chanteuse groupe
 biographie citations ministre président maire député joueur maillot
 """
-_PHONES = "téléphone telephone tél tel portable numéro mobile fax appeler gsm joindre whatsapp"
+_PHONES = "téléphone telephone tél tel portable numéro mobile fax appeler appelé appelle gsm joindre whatsapp"
 
 LANGUAGE = Language(
     id="fr",

@@ -32,7 +32,8 @@ konzert konzerte tickets karten tour tournee songtext lyrics album lied film fil
 sänger sängerin band biografie zitate minister kanzler bürgermeister bundestag fußball trikot
 """
 _PHONES = """
-telefon telefonnummer tel handy handynummer rufnummer fax mobil mobilnummer festnetz anrufen nummer vorwahl whatsapp
+telefon telefonnummer tel handy handynummer rufnummer fax mobil mobilnummer festnetz anrufen angerufen anruf nummer
+vorwahl whatsapp
 """
 
 LANGUAGE = Language(

@@ -13,7 +13,7 @@ maga magát majd meg mellett mely melyik mennyi mert mi mikor milyen minden mint
 neki nem nincs nélkül oda olyan ott pedig rá s sem semmi szerint számára te tehát ti után utána vagy vagyok valaki
 valami van vannak vele volna volt voltak által át én és így ön össze úgy ő ők őket
 """
-_PHONES = "telefon telefonszám tel mobil szám fax hívás"
+_PHONES = "telefon telefonszám tel mobil szám fax hívás hívott hív"
 _PEOPLE = """
 cím telefon telefonszám mobil email dr ügyvéd orvos fogorvos gyászjelentés meghalt temetés született facebook
 linkedin

@@ -29,7 +29,7 @@ _PUBLIC_LIFE = """
 concerto concerti biglietti tour testo testi album canzone film attore attrice cantante gruppo biografia frasi
 ministro presidente sindaco calciatore maglia
 """
-_PHONES = "telefono tel cellulare cell numero fax chiamare fisso whatsapp"
+_PHONES = "telefono tel cellulare cell numero fax chiamare chiamato chiama fisso whatsapp"
 
 LANGUAGE = Language(
     id="it",

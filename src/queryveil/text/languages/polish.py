@@ -27,7 +27,9 @@ _PUBLIC_LIFE = """
 koncert koncerty bilety trasa tekst teksty album płyta piosenka film filmy aktor aktorka piosenkarz piosenkarka
 zespół biografia cytaty minister prezydent burmistrz poseł piłkarz
 """
-_PHONES = "telefon telefonu tel dzwonił dzwoniła dzwoni komórka komórkowy nr numer faks fax dzwonić zadzwoń kontakt whatsapp"
+_PHONES = """
+telefon telefonu tel dzwonił dzwoniła dzwoni komórka komórkowy nr numer faks fax dzwonić zadzwoń kontakt whatsapp
+"""
 
 LANGUAGE = Language(
     id="pl",

@@ -28,7 +28,7 @@ _PUBLIC_LIFE = """
 concerto concertos bilhetes letra letras álbum canção filme filmes ator atriz cantor cantora banda biografia frases
 ministro presidente jogador camisola
 """
-_PHONES = "telefone tel telemóvel telemovel celular número fax ligar whatsapp"
+_PHONES = "telefone tel telemóvel telemovel celular número fax ligar ligou liga whatsapp"
 
 LANGUAGE = Language(
     id="pt",

@@ -14,7 +14,7 @@ niște noastră noi nostru noștri nu o ori orice pe pentru peste prea prin prin
 suntem sunteți sînt să ta tale te toate tot toți tu tuturor tău un una unde unei unele uneori unor unu unui va vei
 voastră voi vom vor vostru vreo vă îi îl îmi în înainte între întru îți și ți
 """
-_PHONES = "telefon tel mobil număr numar fax suna"
+_PHONES = "telefon tel mobil număr numar fax suna sunat"
 _PEOPLE = """
 adresa telefon număr mobil email contact dr avocat medic dentist notar deces decedat înmormântare născut facebook
 linkedin

@@ -10,7 +10,7 @@ ona oni ono po pod podľa pokiaľ pre pred predo preto pretože prečo pri s sa 
 takže tam teda ten tento tie tieto tiež to toho tom toto tou tu tvoj ty táto u už v vami vo vy vám vás váš však všetko
 z za zo áno či čo ďalší že
 """
-_PHONES = "telefón telefon tel mobil číslo fax zavolať"
+_PHONES = "telefón telefon tel mobil číslo fax zavolať volal volala volá"
 _PEOPLE = """
 adresa telefón číslo mobil email kontakt mudr judr lekár advokát parte zomrel zomrela pohreb facebook linkedin
 """

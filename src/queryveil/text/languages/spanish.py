@@ -28,7 +28,9 @@ _PUBLIC_LIFE = """
 concierto conciertos entradas gira letra letras disco canción película películas actor actriz cantante grupo
 biografía frases ministro presidente alcalde diputado jugador camiseta
 """
-_PHONES = "teléfono telefono tfno tel tlf telf telef llamada llamado llamó móvil movil número llamar fax celular fijo whatsapp"
+_PHONES = """
+teléfono telefono tfno tel tlf telf telef llamada llamado llamó móvil movil número llamar fax celular fijo whatsapp
+"""
 
 LANGUAGE = Language(
     id="es",

@@ -20,7 +20,7 @@ född födelsedag skilsmässa gift bröllop familj facebook linkedin bor hitta
 _BEFORE_PLACES = "i från på nära"
 _INSTITUTIONS = "skola gymnasium universitet sjukhus kyrka stiftelse museum bibliotek gatan"
 _PUBLIC_LIFE = "konsert biljetter låttext album film skådespelare sångare minister"
-_PHONES = "telefon telefonnummer tel mobil mobilnummer nummer fax ring whatsapp"
+_PHONES = "telefon telefonnummer tel mobil mobilnummer nummer fax ring ringde ringer whatsapp"
 
 LANGUAGE = Language(
     id="sv",
