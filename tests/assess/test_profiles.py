@@ -57,6 +57,13 @@ def test_words_that_look_implausible_are_warned_of():
     assert qv.profile(qv.read_log(pa.table({"user": ["a"], "query": ["tea pot"]}))).warnings == ()
 
 
+def test_a_missing_detector_is_mentioned_where_scripts_do_not_decide(monkeypatch):
+    monkeypatch.setattr("queryveil.assess.profiles.missing", lambda module: "needs it")
+    log = qv.read_log(pa.table({"user": ["a", "a"], "query": ["tea pot", "καλός καφές"]}))
+    assert "Latin and Cyrillic script were not looked at; detecting them needs it." in qv.profile(log).warnings[0]
+    assert qv.profile(qv.read_log(pa.table({"user": ["a"], "query": ["καλός καφές"]}))).warnings == ()
+
+
 @given(st.lists(st.tuples(st.integers(1, 150), st.integers(1, 9), st.booleans()), max_size=30))
 def test_bands_add_up(queries):
     users, events, kept = (np.array([q[i] for q in queries], np.int64) for i in range(3))

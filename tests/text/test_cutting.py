@@ -41,6 +41,8 @@ def words(text, *ids):
         ("猫の飼い方", ["猫", "の", "飼い", "方"]),
         ("東京 ラーメン", ["東京", "ラーメン"]),
         ("서울에서 고양이를", ["서울", "에서", "고양이", "를"]),
+        ("서울에서의 학교에는 버스로", ["서울", "에서", "의", "학교", "에", "는", "버스", "로"]),
+        ("고속도로 산부인과 첫사랑 콜라제로 만성피로", ["고속도로", "산부인과", "첫사랑", "콜라제로", "만성피로"]),
         ("ร้านอาหารใกล้ฉัน", ["ร้านอาหาร", "ใกล้", "ฉัน"]),
         ("at&t (wireless)", ["at&t", "wireless"]),
     ],
@@ -85,6 +87,11 @@ def test_without_a_dictionary_reading_says_so_once_a_script_needs_it(no_dictiona
     assert not [w for w in recwarn if "pairs" in str(w.message)]
     with pytest.warns(QueryveilWarning, match=r"Chinese is cut into single .* need rjieba, .*\[cjk"):
         qv.read_log(pa.table({"user": ["a"], "query": ["北京大学"]}))
+
+
+def test_several_missing_packages_are_named_in_a_right_sentence(no_dictionaries):
+    japanese = next(one.cutter for one in language("ja").cutters if one.cutter.label == "Japanese")
+    assert japanese.missing.startswith("fugashi and unidic-lite, which are not both installed; get them with:")
 
 
 def test_a_process_with_another_dictionary_refuses_to_cut():

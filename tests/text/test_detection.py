@@ -16,6 +16,23 @@ def test_languages_are_given_with_commas_or_in_a_list():
     assert parsed("de, en") == parsed(["de", "en"]) == ("de", "en")
 
 
+def test_case_and_region_make_no_difference():
+    assert parsed("DE, zh-CN") == parsed(["de", "zh_Hans_CN"]) == ("de", "zh")
+
+
+@pytest.mark.parametrize("given", [None, 5, ["de", None]])
+def test_what_is_no_language_is_refused_in_one_sentence(given):
+    with pytest.raises(QueryveilError, match=r"'language' must be the code of a language.* Got .* instead\.$"):
+        qv.read_log(pa.table({"user": ["a"], "query": ["tea"]}), language=given)
+
+
+def test_chinese_characters_alone_are_japanese_in_a_log_with_kana():
+    japanese = ["東京の天気", "ラーメン", "新宿駅", "横浜市", "大学入試"]
+    assert detected(pa.array(japanese)) == {"ja": 5}
+    assert detected(pa.array([*japanese, "你们好吗", "手机价格"])) == {"ja": 6, "zh": 1}  # 手机价格 could be either
+    assert detected(pa.array(["新宿駅", "横浜市", "大学入試", "手机价格", "北京大学", "の"])) == {"ja": 1, "zh": 5}
+
+
 @pytest.mark.parametrize("given", ["de,xx", "", ["german"]])
 def test_an_unknown_language_is_refused(given):
     with pytest.raises(QueryveilError, match="There is no language"):
@@ -32,7 +49,7 @@ def test_auto_stands_alone_and_not_where_languages_must_be_known():
 
 @needs_detector
 def test_scripts_decide_first_and_then_the_detector():
-    found = detected(pa.array([*GERMAN, "手机价格", "東京の天気", "ไทย", "καιρός αύριο", "12", "погода в москве"]))
+    found = detected(pa.array([*GERMAN, "你们好吗", "東京の天気", "ไทย", "καιρός αύριο", "12", "погода в москве"]))
     assert found["de"] == 4
     assert (found["zh"], found["ja"], found["th"], found["el"], found["ru"]) == (1, 1, 1, 1, 1)
 

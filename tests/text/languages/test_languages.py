@@ -43,6 +43,25 @@ def test_the_name_of_a_language_is_answered_with_its_code():
         language("German")
 
 
+@pytest.mark.parametrize(("name", "id"), [("deutsch", "de"), ("Français", "fr"), ("中文", "zh"), ("nederlands", "nl")])
+def test_what_a_language_calls_itself_is_answered_with_its_code(name, id):
+    with pytest.raises(QueryveilError, match=f"did you mean '{id}'"):
+        language(name)
+
+
+def test_stop_words_count_without_accents_and_in_greek_capitals_too():
+    assert {"της", "τησ", "αυτής", "αυτης", "αυτησ"} <= language("el").stop_words
+    assert {"být", "ještě", "jeste"} <= language("cs").stop_words
+    assert "byt" not in language("cs").stop_words  # a flat
+    assert "sara" not in language("it").stop_words  # a name
+    assert all(word.isascii() for word in language("en").stop_words)
+
+
+def test_both_apostrophes_give_the_same_stem():
+    for code, word in (("fr", "l'hôtel"), ("it", "dell'arte")):
+        assert language(code).stem(pa.array([word])) == language(code).stem(pa.array([word.replace("'", "’")]))
+
+
 def test_several_languages_have_the_stop_words_of_all_and_the_stems_of_their_scripts():
     both = language("de", "el", "en", "de")
     assert both.id == "de,el,en"
