@@ -93,6 +93,16 @@ def test_labels_of_the_languages_that_were_asked_for_name_concepts(tmp_path, lan
     assert node_path(base, [text]) == [path]
 
 
+def test_a_table_of_names_brings_a_tree_in_another_language(tmp_path):
+    """The way for a WordNet that does not ship: its hypernyms as paths, its lemmas as names."""
+    rows = "Lebewesen/Tier/Hund\tHund\nLebewesen/Tier/Hund\tVierbeiner\nζώο/σκύλος\tσκυλί\n"
+    (tmp_path / "wordnet.tsv").write_text(rows, "utf-8")
+    build_directory([tmp_path / "wordnet.tsv"], tmp_path / "d", language="de,el")
+    base = open_taxonomy(tmp_path / "d")
+    assert node_path(base, ["hunde"]) == node_path(base, ["vierbeiner"]) == ["Lebewesen/Tier/Hund"]
+    assert node_path(base, ["σκυλιά"]) == ["ζώο/σκύλος"]
+
+
 def test_an_unknown_language_is_refused(tmp_path):
     with pytest.raises(QueryveilError, match="There is no language 'dutch'; did you mean 'nl'"):
         build_directory([tmp_path / "x"], tmp_path / "d", language="dutch")

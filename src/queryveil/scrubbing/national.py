@@ -28,6 +28,8 @@ class _Id(NamedTuple):
     """How it is written, if a word beside it must say what it is."""
     words: str = ""
     """Such words."""
+    few_digits: bool = False
+    """Whether it may have fewer than six digits."""
 
 
 _DATE = r"(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])[0-9]{2}"
@@ -58,6 +60,7 @@ _IDS = {
             "",
             r"(?=[a-z]*[0-9])[cfghjklmnprtvwxyz0-9]{9}[0-9]?d?",
             "personalausweis|personalausweisnummer|ausweisnummer|perso",
+            few_digits=True,
         ),
         _Id("", "", r"[0-9]{2,3}[/ ][0-9]{3}[/ ][0-9]{4,5}", "steuernummer|steuernr|st-nr|finanzamt"),
     ),
@@ -96,15 +99,22 @@ _IDS = {
             "it.codicefiscale",
             r"(?=[a-z ]*[0-9])[a-z]{3} ?[a-z]{3} ?[0-9lmnp-v]{2} ?[a-ehlmprst] ?"
             r"[0-9lmnp-v]{2} ?[a-z] ?[0-9lmnp-v]{3} ?[a-z]",
+            few_digits=True,
         ),
-        _Id("", "", r"[a-z]{2}[0-9]{5}[a-z]{2}|[a-z]{2} ?[0-9]{7}", "carta d'identità|carta identità|identità"),
+        _Id(
+            "",
+            "",
+            r"[a-z]{2}[0-9]{5}[a-z]{2}|[a-z]{2} ?[0-9]{7}",
+            "carta d'identità|carta identità|identità",
+            few_digits=True,
+        ),
     ),
     "JP": (_Id("jp.in_", r"[0-9]{4}[ -][0-9]{4}[ -][0-9]{4}", r"[0-9]{12}", "マイナンバー|個人番号"),),
     "KR": (_Id("", r"[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])-[1-8][0-9]{6}"),),
     "LT": (_Id("lt.asmens", r"[1-8][0-9]{10}"),),
     "LU": (_Id("", r"(?:18|19|20)[0-9]{2} ?(?:0[1-9]|1[0-2]) ?(?:0[1-9]|[12][0-9]|3[01]) ?[0-9]{3} ?[0-9]{2}"),),
     "LV": (_Id("", rf"{_DATE}-[0-2][0-9]{{4}}|32[0-9]{{4}}-[0-9]{{5}}", r"[0-9]{11}", "personas kods|personas kodu"),),
-    "MT": (_Id("", "", r"[0-9]{3,7} ?[mgaphlbz]", "id card|identità|karta tal-identità"),),
+    "MT": (_Id("", "", r"[0-9]{3,7} ?[mgaphlbz]", "id card|identità|karta tal-identità", few_digits=True),),
     "NL": (_Id("nl.bsn", "", r"[0-9]{3,4}[. ]?[0-9]{2,3}[. ]?[0-9]{3}", "bsn|burgerservicenummer|sofinummer|sofi"),),
     "NO": (_Id("no.fodselsnummer", rf"{_DATE}[ -]?[0-9]{{5}}"),),
     "PL": (
@@ -146,11 +156,15 @@ _PASSPORT = re.compile(
 )
 
 
+_SIX = 6
+
+
 class _Known(NamedTuple):
     check: Callable[[str], bool] | None
     form: re.Pattern[str] | None
     bare: re.Pattern[str] | None
     words: re.Pattern[str] | None
+    few_digits: bool
 
 
 @cache
@@ -163,7 +177,7 @@ def _ids_of(countries: tuple[str, ...]) -> list[_Known]:
     for one in (one for country in countries for one in _IDS.get(country, ())):
         check = importlib.import_module(f"stdnum.{one.check}").is_valid if one.check else None
         words = re.compile(rf"(?<![a-zà-ɏα-ωа-я])(?:{folded(one.words)})(?![a-zà-ɏα-ωа-я])") if one.words else None
-        found.append(_Known(check, alone(one.form), alone(one.bare), words))
+        found.append(_Known(check, alone(one.form), alone(one.bare), words, one.few_digits))
     return found
 
 
@@ -171,7 +185,10 @@ def _national_ids(text: str, *, countries: tuple[str, ...]) -> Iterator[Span]:
     text = folded(text)
     for found in _PASSPORT.finditer(text):
         yield found.span(1)
+    few = sum(map(str.isdigit, text)) < _SIX
     for known in _ids_of(countries):
+        if few and not known.few_digits:
+            continue
         beside = known.bare if known.words is not None and known.words.search(text) else None
         for form in (known.form, beside):
             for found in form.finditer(text) if form is not None else ():
