@@ -216,7 +216,8 @@ class QueryLog(ABC):
         if self.part is not None and self.part.purpose is not None:
             purpose = (*purpose, self.part.purpose)
         if self.stats.scrub is not None:
-            purpose = (*purpose, self.stats.scrub.model_dump_json())
+            # Another version of a package that finds the same is no reason for another release.
+            purpose = (*purpose, self.stats.scrub.model_copy(update={"packages": {}}).model_dump_json())
         return hashlib.sha256(
             b"|".join([*(part.encode() for part in purpose), str(seed).encode(), self.stats.content])
         ).digest()[:16]
