@@ -123,7 +123,7 @@ def all_tables(kind: str, users: str) -> None:
     from queryveil.formats import writers
 
     begin = time.process_time()
-    log = qv.read_log(source_of(kind, int(users)))
+    log = qv.read_log(source_of(kind, int(users)), memory_limit="16GiB")
     seconds = {"read": time.process_time() - begin}
     with timed():
         for name, columns in TABLES.items():

@@ -142,6 +142,7 @@ def test_a_query_without_users_is_refuted_whatever_a_certificate_names(witness):
     assert found.counterexample == f"the query '{alone}' has 1 users behind it"
 
 
+@weekly
 @needs_spark
 def test_on_spark_all_queries_are_compared_by_tables(spark):
     rows = [Row(f"u{i}", "cell phone case") for i in range(6)] + [Row("v", "cell phone case x1"), Row("w", "phone red")]

@@ -13,7 +13,7 @@ from queryveil.log import LocalLog
 from queryveil.methods.microaggregation import common as microaggregation
 from queryveil.methods.microaggregation import mdav
 from queryveil.release import check_claims
-from tests.both import on_both_engines, on_one_machine
+from tests.both import on_both_engines, on_both_engines_weekly, on_one_machine
 from tests.knowledge import rdf
 from tests.methods.test_rules import allowed
 from tests.oracles import log as oracle
@@ -155,7 +155,7 @@ def test_rules_release_what_passes_them(read, tmp_path):
     assert verification.holds, verification
 
 
-@on_both_engines
+@on_both_engines_weekly  # a pipeline in test_spark.py begins with affinity
 def test_affinity_releases_the_generalized_core(read):
     log = read(OTHER_TABLE)
     # The defaults run on a whole cluster, in test_cluster.py.

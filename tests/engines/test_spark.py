@@ -493,6 +493,7 @@ def test_the_command_line_writes_the_same_release(tmp_path):
     assert sorted(path.name for path in (release / "log.parquet").iterdir()) == ["part-00000.parquet"]
 
 
+@weekly
 @needs_spark
 @pytest.mark.parametrize(("number", "code", "message"), [(signal.SIGINT, 130, "queryveil: Stopped.\n")])
 def test_a_polite_stop_leaves_nothing_behind(tmp_path, number, code, message):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.claims import FragmentUsers
 from queryveil.claims.fragment_list import read_fragments
-from tests.both import on_both_engines, on_both_engines_weekly
+from tests.both import on_both_engines_weekly
 from tests.oracles import fragments as oracle
 from tests.oracles.log import Row, good
 from tests.strategies import LOGS, examples, table
@@ -111,7 +111,7 @@ LONGER = pa.table(
 )
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_counts_on_another_log_on_both_engines(read):
     log, longer = read(TWINS), read(LONGER)
     method = qv.Rules(min_fragment_users=2, fragment_words=1, noun_phrases=True)

@@ -15,7 +15,7 @@ from queryveil.release.manifest import Manifest
 from queryveil.release.summary import band_rows, kept_rows, scrub_rows
 from queryveil.scrubbing import mask
 from queryveil.text import normal_form
-from tests.both import on_both_engines, on_one_machine
+from tests.both import on_both_engines_weekly, on_one_machine
 from tests.engines.test_engines import rows_of, some_rows
 from tests.fuzz.forging import mend, put_rows
 from tests.oracles.text import words
@@ -388,7 +388,7 @@ def test_explain_says_that_scrubbing_removed_a_query():
         assert qv.explain(release, rare_log(), query).reasons[0].rule == rule
 
 
-@on_both_engines
+@on_both_engines_weekly
 def test_scrubbing_does_the_same_on_both_engines(read, tmp_path):
     log, local = read(TABLE), qv.read_log(TABLE)
     for how, rare in (("remove", None), ("mask", 3)):

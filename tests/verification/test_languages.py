@@ -8,6 +8,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.errors import QueryveilError
+from queryveil.log import Hits
 from queryveil.release.manifest import Languages, languages_of
 from queryveil.text import language
 from queryveil.text.cutting import CHARACTERS
@@ -100,6 +101,40 @@ def test_dictionaries_that_the_log_does_not_need_are_no_way_out(made, dictionari
     assert "names dictionaries of other languages" in str(
         [verdict.counterexample for verdict in qv.verify(forged, log).verdicts if not verdict.holds]
     )
+
+
+def test_a_false_version_excuses_nothing_but_words():
+    """Somebody raises k in the manifest, and names a dictionary that nobody has."""
+    log = log_of(ROWS)
+    release = qv.Equality(k=2).anonymize(log, seed=1)
+    more = {"claims": tuple(one.model_copy(update={"users": 50}) if one.kind == "query-users" else one
+                            for one in release.manifest.claims)}  # fmt: skip
+    more["parameters"] = release.manifest.parameters | {"k": 50}
+    forged = replace(release, manifest=release.manifest.model_copy(update=more))
+    for dictionaries in ({"Chinese": "rjieba 9.9.9"}, {"Chinese": "rjieba 9.9.9", "Thai": "pythainlp 9"}):
+        assert not qv.verify(stated(forged, dictionaries=dictionaries), log).holds
+
+
+def test_another_version_of_lists_of_numbers_does_not_refute_and_does_not_accept(monkeypatch):
+    pytest.importorskip("phonenumbers")
+    rows = {"user": list("abcd"), "query": ["tea", "tea", "tea", "call 212 555 0199 now"]}
+    log = qv.read_log(pa.table(rows))
+    release = qv.Pipeline([qv.Scrub(), qv.Equality(k=2)]).anonymize(log, seed=1)
+    assert set(release.manifest.scrub.packages) == {"phonenumbers", "python-stdnum"}
+    assert qv.verify(release, log).unchecked == ()
+
+    def with_scrub(**changes):
+        scrub = release.manifest.scrub.model_copy(update=changes)
+        return replace(release, manifest=release.manifest.model_copy(update={"scrub": scrub}))
+
+    older = {"phonenumbers": "1.0"}
+    assert "scrubbed with phonenumbers 1.0, which is" in qv.verify(with_scrub(packages=older), log).unchecked[0]
+    none = {"hits": {}, "total": Hits(queries=0, events=0)}
+    assert not qv.verify(with_scrub(**none), log).holds
+    with pytest.raises(QueryveilError, match=r"cannot be checked here, because its log was scrubbed with phonenumbers"):
+        qv.verify(with_scrub(**none, packages=older), log)
+    with pytest.raises(QueryveilError, match="with os 1, which is not used here"):
+        qv.verify(with_scrub(**none, packages={"os": "1"}), log)
 
 
 def test_a_log_read_in_another_language_is_refused_with_what_to_do(made):

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ class AffineUsers(WitnessedClaim):
     """k-theta-affinity: users stand behind each released query and the released queries affine to it."""
 
     kind: Literal["affine-users"] = "affine-users"
+    of_words: ClassVar[bool] = True
     users: int = Field(ge=2, le=MOST)
     theta: float = Field(gt=0, le=1)
     vectors: Literal["words", "concepts"]

@@ -166,6 +166,8 @@ class Claim(BaseModel):
     """The promise in one sentence; `{users}` stands for the field of that name."""
     short: ClassVar[str] = ""
     """The same in at most fifteen words, if the sentence has more."""
+    of_words: ClassVar[bool] = False
+    """Whether it depends on how queries are cut into words, which another dictionary does otherwise."""
 
     @property
     def statement(self) -> str:

@@ -104,6 +104,7 @@ class QuerySpelling(Claim):
     """What released queries look like."""
 
     kind: Literal["query-spelling"] = "query-spelling"
+    of_words: ClassVar[bool] = True
     max_characters: Count | None = None
     max_terms: Count | None = None
     no_digits: bool = False

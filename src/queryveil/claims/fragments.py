@@ -44,6 +44,7 @@ class FragmentUsers(Claim):
     """Whether users were counted on another log than the one released."""
     listed: str | None = None
     """The file with fragments that were allowed earlier and stay allowed."""
+    of_words: ClassVar[bool] = True
     LIST: ClassVar[str] = "on the publisher's list of fragments that were allowed earlier"
 
     @property

@@ -22,6 +22,7 @@ PAIRS = 10_000_000
 class _Generalized(WitnessedClaim):
     """What the claims about items share: the tree that they are nodes of."""
 
+    of_words: ClassVar[bool] = True
     users: Count
     taxonomy: str
     """The name of the taxonomy."""

@@ -46,6 +46,7 @@ class HashedWords(Claim):
     kind: Literal["hashed-words"] = "hashed-words"
     sessions: Sessions | None = None
     """What a session is, where pseudonyms stand for sessions."""
+    of_words: ClassVar[bool] = True
     short: ClassVar[str] = "Every word is replaced by a token; no word of the log is released."
 
     @property

@@ -65,6 +65,7 @@ class BlockedWords(Claim):
 
     kind: Literal["blocked-words"] = "blocked-words"
     listed: str
+    of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query holds a word or phrase of the publisher's block-list."
 
     def check(self, evidence: Evidence) -> str | None:
@@ -79,6 +80,7 @@ class DecidedQueries(Claim):
 
     kind: Literal["decided-queries"] = "decided-queries"
     listed: str
+    of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query is one that a reviewer blocked, or holds a word that they blocked."
     short: ClassVar[str] = "Nothing that a reviewer blocked is released."
 

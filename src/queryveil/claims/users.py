@@ -193,6 +193,7 @@ class TermUsers(Claim):
     """Each word of a released query was used by at least `users` users."""
 
     kind: Literal["term-users"] = "term-users"
+    of_words: ClassVar[bool] = True
     users: Count
     exact: ClassVar[str] = "Every word of a released query was used by at least {users} users of the log."
     short: ClassVar[str] = "Every word of a released query was used by at least {users} users."

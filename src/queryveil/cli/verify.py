@@ -114,5 +114,6 @@ def show_verdicts(
         # A statement is about the files that were signed, so it is shown only if these are the files.
         for line in stated.sentences if stated is not None and signed is not None and signed.holds else ():
             typer.echo(f"stated   {printing.printable(line)}")
-        typer.echo(held if found.holds else refuted)
+        as_far = f"{held.removesuffix('.')}, as far as it was checked." if found.unchecked else held
+        typer.echo(as_far if found.holds else refuted)
     raise typer.Exit(0 if found.holds else 1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -80,6 +80,11 @@ class Scrub(BaseModel):
     rare_term_users: int | None
     countries: tuple[str, ...] | None = None
     """Whose numbers were looked for; None for what is looked for in English logs."""
+    packages: dict[
+        Annotated[str, Field(pattern=r"^[a-z][a-z-]{1,40}$")],
+        Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+]{0,40}$")],
+    ] = {}
+    """The versions of the packages that know the numbers of countries; another may find others."""
     hits: dict[str, Hits]
     """By kind; a query or an address with several kinds counts for each."""
     total: Hits
@@ -93,10 +98,10 @@ class Scrub(BaseModel):
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As it is written in a manifest: nothing about countries or decisions if there are none, as ever."""
+        """As it is written in a manifest: nothing about countries, packages or decisions if there are none, as ever."""
         written: dict[str, Any] = handler(self)
-        missing = {name for name in ("countries", "decisions") if getattr(self, name) is None}
-        return {name: value for name, value in written.items() if name not in missing}
+        empty = {name for name in ("countries", "packages", "decisions") if not getattr(self, name)}
+        return {name: value for name, value in written.items() if name not in empty}
 
     @property
     def without_counts(self) -> "Scrub":

@@ -18,7 +18,7 @@ from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.scrubbing.scope import ENGLISH, Scope, check_countries, scope_of
-from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare
+from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare, packages_of
 from queryveil.text import Language
 from queryveil.text.masks import KINDS, RARE
 from queryveil.text.words import without_phrases
@@ -235,6 +235,7 @@ def _counted(
         kinds=kinds,
         rare_term_users=rare,
         countries=scope.countries,
+        packages=packages_of(kinds),
         hits={kind: count for kind, count in of_kind.items() if count.queries or count.urls},
         total=counted(-1),
         left_out=Hits(

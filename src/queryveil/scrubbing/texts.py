@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.metadata import version
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queryveil.arrays import Ragged
-from queryveil.errors import require
+from queryveil.errors import OPTIONAL, require
 from queryveil.kernels.types import Bools, Longs
 from queryveil.scrubbing import ids, lists, national, patterns, people, streets, unspaced
 from queryveil.scrubbing.scope import ENGLISH, Scope
@@ -71,6 +72,12 @@ _MODULES = {"iban": "stdnum", "national_id": "stdnum", "phone": "phonenumbers"}
 def check_packages(kinds: Sequence[str]) -> None:
     """Refuse to search for kinds whose packages are not installed."""
     require("Scrubbing", *(_MODULES[kind] for kind in kinds if kind in _MODULES))
+
+
+def packages_of(kinds: Sequence[str]) -> dict[str, str]:
+    """The packages that check the digits of these kinds, and their versions."""
+    names = {OPTIONAL[_MODULES[kind]].package for kind in kinds if kind in _MODULES}
+    return {name: version(name) for name in sorted(names)}
 
 
 class Masked(NamedTuple):

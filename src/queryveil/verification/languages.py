@@ -1,8 +1,11 @@
-"""Were the words of a release cut as they are cut here?
+"""Were the words of a release cut, and was its log scrubbed, with the packages that are here?
 
-Another dictionary gives other words, so that a promise about words may fail although it was kept. Then a release is not
-refuted, and not accepted either: it cannot be checked here.
+Another dictionary gives other words, so that a promise about words may fail although it was kept. If nothing else
+fails, a release is not refuted, and not accepted either: it cannot be checked here. The same holds for other lists of
+phone numbers.
 """
+
+from importlib.metadata import PackageNotFoundError, version
 
 from queryveil.claims import Verdict
 from queryveil.errors import QueryveilError, option
@@ -11,6 +14,7 @@ from queryveil.release import Release
 from queryveil.release.manifest import Languages, Manifest, languages_of
 from queryveil.text.languages import DEFAULT
 
+_SCRUBBING = ("phonenumbers", "python-stdnum")
 _ENGLISH = Languages(ids=(DEFAULT,))
 
 
@@ -32,6 +36,19 @@ def other_words(manifest: Manifest, log: QueryLog) -> str | None:
         if here.get(label) != dictionary:
             has = here.get(label, "nothing")
             return f"{label} was cut with {dictionary} when it was made, and is cut with {has} here"
+    return None
+
+
+def other_packages(manifest: Manifest) -> str | None:
+    """Which package of scrubbing is here in another version than the release says, as the end of a sentence."""
+    for name, stated in (manifest.scrub.packages if manifest.scrub is not None else {}).items():
+        try:
+            here = version(name) if name in _SCRUBBING else None
+        except PackageNotFoundError:
+            here = None
+        if here != stated:
+            has = "is not used" if name not in _SCRUBBING else f"is {here or 'missing'}"
+            return f"its log was scrubbed with {name} {stated}, which {has} here"
     return None
 
 

@@ -21,7 +21,7 @@ from queryveil.scrubbing import mask, scope_of, url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
-from queryveil.verification.languages import language_right, other_words
+from queryveil.verification.languages import language_right, other_packages, other_words
 from queryveil.verification.promises import required_claims
 from queryveil.verification.table_checks import columns_right, counts_right, order_right
 
@@ -49,6 +49,9 @@ class Verification(Tabular):
         return html_table(title, self.to_arrow()) + html_list("Not checked", self.unchecked)
 
 
+_SCRUBBED = "The log was scrubbed as the manifest says."
+_NOTHING_LEFT = "No released query or address holds anything of the kinds that were scrubbed."
+_NOTHING_BUT = f"{_NOTHING_LEFT[:-1]}, but what a reviewer allowed."
 _SCHEMA = pa.schema(
     [("claim", pa.string()), ("holds", pa.bool_()), ("counterexample", pa.string()), ("how", pa.string())]
 )
@@ -96,11 +99,16 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         sound = (*sound, check())
         if not sound[-1].holds:
             return Verification(sound)
-    other = other_words(release.manifest, log)
+    words, scrub = other_words(release.manifest, log), other_packages(release.manifest)
     found = _with_log(release, log)
-    if other is not None and not all(verdict.holds for verdict in found):
-        raise QueryveilError(f"The release cannot be checked here, because {other}.")
-    unchecked = unchecked if other is None else (*unchecked, f"Words may differ, because {other}.")
+    # Only what depends on the other versions is in doubt: a forger may name any version.
+    doubtful = {_SCRUBBED, _NOTHING_LEFT, _NOTHING_BUT} if words or scrub else set()
+    doubtful |= {claim.statement for claim in release.manifest.claims if words and claim.of_words}
+    wrong = [verdict.claim for verdict in found if not verdict.holds]
+    if wrong and set(wrong) <= doubtful:
+        raise QueryveilError(f"The release cannot be checked here, because {words or scrub}.")
+    unchecked = unchecked if words is None else (*unchecked, f"Words may differ, because {words}.")
+    unchecked = unchecked if scrub is None else (*unchecked, f"Scrubbing may differ, because {scrub}.")
     return Verification((*sound, *found), unchecked)
 
 
@@ -140,7 +148,7 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
 
 def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict]:
     """The log scrubbed as the manifest says; None if the number of hits is not what the manifest says."""
-    claim = "The log was scrubbed as the manifest says."
+    claim = _SCRUBBED
     stated = release.manifest.scrub
     if stated is None:
         return None, Verdict(claim, False, "the release is of the whole log, and the log given is a scrubbed one")
@@ -152,7 +160,7 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
         )
 
     def as_stated(found: Scrub) -> Scrub:
-        found = found.without_counts if private else found
+        found = (found.without_counts if private else found).model_copy(update={"packages": stated.packages})
         return found.model_copy(update={"left_out": stated.left_out, "log": stated.log}) if earlier else found
 
     if log.stats.scrub is not None:
@@ -171,10 +179,10 @@ def _scrubbed(release: Release, log: QueryLog) -> tuple[QueryLog | None, Verdict
 
 def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     """Search the released texts themselves for what was scrubbed, whatever the method promises about them."""
-    claim = "No released query or address holds anything of the kinds that were scrubbed."
+    claim = _NOTHING_LEFT
     stated = release.manifest.scrub
     if stated is not None and stated.decisions is not None:
-        claim = f"{claim[:-1]}, but what a reviewer allowed."
+        claim = _NOTHING_BUT
     if (
         stated is None or release.manifest.kind == "tokens"
     ):  # tokens may look like numbers of any kind, and stand beside no address

@@ -21,7 +21,7 @@ from queryveil.errors import QueryveilError
 from queryveil.methods.microaggregation.common import Searches
 from tests.assess.attacks.helpers import identity, own_words, owners, random_queries, read, records, together
 from tests.oracles import attacks as oracle
-from tests.strategies import examples
+from tests.strategies import examples, weekly
 
 PAIRS = st.lists(
     st.tuples(st.integers(0, 7), st.sampled_from(["tea", "mug", "red tea", "my cat", "x"])), min_size=6, max_size=40
@@ -127,6 +127,7 @@ def test_known_queries_single_out_people_in_the_log_as_it_is_and_nobody_among_eq
         assert nothing.details["candidates"] >= log.n_users * (1 - nothing.details["no_candidate"]) - 1e-9
 
 
+@weekly
 def test_the_interval_holds_the_share_of_all_people_as_often_as_it_says():
     log = random_queries(users=300, words=60)
     release, searches = identity(log), Searches.of(log)
