@@ -23,6 +23,7 @@ from benchmarks import (
     removal,
     scrub,
     series,
+    sliders,
     spark,
     views,
 )
@@ -41,6 +42,7 @@ REPORTS = {
     "affinity": affinity.report,
     "scrub": scrub.report,
     "series": series.report,
+    "sliders": sliders.report,
     "spark": spark.report,
     "knowledge": knowledge.report,
     "languages": languages.report,

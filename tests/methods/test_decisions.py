@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import queryveil as qv
 from queryveil.scrubbing.decisions import Decision, Decisions, read_decisions, write_decisions
 from queryveil.text.words import without_phrases
+from tests.both import on_both_engines_weekly
 from tests.fuzz.forging import mend, put_rows, read
 from tests.oracles import decisions as oracle
 from tests.strategies import examples
@@ -113,6 +114,17 @@ def test_decisions_are_a_step_before_any_that_follows_rules(decided, tmp_path):
         manifest = read(tmp_path / last.name)
         assert manifest.lists["decisions.jsonl"].entries == 5
         assert manifest.scrub.decisions == "decisions.jsonl"
+
+
+@on_both_engines_weekly
+def test_lists_are_applied_and_checked_on_both_engines(read, decided, tmp_path):
+    users, queries = zip(*PEOPLE, strict=True)
+    log = read(pa.table({"user": users, "query": queries}))
+    (tmp_path / "block.txt").write_text("cup\n")
+    rules = qv.Rules(no_digits=True, decisions=decided, block_list=tmp_path / "block.txt")
+    release = qv.Pipeline([qv.Scrub(decisions=decided), rules, qv.Equality(k=2)]).anonymize(log, seed=1)
+    assert queries_of(release) == {"tea", "route 66", "mp3 player", "jane@example.com pizza"}
+    assert qv.verify(release, log).holds
 
 
 def test_a_mask_spares_what_is_allowed(decided):

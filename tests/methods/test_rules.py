@@ -272,7 +272,9 @@ def test_explain_says_when_a_list_is_not_at_hand(tmp_path):
     (tmp_path / "block").write_text("tea\n")
     log = log_of("tea", "mug")
     release = qv.Rules(block_list=tmp_path / "block").anonymize(log)
-    found = qv.explain(release, log, "tea")  # the manifest knows the list by its file name alone
+    assert qv.explain(release, log, "tea").reasons[0].found == "it has an entry"
+    release.save(tmp_path / "r")
+    found = qv.explain(tmp_path / "r", log, "tea")  # the manifest knows the list by its file name alone
     assert not found.released
     assert "there is no file block here" in found.reasons[0].found
 

@@ -66,6 +66,7 @@ class BlockedWords(Claim):
     kind: Literal["blocked-words"] = "blocked-words"
     of_words: ClassVar[bool] = True
     listed: str
+    of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query holds a word or phrase of the publisher's block-list."
 
     def check(self, evidence: Evidence) -> str | None:
@@ -81,6 +82,7 @@ class DecidedQueries(Claim):
     kind: Literal["decided-queries"] = "decided-queries"
     of_words: ClassVar[bool] = True
     listed: str
+    of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query is one that a reviewer blocked, or holds a word that they blocked."
     short: ClassVar[str] = "Nothing that a reviewer blocked is released."
 

@@ -51,6 +51,7 @@ class Verification(Tabular):
 
 _SCRUBBED = "The log was scrubbed as the manifest says."
 _NOTHING_LEFT = "No released query or address holds anything of the kinds that were scrubbed."
+_NOTHING_BUT = f"{_NOTHING_LEFT[:-1]}, but what a reviewer allowed."
 _SCHEMA = pa.schema(
     [("claim", pa.string()), ("holds", pa.bool_()), ("counterexample", pa.string()), ("how", pa.string())]
 )
@@ -101,7 +102,7 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     words, scrub = other_words(release.manifest, log), other_packages(release.manifest)
     found = _with_log(release, log)
     # Only what depends on the other versions is in doubt: a forger may name any version.
-    doubtful = {_SCRUBBED, _NOTHING_LEFT} if words or scrub else set()
+    doubtful = {_SCRUBBED, _NOTHING_LEFT, _NOTHING_BUT} if words or scrub else set()
     doubtful |= {claim.statement for claim in release.manifest.claims if words and claim.of_words}
     wrong = [verdict.claim for verdict in found if not verdict.holds]
     if wrong and set(wrong) <= doubtful:
@@ -181,7 +182,7 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     claim = _NOTHING_LEFT
     stated = release.manifest.scrub
     if stated is not None and stated.decisions is not None:
-        claim = f"{claim[:-1]}, but what a reviewer allowed."
+        claim = _NOTHING_BUT
     if (
         stated is None or release.manifest.kind == "tokens"
     ):  # tokens may look like numbers of any kind, and stand beside no address
