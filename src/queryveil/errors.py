@@ -25,6 +25,10 @@ class NothingToReleaseError(QueryveilError):
     """A log of which nothing could be released, whatever the rest of the parameters."""
 
 
+class StoppedError(BaseException):
+    """Work that was cancelled. No handler of errors takes it for one, so it ends the work of its thread."""
+
+
 class QueryveilWarning(UserWarning):
     """Something the caller should know about, which stops nothing: a risk with its number, a change of meaning."""
 
@@ -152,9 +156,11 @@ OPTIONAL = {
     "pythainlp": _Optional("pythainlp", "cjk"),
     "rjieba": _Optional("rjieba", "cjk"),
     "sklearn": _Optional("scikit-learn", "attack"),
+    "starlette": _Optional("starlette", "studio"),
     "stdnum": _Optional("python-stdnum", "scrub"),
     "tantivy": _Optional("tantivy", "search"),
     "unidic_lite": _Optional("unidic-lite", "cjk"),
+    "uvicorn": _Optional("uvicorn", "studio"),
     "vl_convert": _Optional("vl-convert-python", "report"),
 }
 """The packages that an extra installs, by the module that is imported. They are imported where they are used."""

@@ -1,8 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.methods import METHODS
-from queryveil.methods.recipe import load_recipe, shipped
+from queryveil.methods.recipe import load_recipe, recipe_text, shipped
 
 
 def test_every_shipped_recipe_is_valid_and_names_its_source():
@@ -45,3 +47,15 @@ def test_a_bad_recipe_is_one_sentence(tmp_path, text, sentence):
 def test_an_unknown_recipe_is_answered_with_the_known_ones():
     with pytest.raises(qv.QueryveilError, match="there are dma-30-5, dma-draft-2026"):
         load_recipe("forty-two")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.integers(0, 2**128), st.booleans())
+def test_a_recipe_that_is_written_is_read_again(tmp_path, text, seed, pipeline):
+    given = {"text": text, "many": [text, "x"], "on": True, "k": 5, "theta": 0.85, "off": None}
+    steps = [("rules", given), ("odp", {"k": 3})] if pipeline else [("rules", given)]
+    (tmp_path / "recipe.toml").write_text(recipe_text(steps, seed), "utf-8")
+    found = load_recipe(str(tmp_path / "recipe.toml"))
+    read = [(step.method, step.parameters) for step in found.steps] or [(found.method, found.parameters)]
+    kept = {name: value for name, value in given.items() if value is not None}
+    assert (read[0], found.seed) == (("rules", kept), seed)
+    assert len(read) == len(steps)

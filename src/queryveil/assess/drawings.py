@@ -28,7 +28,7 @@ def draw_graph(*, title: str, names: Sequence[str], degrees: Sequence[int], edge
         edges: Pairs of places.
     """
     radius = 14 if len(names) <= 60 else 9
-    place = _layout(len(names), edges) * [WIDTH - 6 * radius, HEIGHT - 6 * radius] + 3 * radius
+    place = layout(len(names), edges) * [WIDTH - 6 * radius, HEIGHT - 6 * radius] + 3 * radius
     tones = _tones(degrees)
     height = HEIGHT + LINE * (len(names) + 5)
     out = [
@@ -79,7 +79,7 @@ def _tones(degrees: Sequence[int]) -> dict[int, tuple[str, str]]:
     return found
 
 
-def _layout(n: int, edges: Sequence[tuple[int, int]]) -> Floats:
+def layout(n: int, edges: Sequence[tuple[int, int]]) -> Floats:
     """Places in the unit square: all vertices push each other off, edges pull (Fruchterman and Reingold 1991)."""
     place = np.random.default_rng(0).random((n, 2))
     if n == 1:

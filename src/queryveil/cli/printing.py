@@ -1,7 +1,5 @@
 """What verbs print: tables, JSON and texts of a log."""
 
-import json
-import math
 from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
@@ -33,15 +31,9 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], *, tex
 
 def json_text(value: Any) -> str:
     """What a verb prints for a program: standard JSON, with null for numbers that are infinite or undefined."""
-    return json.dumps(_finite(value), indent=2, allow_nan=False)
+    from queryveil.text.show import json_text as made
 
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return made(value)
 
 
 def printable(text: str) -> str:

@@ -92,7 +92,7 @@ def read(
     """Read a log with a progress line, and report the rows that were left out."""
     from queryveil.log.ingest import read_log
 
-    named = _mapping(
+    named = mapping(
         "--columns", columns.split(",") if columns else [], "NAME=COLUMN pairs, such as user=cookie,query=q"
     )
     shared: dict[str, Any] = {"format": format, "columns": named, "encoding": encoding, "max_bad_rows": max_bad_rows}
@@ -105,7 +105,7 @@ def read(
             )
         if memory_limit is not None:
             raise QueryveilError("--memory-limit is not for Spark; use --conf spark.executor.memory=8g.")
-        settings = _mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
+        settings = mapping("--conf", conf or (), "NAME=VALUE, such as spark.executor.memory=8g")
         cluster = start_spark(master, settings, work_dir)
         with progress("Reading"):
             log = read_log(list(paths), engine=cluster, **shared)
@@ -172,7 +172,8 @@ def with_options(
     return run
 
 
-def _mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+def mapping(option: str, given: Sequence[str], example: str) -> dict[str, str]:
+    """Pairs of a name and a value that an option was given."""
     pairs = [pair.split("=", 1) for pair in given]
     if any(len(pair) != 2 or not all(part.strip() for part in pair) for pair in pairs):
         raise QueryveilError(f"{option} takes {example}. Got '{','.join(given)}' instead.")

@@ -34,6 +34,14 @@ def sign(
     counted_on: options.CountedOn = None,
     lists: options.Lists = None,
     taxonomy: options.TaxonomyOf = None,
+    reviewer: Annotated[
+        str | None, typer.Option("--reviewer", metavar="NAME", help="Also state who reviewed the release.")
+    ] = None,
+    reviewed_on: Annotated[
+        str | None,
+        typer.Option("--reviewed-on", metavar="DATE", help="When, such as 2026-05-01.", show_default="today"),
+    ] = None,
+    comment: Annotated[str, typer.Option("--comment", help="What the reviewer says about it.")] = "",
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="The statement, ending with .json.", show_default="RELEASE.statement.json"),
@@ -46,7 +54,7 @@ def sign(
     includes the SHA-256 of every --list. Exits with 1 and signs nothing if a check fails or the --policy is not met.
     """
     from queryveil.assess.policy import load_policy
-    from queryveil.assess.signing import NotSignedError
+    from queryveil.assess.signing import NotSignedError, Review
     from queryveil.assess.signing import sign as write
     from queryveil.claims.certificates import load_certificate
     from queryveil.release import Release
@@ -66,6 +74,7 @@ def sign(
             attacks=attacks or (),
             policy=rules,
             lists=lists or (),
+            review=None if reviewer is None else Review.by(reviewer, comment, reviewed_on),
             output=output,
             overwrite=overwrite,
         )

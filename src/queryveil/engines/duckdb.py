@@ -6,6 +6,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from queryveil.engines.base import Batches, BatchFunction, identifier
 from queryveil.engines.memory import described, for_tables
-from queryveil.errors import QueryveilError, option
+from queryveil.errors import QueryveilError, StoppedError, option
 from queryveil.files.scratch import Scratch
 
 MOST_THREADS = 64
@@ -24,6 +25,24 @@ _BATCH = 250_000
 
 stopping = threading.Event()
 """Set when the user wants to stop."""
+
+_cancelled: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
+
+
+@contextmanager
+def cancelled_by(event: threading.Event) -> Iterator[None]:
+    """Work of this thread ends with a `StoppedError` at its next statement or batch after the event is set."""
+    before = _cancelled.set(event)
+    try:
+        yield
+    finally:
+        _cancelled.reset(before)
+
+
+def _go_on() -> None:
+    event = _cancelled.get()
+    if event is not None and event.is_set():
+        raise StoppedError
 
 
 def locked(config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -189,10 +208,13 @@ class DuckDB:
     def stream(self, query: str, rows: int) -> Iterator[pa.RecordBatch]:
         """The result of a query in order, batch after batch, so that it is never completely in memory."""
         with self._work():
-            yield from self._connection.sql(query).to_arrow_reader(rows)
+            for batch in self._connection.sql(query).to_arrow_reader(rows):
+                _go_on()
+                yield batch
 
     @contextmanager
     def _work(self) -> Iterator[None]:
+        _go_on()
         # DuckDB's own messages may quote a value of the log, so they are not passed on.
         with self._lock:
             self._depth += 1

@@ -16,8 +16,10 @@ parameters = { k = 5, theta = 0.8 }
 method = "odp"
 """
 
+import json
 import tomllib
 import warnings
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
@@ -104,3 +106,39 @@ def load_recipe(name: str) -> Recipe:
             stacklevel=2,
         )
     return recipe.model_copy(update={"parameters": parameters})
+
+
+def recipe_text(steps: Sequence[tuple[str, Mapping[str, Any]]], seed: int | None = None) -> str:
+    """A recipe as TOML, which `load_recipe` reads.
+
+    Args:
+        steps: Methods with their parameters, in order; parameters that are None are off, and are left out.
+        seed: The random seed. A recipe that has one is as secret as the seed.
+
+    Example:
+        >>> print(recipe_text([("equality", {"k": 5, "jitter": None})], seed=1), end="")
+        method = "equality"
+        seed = 1
+        <BLANKLINE>
+        [parameters]
+        k = 5
+    """
+    given = [(name, {key: _toml(value) for key, value in each.items() if value is not None}) for name, each in steps]
+    head = [] if seed is None else [f"seed = {seed}"]
+    if len(given) == 1:
+        ((method, parameters),) = given
+        lines = [f"method = {_toml(method)}", *head, "", "[parameters]", *(f"{k} = {v}" for k, v in parameters.items())]
+        return "\n".join(lines) + "\n"
+    for method, parameters in given:
+        inside = ", ".join(f"{key} = {value}" for key, value in parameters.items())
+        head += ["", "[[steps]]", f"method = {_toml(method)}", f"parameters = {{ {inside} }}"]
+    return "\n".join(head).lstrip("\n") + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(item) for item in value)}]"
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    # TOML escapes as JSON does, but for one character that it does not allow as it is.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

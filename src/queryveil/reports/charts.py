@@ -5,7 +5,8 @@ people who cannot distinguish the colours.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -26,13 +27,9 @@ _STEP, _LABEL, _MARK = 50, 10, 28
 _ROOM = 0.02
 """Of the scale, beyond its ends, for marks that lie there."""
 
-Values = Sequence[Mapping[str, Any]]
-
 
 def kept(bands: Sequence[Band]) -> Figure:
     """How much was kept, by the number of users who issued a query."""
-    import altair as alt
-
     some = [band for band in bands if band.queries]
     values = []
     for i, band in enumerate(some):
@@ -55,8 +52,43 @@ def kept(bands: Sequence[Band]) -> Figure:
                     "of": whole,
                 }
             )
-    height = _STEP * len(some)
-    base = alt.Chart({"values": values})
+    first, last = some[0], some[-1]
+    caption = (
+        f"Of the queries that {_people(first)} issued, {share(first.kept_queries, first.queries)} are kept"
+        f" ({first.kept_queries:,} of {first.queries:,}); of those of {last.label},"
+        f" {share(last.kept_queries, last.queries)} ({last.kept_queries:,} of {last.queries:,})."
+    )
+    return Figure(
+        "kept",
+        caption,
+        (Drawing("", _kept_chart(len(some)) | {"datasets": {_KEPT: values}, "description": caption}),),
+        (("bar main", "distinct queries"), ("bar other", "events")),
+        ("issued by", "distinct queries", "kept", "share", "events", "kept", "share"),
+        tuple(
+            (
+                band.label,
+                f"{band.queries:,}",
+                f"{band.kept_queries:,}",
+                share(band.kept_queries, band.queries),
+                f"{band.events:,}",
+                f"{band.kept_events:,}",
+                share(band.kept_events, band.events),
+            )
+            for band in some
+        ),
+    )
+
+
+_KEPT = "kept"
+
+
+@cache
+def _kept_chart(rows: int) -> dict[str, Any]:
+    """The drawing of what is kept without its data, made once: a slider asks for it many times."""
+    import altair as alt
+
+    height = _STEP * rows
+    base = alt.Chart({"name": _KEPT})
     x = _across("share", 0, 1.15, "share that is kept", percent=True)
     colours = alt.Scale(domain=["distinct queries", "events"], range=[MAIN, OTHER])
     bars = base.mark_bar().encode(
@@ -74,31 +106,7 @@ def kept(bands: Sequence[Band]) -> Figure:
     numbers = base.mark_text(align="left", dx=5, fontSize=10, color=INK).encode(
         x=x, y=_down("middle", height), text="shown:N"
     )
-    first, last = some[0], some[-1]
-    caption = (
-        f"Of the queries that {_people(first)} issued, {share(first.kept_queries, first.queries)} are kept"
-        f" ({first.kept_queries:,} of {first.queries:,}); of those of {last.label},"
-        f" {share(last.kept_queries, last.queries)} ({last.kept_queries:,} of {last.queries:,})."
-    )
-    return Figure(
-        "kept",
-        caption,
-        (Drawing("", drawn(caption, height, bars, numbers, *_labels(values, height, "label", "size"))),),
-        (("bar main", "distinct queries"), ("bar other", "events")),
-        ("issued by", "distinct queries", "kept", "share", "events", "kept", "share"),
-        tuple(
-            (
-                band.label,
-                f"{band.queries:,}",
-                f"{band.kept_queries:,}",
-                share(band.kept_queries, band.queries),
-                f"{band.events:,}",
-                f"{band.kept_events:,}",
-                share(band.kept_events, band.events),
-            )
-            for band in some
-        ),
-    )
+    return drawn("", height, bars, numbers, *_labels({"name": _KEPT}, height, "label", "size"))
 
 
 def _people(band: Band) -> str:
@@ -170,7 +178,7 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
         between,
         log.encode(x=best, y=y, tooltip=tips),
         release.encode(x=value, y=y, tooltip=tips),
-        *_labels(values, height, "label", "shown"),
+        *_labels({"values": values}, height, "label", "shown"),
     )
 
 
@@ -318,7 +326,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         base.mark_point(shape="circle", size=90, filled=True, opacity=1).encode(
             x=at("value"), y=y, color=colour, tooltip=tips
         ),
-        *_labels(values, height, "label", "shown"),
+        *_labels({"values": values}, height, "label", "shown"),
     )
 
 
@@ -389,11 +397,11 @@ def _down(field: str, height: int) -> Any:
     return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, height], reverse=True, nice=False), axis=None)
 
 
-def _labels(values: Values, height: int, left: str, right: str) -> list[Any]:
+def _labels(data: dict[str, Any], height: int, left: str, right: str) -> list[Any]:
     """What is above a row: its name on the left, a number on the right."""
     import altair as alt
 
-    base = alt.Chart({"values": list(values)})
+    base = alt.Chart(data)
     y = _down("row", height)
     return [
         base.mark_text(align="left", baseline="middle", color=INK).encode(x=alt.value(0), y=y, text=f"{left}:N"),

@@ -1,5 +1,6 @@
 """Ten released queries, masked: enough to see the shape of a release, too little to read what few people typed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +55,8 @@ def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[E
         room = -(-(SHOWN - len(chosen)) // (len(some) - i))
         places = np.unique(np.linspace(0, len(inside) - 1, min(room, len(inside))).astype(np.int64))
         chosen += [(int(query), band.label) for query in inside[places]]
-    return _masked(log, chosen)
+    texts = masked(log, [query for query, _ in chosen])
+    return [Example(text, band) for text, (_, band) in zip(texts, chosen, strict=True)]
 
 
 def _spread(release: Release, log: LocalLog, column: str) -> list[str]:
@@ -65,10 +67,11 @@ def _spread(release: Release, log: LocalLog, column: str) -> list[str]:
     return [str(text) for text in found.take(pa.array(places)).to_pylist()]
 
 
-def _masked(log: LocalLog, chosen: list[tuple[int, str]]) -> list[Example]:
-    if not chosen:
+def masked(log: LocalLog, queries: Sequence[int]) -> list[str]:
+    """Queries of a log by their ids, masked as those of `examples` are."""
+    if not queries:
         return []
-    ids = ", ".join(str(query) for query, _ in chosen)
+    ids = ", ".join(str(int(query)) for query in queries)
     log.ensure_tables("word_users")
     found = log.engine.fetch(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
     texts = dict(
@@ -84,7 +87,7 @@ def _masked(log: LocalLog, chosen: list[tuple[int, str]]) -> list[Example]:
     )
     known = set(common["word"].to_pylist())
     users = log.users_per_query
-    return [Example(shape(texts[query], known, whole=bool(users[query] >= COMMON)), band) for query, band in chosen]
+    return [shape(texts[query], known, whole=bool(users[query] >= COMMON)) for query in queries]
 
 
 def _text(found: pa.Table) -> pa.Array:

@@ -62,21 +62,28 @@ def check_packages() -> None:
     require("A report", "altair", "jinja2", "markupsafe", "vl_convert", "phonenumbers", "stdnum")
 
 
-def render(template: str, figures: Sequence[Figure], **given: object) -> str:
-    """A page from a template of this package."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+def templates(*packages: str) -> "Environment":
+    """The templates of some packages and of this one, in which every text is escaped."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("queryveil.reports"),
+        loader=ChoiceLoader([PackageLoader(package) for package in (*packages, "queryveil.reports")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(code=_code, shown=_shown)
-    style = _source(environment, "style.css")
-    script = f"{_library()}\n{_source(environment, 'page.js')}"
+    return environment
+
+
+def render(template: str, figures: Sequence[Figure], **given: object) -> str:
+    """A page from a template of this package."""
+    from markupsafe import Markup
+
+    environment = templates()
+    style = source(environment, "style.css")
+    script = f"{chart_library()}\n{source(environment, 'page.js')}"
     charts = {f"{figure.name}-{i}": drawing.chart for figure in figures for i, drawing in enumerate(figure.drawings)}
     policy = {
         "default-src": "'none'",
@@ -105,13 +112,14 @@ def inert_json(value: Mapping[str, Any]) -> "Markup":
     return Markup(text)  # noqa: S704  # no character is left that means something in HTML
 
 
-def _source(environment: "Environment", name: str) -> str:
+def source(environment: "Environment", name: str) -> str:
+    """The text of a file among the templates."""
     assert environment.loader is not None  # noqa: S101
     return environment.loader.get_source(environment, name)[0]
 
 
 @cache
-def _library() -> str:
+def chart_library() -> str:
     """The JavaScript that draws, once for all charts of a page."""
     import vl_convert
 

@@ -1,8 +1,11 @@
 """Text of a log, names of files and numbers, in a form for people."""
 
+import json
+import math
 import re
 import unicodedata
 from functools import cache
+from typing import Any
 
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 """They are part of the spelling of Persian and of scripts of India, and harmless."""
@@ -53,3 +56,16 @@ def percent(value: float) -> str:
     if 0.999 < value < 1:
         return "> 99.9 %"
     return f"{100 * value:.1f} %"
+
+
+def json_text(value: Any) -> str:
+    """Standard JSON for a program to read, with null for numbers that are infinite or undefined."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,7 @@ attacks, a policy, lists.
 from queryveil.assess.signing.files import statement_beside
 from queryveil.assess.signing.keys import new_key
 from queryveil.assess.signing.signer import NotSignedError, sign
+from queryveil.assess.signing.statement import Review
 from queryveil.assess.signing.verify import SignedVerification, verify_signature
 
-__all__ = ["NotSignedError", "SignedVerification", "new_key", "sign", "statement_beside", "verify_signature"]
+__all__ = ["NotSignedError", "Review", "SignedVerification", "new_key", "sign", "statement_beside", "verify_signature"]

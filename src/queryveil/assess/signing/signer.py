@@ -32,6 +32,7 @@ from queryveil.assess.signing.statement import (
     STATEMENT,
     UNCHECKED,
     WITHHELD,
+    Review,
     StatedList,
     Statement,
 )
@@ -59,6 +60,7 @@ def sign(
     attacks: Sequence[str | Path] = (),
     policy: Policy | None = None,
     lists: Sequence[str | Path] = (),
+    review: Review | None = None,
     output: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
@@ -75,6 +77,7 @@ def sign(
         attacks: Files with findings, as `queryveil attack --json` prints them for this release.
         policy: A policy that the release must meet; it needs the log and findings.
         lists: The files of the lists that the release was made with, whose SHA-256 is stated.
+        review: Who reviewed the release, and what they decided, which the statement then says.
         output: The statement, ending with `.json`; by default next to the release, with `.statement.json` after its
             name.
         overwrite: Whether an earlier statement may be replaced.
@@ -116,6 +119,7 @@ def sign(
                 "attacks": tuple(_attacks(findings, digest, made.manifest.private) for findings, digest in given),
                 "policy": _judged(policy, made, log, [findings for findings, _ in given], found),
                 "lists": stated_lists,
+                "review": review,
             },
         }
     )

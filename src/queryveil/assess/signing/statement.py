@@ -1,9 +1,12 @@
 """What a signed statement says: an in-toto statement about a release (https://in-toto.io/Statement/v1)."""
 
+import datetime
 import json
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+
+from queryveil.errors import QueryveilError
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "urn:queryveil:release-statement:1"
@@ -107,7 +110,37 @@ class StatedList(Part):
 
     name: str
     sha256: Sha256 | None
-    """None if the signer was not given the list."""
+    """None if the signer was not given the list, and for decisions, which the manifest binds under a key."""
+
+
+class Review(Part):
+    """Who reviewed the release before it was signed, as they say themselves."""
+
+    name: Annotated[str, Field(min_length=1, max_length=1000)]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    comment: Annotated[str, Field(max_length=1000)]
+
+    @classmethod
+    def by(cls, name: str, comment: str = "", date: str | None = None) -> "Review":
+        """The review of a person.
+
+        Args:
+            name: Who they are.
+            comment: What they say about the release.
+            date: When they reviewed it, such as `2026-05-01`; by default today.
+
+        Raises:
+            QueryveilError: If the name is empty or too long, or the date is none.
+        """
+        day = date or datetime.datetime.now(datetime.UTC).date().isoformat()
+        try:
+            if datetime.date.fromisoformat(day).isoformat() != day:
+                raise ValueError
+            return cls(name=name.strip(), date=day, comment=comment.strip())
+        except ValueError:
+            raise QueryveilError(
+                "A review has a name and a comment of at most 1,000 characters, and a date such as 2026-05-01."
+            ) from None
 
 
 class Predicate(Part):
@@ -122,6 +155,15 @@ class Predicate(Part):
     policy: StatedPolicy | None
     lists: dict[str, StatedList]
     """By what they are for."""
+    review: Review | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_review(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the key if nobody is named, as statements were written before there were reviews."""
+        found: dict[str, Any] = handler(self)
+        if self.review is None:
+            found.pop("review", None)
+        return found
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -134,8 +176,15 @@ class Predicate(Part):
             f"Method and promises: {self.method}, {self.checks.state}{counted}.",
             *(f"Attacks: {won}{attacks.state}." for attacks in self.attacks[:1]),
             *([f"Policy: met, {self.policy.state}."] if self.policy is not None else []),
+            *([] if self.review is None else [_reviewed(self.review)]),
             *(f"List: {one.name}, SHA-256 {one.sha256 or 'not stated'}." for one in self.lists.values()),
         )
+
+
+def _reviewed(review: Review) -> str:
+    """Who reviewed, in a sentence."""
+    comment = f" Comment: {review.comment}" if review.comment else ""
+    return f"Reviewed by {review.name} on {review.date}.{comment}"
 
 
 class Digest(Part):
