@@ -108,6 +108,8 @@ print(qv.verify("bare", log).holds)
         ("tantivy", "web-directory build paths.tsv -o sites.qvd", "A web directory needs tantivy"),
         ("publicsuffixlist", "web-directory build paths.tsv -o sites.qvd", "A web directory needs publicsuffixlist"),
         ("opendp", "anonymize log.tsv --method zealous -o made", "Differentially private noise needs opendp"),
+        ("starlette", "studio log.tsv", "The studio needs starlette"),
+        ("uvicorn", "studio log.tsv", "The studio needs uvicorn"),
         ("cryptography", "keygen key", "A signature needs cryptography"),
         ("pyspark", "profile log.tsv --engine spark", "Spark needs pyspark"),
     ],

@@ -94,7 +94,13 @@ def test_names_to_avoid():
     assert not wrong, "\n".join(wrong)
 
 
-_COMMANDS = {"reports/comparisons.py", "reports/page.py", "reports/releases.py"}
+_COMMANDS = {
+    "reports/comparisons.py",
+    "reports/page.py",
+    "reports/releases.py",
+    "studio/repeat.py",
+    "studio/settings.py",
+}
 """Whole command lines and style sheets."""
 
 

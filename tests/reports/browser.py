@@ -49,6 +49,43 @@ class Browser:
             time.sleep(0.1)
         raise AssertionError(f"The charts were not drawn: {self.logged('browser')}")
 
+    def visit(self, address, width=1280, *, dark=False):
+        """Open an address, in a window of some width."""
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.tell("Emulation.setDeviceMetricsOverride", **screen)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.tell("Emulation.setEmulatedMedia", features=features)
+        self._post("url", url=address)
+
+    def until(self, script, seconds=60):
+        """Wait until JavaScript says so, and return what it says."""
+        for _ in range(int(seconds * 10)):
+            found = self.run(script)
+            if found:
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"Not so after {seconds} s: {script}; {self.run('return document.body.innerText')[:2000]}")
+
+    def tabs(self):
+        """The windows that are open, the current one first."""
+        now = ask(f"{self._at}/window")
+        return [now, *(one for one in ask(f"{self._at}/window/handles") if one != now)]
+
+    def new_tab(self):
+        """Open another tab, and go there."""
+        self._post("window", handle=self._post("window/new", type="tab")["handle"])
+
+    def to_tab(self, handle):
+        """Go to a tab."""
+        self._post("window", handle=handle)
+
+    def press(self, key):
+        """Press a key, for what has the focus."""
+        named = {"key": key, "code": key, "windowsVirtualKeyCode": {"Enter": 13, "ArrowRight": 39, "Tab": 9}[key]}
+        text = {"text": "\r"} if key == "Enter" else {}
+        self.tell("Input.dispatchKeyEvent", type="keyDown", **named, **text)
+        self.tell("Input.dispatchKeyEvent", type="keyUp", **named)
+
     def run(self, script, *given):
         """Run JavaScript in the page."""
         return self._post("execute/sync", script=script, args=list(given))

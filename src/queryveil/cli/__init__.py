@@ -36,6 +36,7 @@ from queryveil.cli import (
     reproduce,
     series,
     sign,
+    studio,
     sweep,
     synth,
     taxonomy,
@@ -71,6 +72,7 @@ VERBS: dict[str, Callable[..., None] | None] = {
     "fragments": reads_log(fragments.fragments, spark=True),
     "anonymize": None,  # its options depend on the method
     "verify": reads_log(verify.verify, spark=True),
+    "studio": reads_log(studio.studio),
     "sign": reads_log(sign.sign),
     "keygen": keygen.keygen,
     "export": export.export,

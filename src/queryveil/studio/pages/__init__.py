@@ -1,0 +1,1 @@
+"""The screens, one file each: functions of a session and a form that make views."""

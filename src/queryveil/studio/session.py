@@ -1,0 +1,395 @@
+"""What an app works on: the log, what is chosen, the release, and what was found about it; long work as jobs."""
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from queryveil.assess.attacks import attack
+from queryveil.assess.browse import Browser
+from queryveil.assess.comparison import Comparison
+from queryveil.assess.evaluation import Evaluation, evaluate
+from queryveil.assess.grid import Grid, grid
+from queryveil.assess.policy import DEFAULT, Judgement, gather, judge, load_policy
+from queryveil.assess.profiles import Profile, profile
+from queryveil.assess.signing import Review, sign, statement_beside
+from queryveil.claims.certificates import load_certificate
+from queryveil.errors import QueryveilError
+from queryveil.log import LocalLog
+from queryveil.methods import Affinity, Method
+from queryveil.methods.recipe import RecipeStep
+from queryveil.release import MANIFEST, Release
+from queryveil.reports import compare
+from queryveil.scrubbing.decisions import Decision, read_decisions, write_decisions
+from queryveil.studio.browsing import Browsing
+from queryveil.studio.jobs import Job, Jobs, Update
+from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
+from queryveil.studio.results import (
+    Audit,
+    Found,
+    compared,
+    count_sessions,
+    kept_findings,
+    kept_grid,
+    private_write,
+    remove,
+)
+from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
+from queryveil.text.show import json_text
+from queryveil.verification import Verification, verify
+
+Reader = Callable[[list[str], Reading, Update], LocalLog]
+GRID, RUNS, COMPARED = "grid", "runs", "comparison"
+
+
+class Session:
+    """The state of one app. Any number of requests read it; jobs change it, one at a time.
+
+    Args:
+        logs: The paths of the log.
+        reading: How its files are read.
+        reader: Reads a log: its paths, how, and what to call with the number of rows.
+        project: The project; None for an audit without one.
+        audit: The release to look at; None for one that is made here.
+        policy: The file of what a release must meet, or the name of the policy that comes with queryveil.
+    """
+
+    def __init__(
+        self,
+        logs: Sequence[str],
+        reading: Reading,
+        reader: Reader,
+        project: Project | None = None,
+        audit: Audit | None = None,
+        policy: str = DEFAULT,
+    ) -> None:
+        self._reader = reader
+        self.project = project
+        self.audit = audit
+        self.policy_file = policy
+        self.policy = load_policy(policy)
+        self.jobs = Jobs()
+        self.lock = threading.RLock()
+        self.log: LocalLog | None = None
+        self.profile: Profile | None = None
+        self.sessions: int | None = None
+        self.grid: Grid | None = None
+        self.release: Release | None = None
+        self.found = Found()
+        self.comparison: Comparison | None = None
+        self._browsing = Browsing(self.jobs)
+        self._state = State(logs=list(logs), reading=reading)
+
+    @property
+    def state(self) -> State:
+        """What is chosen."""
+        return self._state if self.project is None else self.project.state
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be decided, made or signed."""
+        return self.audit is not None
+
+    @property
+    def open_log(self) -> LocalLog:
+        """The log.
+
+        Raises:
+            QueryveilError: If it is not read yet.
+        """
+        if self.log is None:
+            raise QueryveilError("The log is not read yet; wait until it is, or say how to read it.")
+        return self.log
+
+    @property
+    def run(self) -> Path:
+        """The folder of the current release, with its recipe, certificate, user map and results."""
+        if self.project is None or self.state.release is None:
+            raise QueryveilError("There is no release yet; make one first.")
+        return self.project.file(RUNS) / f"{self.state.release:04d}"
+
+    def change(self, *, later: bool = False, **given: Any) -> None:
+        """Change what is chosen, and remember it; `later` if more changes follow, as those of a slider do."""
+        with self.lock:
+            for name, value in given.items():
+                setattr(self.state, name, value)
+            if self.project is not None:
+                self.project.save(later=later)
+
+    def note(self, what: str, *, by: str = "", about: str = "") -> None:
+        """Write down in the journal what was done."""
+        if self.project is not None:
+            self.project.note(what, by=by, about=about)
+
+    # Decisions
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What the reviewer decided, in order."""
+        place = None if self.project is None else self.project.file(DECISIONS)
+        return () if place is None or not place.exists() else tuple(read_decisions(place))
+
+    def decide(self, decisions: Sequence[Decision]) -> None:
+        """Replace the list of decisions."""
+        self._writable()
+        assert self.project is not None  # noqa: S101
+        write_decisions(decisions, self.project.file(DECISIONS), overwrite=True)
+
+    def method(self) -> Method:
+        """What is chosen, with the decisions applied."""
+        return method_of(self._steps(None if self.project is None else self.project.file(DECISIONS)))
+
+    def _steps(self, decided: Path | None) -> list[RecipeStep]:
+        """The steps with the list of decisions, if there are any."""
+        steps = self.state.steps
+        if decided is None or not self.decisions:
+            return steps
+        return decided_steps(steps, decided)
+
+    # Jobs
+
+    def read(self) -> Job:
+        """Read the log, and find what the project holds already."""
+        return self.jobs.start("read", "Reading the log", self._read)
+
+    def _read(self, update: Update) -> None:
+        reading = self.state.reading
+        release = None if self.audit is None else Release.load(self.audit.release)
+        if release is not None and reading.language is None and release.manifest.language is not None:
+            reading = reading.model_copy(update={"language": ",".join(release.manifest.language.ids)})
+        log = self._reader(self.state.logs, reading, update)
+        if self.state.fingerprint not in (None, log.fingerprint):
+            raise QueryveilError("The log is another one than when the project was begun; name another project.")
+        update("counting")
+        found, sessions = profile(log), count_sessions(log)
+        self.change(fingerprint=log.fingerprint)
+        if self.project is not None and not self.read_only and self.project.file(GRID).exists():
+            update("loading the tables behind the sliders")
+            self.grid = kept_grid(self.project.file(GRID), log)
+        update("opening the release")
+        with self.lock:
+            self.log, self.profile, self.sessions = log, found, sessions
+            self._open_release()
+
+    def _open_release(self) -> None:
+        """Open the current release, and what was found about it."""
+        log = self.open_log
+        if self.audit is not None:
+            place, linked = Path(self.audit.release), self.audit.user_map
+        elif self.state.release is not None:
+            place, made = self.run / "release", self.run / "users.csv"
+            linked = str(made) if made.exists() else None
+            self.found = self._kept()
+        else:
+            return
+        self.release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
+
+    def _kept(self) -> Found:
+        """What was found about the release before."""
+        assert self.project is not None  # noqa: S101
+        of, folder = self._manifest, f"{RUNS}/{self.run.name}"
+        statement = statement_beside(self.run / "release")
+        return Found(
+            self.project.kept(f"{folder}/verification.json", Verification, of),
+            self.project.kept(f"{folder}/evaluation.json", Evaluation, of),
+            kept_findings(self.run / "attacks.json", of),
+            self.project.kept(f"{folder}/judgement.json", Judgement, of),
+            statement if statement.exists() else None,
+        )
+
+    @property
+    def release_folder(self) -> Path:
+        """The folder of the release."""
+        return Path(self.audit.release) if self.audit is not None else self.run / "release"
+
+    @property
+    def _manifest(self) -> str:
+        """The SHA-256 of the manifest of the release."""
+        return hashlib.sha256((self.release_folder / MANIFEST).read_bytes()).hexdigest()
+
+    def count(self) -> Job:
+        """Make the tables behind the sliders."""
+        self._writable()
+
+        chosen = slid(self.state.steps) or Affinity()
+
+        def work(update: Update) -> None:
+            rest = beside_sliders(chosen)
+            made = grid(self.open_log, progress=lambda step, share: update(f"{step} ({share:.0%})"), **rest)
+            assert self.project is not None  # noqa: S101
+            made.save(self.project.file(GRID))
+            self.grid = made
+
+        return self.jobs.start("count", "Counting what every setting releases", work)
+
+    def anonymize(self) -> Job:
+        """Make a release by what is chosen, check it, and keep it in the project."""
+        self._writable()
+        self.method()  # what is wrong is said at once
+        return self.jobs.start("anonymize", "Making the release", self._anonymize)
+
+    def _anonymize(self, update: Update) -> None:
+        assert self.project is not None  # noqa: S101
+        log = self.open_log
+        runs = self.project.file(RUNS)
+        runs.mkdir(0o700, exist_ok=True)
+        number = 1 + max((int(run.name) for run in runs.iterdir() if run.name.isdigit()), default=0)
+        folder = runs / f"{number:04d}"
+        folder.mkdir(0o700)
+        try:
+            decisions = self.decisions
+            if decisions:  # as they are now: the list of the project goes on
+                write_decisions(decisions, folder / DECISIONS)
+            steps = self._steps(folder / DECISIONS)
+            method, seed = method_of(steps), secrets.randbits(128)
+            update("anonymizing")
+            made = method.anonymize(log, seed=seed)
+            update("checking and writing")
+            if made.pseudonyms is not None:
+                made.save_user_map(folder / "users.csv")
+            made.save_certificate(folder / "release.certificate")
+            private_write(folder / "recipe.toml", written_recipe(steps, seed).encode())
+            verdicts = made.save(folder / "release")
+        except BaseException:
+            remove(folder)
+            raise
+        with self.lock:
+            self.change(release=number, released=self.state.steps, signed=None)
+            self.release = None
+            self._open_release()
+            self._keep("verification", Verification(verdicts))
+        self.note("made a release", about=f"run {number}")
+
+    def _keep(self, name: str, value: Any) -> None:
+        """Remember something that was found about the release, across a restart if there is a project."""
+        with self.lock:
+            self.found = Found(**{**vars(self.found), name: value})
+            if self.project is not None and not self.read_only:
+                self.project.keep(f"{RUNS}/{self.run.name}/{name}.json", value, self._manifest)
+
+    def check(self) -> Job:
+        """Verify the release: every promise, and the release made again."""
+        self._released()
+
+        def work(update: Update) -> None:
+            update("checking every promise, and making the release again")
+            self._keep("verification", self._verified())
+
+        return self.jobs.start("check", "Verifying the release", work)
+
+    def _verified(self) -> Verification:
+        certificate, lists = self._evidence
+        seen = None if certificate is None else load_certificate(certificate)
+        return verify(self.release_folder, self.open_log, certificate=seen, lists=lists)
+
+    @property
+    def _evidence(self) -> tuple[Path | None, list[Path]]:
+        """The certificate of the release, and the lists that it was made with."""
+        if self.audit is not None:
+            certificate = None if self.audit.certificate is None else Path(self.audit.certificate)
+            return certificate, [Path(path) for path in self.audit.lists]
+        decided = self.run / DECISIONS
+        return self.run / "release.certificate", [decided] if decided.exists() else []
+
+    def judge(self) -> Job:
+        """Measure and attack the release, and judge it by the policy."""
+        self._released()
+        return self.jobs.start("judge", "Evaluating and attacking the release", self._judge)
+
+    def _judge(self, update: Update) -> None:
+        release, log = self._released(), self.open_log
+        if self.found.verification is None:
+            update("verifying")
+            self._keep("verification", self._verified())
+        self._keep("evaluation", evaluate(release, log, progress=lambda step: update(f"measuring: {step}")))
+        findings = attack(release, log, progress=lambda step: update(f"attack: {step}"))
+        with self.lock:
+            self.found = Found(**{**vars(self.found), "findings": findings})
+            if self.project is not None and not self.read_only:
+                content = json_text({"manifest_sha256": self._manifest} | findings.as_dict())
+                private_write(self.run / "attacks.json", content.encode())
+        update("judging")
+        self._keep("judgement", judge(self.policy, gather(release, log, findings, self.found.verification)))
+
+    def compare(self, methods: Sequence[str], ks: Sequence[int]) -> Job:
+        """Compare methods on the log."""
+        self._writable()
+
+        def work(update: Update) -> None:
+            assert self.project is not None  # noqa: S101
+            folder = self.project.file(COMPARED)
+            found = compare(
+                self.open_log,
+                folder,
+                methods=methods,
+                ks=ks,
+                threads=1,  # this one, so that the job can be cancelled
+                policy=self.policy,
+                overwrite=True,
+                progress=lambda board: self.jobs.watch("compare", partial(compared, board)),
+            )
+            with self.lock:
+                self.comparison = found
+                self.change(compared=list(methods), compared_ks=list(ks))
+
+        return self.jobs.start("compare", "Comparing methods", work)
+
+    def sign(self, key: Path, review: Review, *, with_policy: bool) -> Job:
+        """Sign the release.
+
+        Args:
+            key: The file of the private key.
+            review: Who signs, and what they did.
+            with_policy: Whether to sign only if the policy is met, and to state that.
+        """
+        self._writable()
+        self._released()
+        if self.found.findings is None and with_policy:
+            raise QueryveilError("The policy was not judged yet; evaluate and attack the release first.")
+
+        def work(update: Update) -> None:
+            update("verifying, then signing")
+            certificate, lists = self._evidence
+            place = sign(
+                self.release_folder,
+                key,
+                log=self.open_log,
+                certificate=None if certificate is None else load_certificate(certificate),
+                attacks=[self.run / "attacks.json"] if self.found.findings is not None else [],
+                policy=self.policy if with_policy else None,
+                lists=lists,
+                review=review,
+                overwrite=True,
+            )
+            with self.lock:
+                self.found = Found(**{**vars(self.found), "statement": place})
+                self.change(
+                    signed=Signed(
+                        key=str(key), **review.model_dump(), policy=with_policy, attacks=self.found.findings is not None
+                    )
+                )
+            self.note("signed the release", by=review.name, about=f"run {self.state.release}")
+
+        return self.jobs.start("sign", "Signing the release", work)
+
+    def browser(self, *, flagged: bool) -> Browser | None:
+        """All queries by whether they are released; None while a job sorts them, or looks for personal data."""
+        return self._browsing.browser(self._released(), self.open_log, flagged=flagged)
+
+    def close(self) -> None:
+        """End all work."""
+        self.jobs.close()
+        if self.project is not None:
+            self.project.close()
+
+    def _writable(self) -> None:
+        if self.read_only or self.project is None:
+            raise QueryveilError("This studio only looks at a release; start it with the log alone to make one.")
+
+    def _released(self) -> Release:
+        if self.release is None:
+            raise QueryveilError("There is no release yet; make one first.")
+        return self.release

@@ -1,0 +1,81 @@
+"""A project is private, is of one log, and is found again."""
+
+import os
+
+import pytest
+
+from queryveil.errors import QueryveilError
+from queryveil.methods.recipe import RecipeStep
+from queryveil.studio.project import JOURNAL, STATE, Project, Reading
+from queryveil.verification import Verification
+
+
+def test_what_is_chosen_is_found_again(tmp_path):
+    project = Project(tmp_path / "p", ["log.tsv"], Reading(columns={"user": "u"}))
+    project.state.steps = [RecipeStep(method="affinity", parameters={"k": 7})]
+    project.save()
+    project.note("lifted the mask", by="Ann", about="why")
+    project.keep("verification.json", Verification(()), "abc")
+    project.close()
+    again = Project(tmp_path / "p", ["log.tsv"], Reading())
+    assert again.state == project.state
+    assert [(one.what, one.by, one.about) for one in again.journal] == [("lifted the mask", "Ann", "why")]
+    assert again.kept("verification.json", Verification, "abc") == Verification(())
+    assert again.kept("verification.json", Verification, "another release") is None
+    assert again.kept("nothing.json", Verification, "abc") is None
+
+
+def test_only_its_owner_can_read_it(tmp_path):
+    project = Project(tmp_path / "p", ["log.tsv"], Reading())
+    project.note("x")
+    assert project.path.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in project.path.iterdir()} == {0o600}
+    project.close()
+    project.path.chmod(0o750)
+    with pytest.raises(QueryveilError, match="chmod 700"):
+        Project(tmp_path / "p", ["log.tsv"], Reading())
+
+
+def test_it_is_of_one_log_and_open_once(tmp_path):
+    project = Project(tmp_path / "p", ["log.tsv"], Reading())
+    with pytest.raises(QueryveilError, match="open in another studio"):
+        Project(tmp_path / "p", ["log.tsv"], Reading())
+    project.close()
+    with pytest.raises(QueryveilError, match="another log"):
+        Project(tmp_path / "p", ["other.tsv"], Reading())
+
+
+def test_other_folders_are_left_alone(tmp_path):
+    (tmp_path / "full").mkdir(0o700)
+    (tmp_path / "full" / "thesis.txt").write_text("x")
+    with pytest.raises(QueryveilError, match="other things"):
+        Project(tmp_path / "full", ["log.tsv"], Reading())
+    (tmp_path / "link").symlink_to(tmp_path / "full")
+    with pytest.raises(QueryveilError, match="no folder of yours"):
+        Project(tmp_path / "link", ["log.tsv"], Reading())
+    with pytest.raises(QueryveilError, match="cannot be made"):
+        Project(tmp_path / "no" / "p", ["log.tsv"], Reading())
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"logs": 1}', '{"logs": [], "strange": 1}'])
+def test_a_damaged_project_is_refused(tmp_path, content):
+    Project(tmp_path / "p", ["log.tsv"], Reading()).close()
+    (tmp_path / "p" / STATE).write_text(content)
+    with pytest.raises(QueryveilError, match=r"damaged|another log"):
+        Project(tmp_path / "p", ["log.tsv"], Reading())
+
+
+def test_a_file_that_is_none_is_not_read(tmp_path):
+    Project(tmp_path / "p", ["log.tsv"], Reading()).close()
+    (tmp_path / "p" / STATE).unlink()
+    os.mkfifo(tmp_path / "p" / STATE)
+    with pytest.raises(QueryveilError, match="not one of a project"):
+        Project(tmp_path / "p", ["log.tsv"], Reading())
+
+
+def test_a_line_that_a_kill_cut_short_is_left_out(tmp_path):
+    project = Project(tmp_path / "p", ["log.tsv"], Reading())
+    project.note("a")
+    with (project.path / JOURNAL).open("a") as file:
+        file.write('{"at": "2026-')
+    assert [one.what for one in project.journal] == ["a"]
