@@ -24,7 +24,7 @@ help:
 	@echo "make package    build wheel and sdist (in dist/), and try the wheel in an empty environment"
 	@echo "make clean      remove what the other targets made, but not $(VENV)"
 
-demo: $(VENV)/.installed-attack,dp,report,search
+demo: $(VENV)/.installed-attack,dp,report,search,studio
 	mkdir -p demo
 	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --truth demo/truth --overwrite
 	$(QUERYVEIL) profile demo/log.tsv.gz
@@ -40,6 +40,7 @@ demo: $(VENV)/.installed-attack,dp,report,search
 	$(QUERYVEIL) compare demo/log.tsv.gz --methods all --k 5,10 --web-directory demo/sites.qvd -o demo/comparison --overwrite
 	@echo
 	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
+	@echo "To review the log yourself, up to a signed release: $(QUERYVEIL) studio demo/log.tsv.gz --project demo/review"
 
 test: $(VENV)/.installed-dev
 	EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
