@@ -64,7 +64,6 @@ class BlockedWords(Claim):
     """No released query holds a word or phrase of a block-list."""
 
     kind: Literal["blocked-words"] = "blocked-words"
-    of_words: ClassVar[bool] = True
     listed: str
     of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query holds a word or phrase of the publisher's block-list."
@@ -80,7 +79,6 @@ class DecidedQueries(Claim):
     """No released query is blocked, or holds a blocked word, by what a person decided."""
 
     kind: Literal["decided-queries"] = "decided-queries"
-    of_words: ClassVar[bool] = True
     listed: str
     of_words: ClassVar[bool] = True
     exact: ClassVar[str] = "No released query is one that a reviewer blocked, or holds a word that they blocked."
