@@ -615,7 +615,7 @@ def test_json_holds_null_where_a_number_is_none():
 def test_every_verb_prints_json_in_the_same_way():
     """Python's own way writes NaN and Infinity, which are no JSON."""
     verbs = Path(printing.__file__).parent.glob("*.py")
-    assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == ["printing.py"]
+    assert [verb.name for verb in verbs if "json.dumps" in verb.read_text("utf-8")] == []
 
 
 def test_a_senseless_number_of_threads_is_one_sentence(run, log):
