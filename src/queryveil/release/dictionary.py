@@ -27,6 +27,9 @@ _COUNTED = ("users", "events", "views", "clicks", "mean_rank")
 
 _ABOUT = {
     "affine-users": ("query",),
+    "allowed-queries": ("query",),
+    "blocked-words": ("query",),
+    "decided-queries": ("query",),
     "bag-users": ("item", "node"),
     "cell-users": (*_COUNTED, "query"),
     "clicked-users": ("clicked",),
