@@ -293,3 +293,11 @@ def test_what_decisions_cannot_be_used_for_is_refused(decided, tmp_path):
         qv.Pipeline([qv.Scrub(decisions=decided), qv.Zealous(epsilon=1, delta=1e-6)])
     with pytest.raises(qv.QueryveilError, match="a backslash or a control character"):
         qv.Scrub(decisions=tmp_path / "a\ab")
+
+
+def test_a_list_that_was_left_out_is_not_passed_over(tmp_path):
+    log = qv.read_log(pa.table({"user": list("abc"), "query": ["tea"] * 3}))
+    qv.Equality(k=2).anonymize(log, seed=1).save(tmp_path / "r")
+    write_decisions([Decision(kind="block", of="query", text="tea")], tmp_path / "decisions.jsonl")
+    with pytest.raises(qv.QueryveilError, match=r"was made without a list 'decisions\.jsonl', so it may hold"):
+        qv.verify(tmp_path / "r", log, lists=[tmp_path / "decisions.jsonl"])
