@@ -301,3 +301,17 @@ def test_a_list_that_was_left_out_is_not_passed_over(tmp_path):
     write_decisions([Decision(kind="block", of="query", text="tea")], tmp_path / "decisions.jsonl")
     with pytest.raises(qv.QueryveilError, match=r"was made without a list 'decisions\.jsonl', so it may hold"):
         qv.verify(tmp_path / "r", log, lists=[tmp_path / "decisions.jsonl"])
+
+
+def test_a_blocked_query_is_left_out_and_not_masked(tmp_path):
+    queries = ["jane.doe@example.com pizza", "call 212 555 0199 now", "call 212 555 0188 now", "tea"]
+    rows = {"user": [f"u{n}" for n in range(3) for _ in queries], "query": queries * 3}
+    log, file = qv.read_log(pa.table(rows)), tmp_path / "decisions.jsonl"
+    blocked = [("query", "Jane.Doe@example.com pizza"), ("word", "0199")]
+    write_decisions([Decision(kind="block", of=of, text=text) for of, text in blocked], file)
+    steps = [qv.Scrub(how="mask", decisions=file), qv.Rules(min_query_users=2, decisions=file)]
+    release = qv.Pipeline(steps).anonymize(log, seed=1)
+    assert set(release.to_arrow()["query"].to_pylist()) == {"tea", "call <phone> now"}
+    assert qv.verify(release, log).holds
+    with pytest.raises(qv.QueryveilError, match="give scrub the decisions as well, with 'decisions'"):
+        qv.Pipeline([qv.Scrub(how="mask"), steps[1]])
