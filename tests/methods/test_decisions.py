@@ -293,3 +293,25 @@ def test_what_decisions_cannot_be_used_for_is_refused(decided, tmp_path):
         qv.Pipeline([qv.Scrub(decisions=decided), qv.Zealous(epsilon=1, delta=1e-6)])
     with pytest.raises(qv.QueryveilError, match="a backslash or a control character"):
         qv.Scrub(decisions=tmp_path / "a\ab")
+
+
+def test_a_list_that_was_left_out_is_not_passed_over(tmp_path):
+    log = qv.read_log(pa.table({"user": list("abc"), "query": ["tea"] * 3}))
+    qv.Equality(k=2).anonymize(log, seed=1).save(tmp_path / "r")
+    write_decisions([Decision(kind="block", of="query", text="tea")], tmp_path / "decisions.jsonl")
+    with pytest.raises(qv.QueryveilError, match=r"was made without a list 'decisions\.jsonl', so it may hold"):
+        qv.verify(tmp_path / "r", log, lists=[tmp_path / "decisions.jsonl"])
+
+
+def test_a_blocked_query_is_left_out_and_not_masked(tmp_path):
+    queries = ["jane.doe@example.com pizza", "call 212 555 0199 now", "call 212 555 0188 now", "tea"]
+    rows = {"user": [f"u{n}" for n in range(3) for _ in queries], "query": queries * 3}
+    log, file = qv.read_log(pa.table(rows)), tmp_path / "decisions.jsonl"
+    blocked = [("query", "Jane.Doe@example.com pizza"), ("word", "0199")]
+    write_decisions([Decision(kind="block", of=of, text=text) for of, text in blocked], file)
+    steps = [qv.Scrub(how="mask", decisions=file), qv.Rules(min_query_users=2, decisions=file)]
+    release = qv.Pipeline(steps).anonymize(log, seed=1)
+    assert set(release.to_arrow()["query"].to_pylist()) == {"tea", "call <phone> now"}
+    assert qv.verify(release, log).holds
+    with pytest.raises(qv.QueryveilError, match="give scrub the decisions as well, with 'decisions'"):
+        qv.Pipeline([qv.Scrub(how="mask"), steps[1]])

@@ -322,6 +322,12 @@ def _senseless(steps: Sequence[Method]) -> str | None:
             f"{steps[-1].name} is differentially private only if nothing before it depends on what users did, as"
             f" decisions do; leave {option('decisions')} out."
         )
+    decided = any(isinstance(step, Rules) and step.decisions is not None for step in methods)
+    if decided and isinstance(steps[0], Scrub) and steps[0].how == "mask" and steps[0].decisions is None:
+        return (
+            "After masking, rules do not recognize the queries that were blocked; give scrub the decisions as well,"
+            f" with {option('decisions')}."
+        )
     hides = next((step for step in methods[:-1] if step.hides_clicks), None)
     shows = isinstance(steps[-1], Columns | Rules) and steps[-1].beside.click_users is not None
     clicks = shows or (isinstance(steps[-1], QueryMethod) and steps[-1].click_users is not None)

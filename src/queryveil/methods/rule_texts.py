@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import offsets
 from queryveil.claims import QuerySpelling
 from queryveil.claims.lists import read_texts
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text import Language
-from queryveil.text.words import without_phrases
+from queryveil.text.words import holding, without_phrases
 
 
 class TextRule(NamedTuple):
@@ -86,12 +84,12 @@ def text_rules(
         look = partial(pc.is_in, value_set=read_texts(allow_list))
         rules.append(_either("on the allow-list", look, "it is", "it is not", expected=True))
     if block_list is not None:
-        look = partial(_holding, phrases=read_texts(block_list), language=language)
+        look = partial(holding, phrases=read_texts(block_list), language=language)
         rules.append(_either("nothing on the block-list", look, "it has an entry", "it has none", expected=False))
     if decided is not None:
         look = partial(pc.is_in, value_set=decided.blocked_queries)
         rules.append(_either("not blocked by a decision", look, "it is", "it is not", expected=False))
-        look = partial(_holding, phrases=decided.blocked_words, language=language)
+        look = partial(holding, phrases=decided.blocked_words, language=language)
         rules.append(_either("no word blocked by a decision", look, "it has one", "it has none", expected=False))
     return rules
 
@@ -122,31 +120,3 @@ def _either(name: str, look: Callable[[pa.Array], pa.Array], yes: str, no: str, 
         lambda found: found == expected,
         lambda found: yes if found else no,
     )
-
-
-def _holding(queries: pa.Array, phrases: pa.Array, language: Language) -> pa.Array:
-    """Which queries hold one of the phrases as a run of whole words."""
-    per_query, held_words = language.words(queries)
-    per_phrase, parts = language.words(phrases)
-    # Words as numbers: the place of each among the words of the phrases.
-    known = pc.unique(parts)
-    word = pc.index_in(held_words, known).fill_null(-1).to_numpy()
-    ids = pc.index_in(parts, known).to_numpy()
-    query = np.repeat(np.arange(len(queries)), per_query)
-    held = np.zeros(len(queries), np.bool_)
-    for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
-        # Only punctuation, so there is no word to compare: the text itself is searched for.
-        held |= pc.match_substring(queries, mark).to_numpy(zero_copy_only=False)
-    phrase_ids = [ids[a:b] for a, b in pairwise(offsets(per_phrase).tolist()) if b > a]
-    openings = np.unique([phrase[0] for phrase in phrase_ids])
-    # Only places where a phrase could begin are examined, sorted by that word.
-    places = np.flatnonzero(np.isin(word, openings))
-    places = places[np.argsort(word[places], kind="stable")]
-    opening = word[places]
-    for phrase in phrase_ids:
-        at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
-        at = at[at + len(phrase) <= len(word)]
-        for offset, expected in enumerate(phrase):
-            at = at[(word[at + offset] == expected) & (query[at + offset] == query[at])]
-        held[query[at]] = True
-    return pa.array(held)

@@ -83,7 +83,8 @@ def scrub_but(
     """As `scrub`, but leave alone what a reviewer allowed.
 
     A query that is allowed stays as it is. So does one in which nothing is found without the words that are allowed.
-    Words that few users typed are scrubbed all the same, because that is about users and not about texts.
+    Words that few users typed are scrubbed all the same, because that is about users and not about texts. A query that
+    is blocked is left out instead of masked.
 
     Args:
         log: The log.
@@ -95,7 +96,7 @@ def scrub_but(
     """
     check_is_log(log, "scrub")
     check_scrub(how, kinds, rare_term_users, countries)
-    allowed = None if decisions is None else Decisions.of(read_decisions(decisions))
+    decided = None if decisions is None else Decisions.of(read_decisions(decisions))
     if log.stats.scrub is not None:
         raise QueryveilError("The log was scrubbed already; scrub the original log once, for everything.")
     chosen = tuple(kind for kind in KINDS if kind in (DEFAULT_KINDS if kinds is None else kinds))
@@ -110,7 +111,7 @@ def scrub_but(
         common = pa.array(common.to_pylist(), pa.string())
     addresses = "SELECT url_id, url FROM urls" if log.has_results else "SELECT url_id, url FROM urls WHERE url IS NULL"
     scope = scope_of(log.language, countries)
-    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language, scope=scope, allowed=allowed)
+    masked = partial(_mask_batch, kinds=chosen, common=common, language=log.language, scope=scope, decided=decided)
     with log.workspace() as work:
         queries = work.map("SELECT query_id, query FROM queries", masked, _SCHEMA, "scrubbed queries")
         urls = work.map(addresses, partial(_look_at_batch, kinds=chosen, scope=scope), _URLS, "scrubbed addresses")
@@ -163,29 +164,31 @@ def _mask_batch(
     common: pa.Array | None,
     language: Language,
     scope: Scope,
-    allowed: Decisions | None,
+    decided: Decisions | None,
 ) -> pa.RecordBatch:
-    found = _mask_but(batch["query"], kinds, scope, allowed)
+    found = _mask_but(batch["query"], kinds, scope, decided)
     if common is not None:
         found = mask_rare(found, common, language)
         # A masked word may have ruled out a hit, such as `version` before `1.2.3.4`.
-        again = _mask_but(found.texts, kinds, scope, allowed)
+        again = _mask_but(found.texts, kinds, scope, decided)
         found = Masked(again.texts, found.hits | again.hits)
     # Masks without words are the same for everybody: as queries they would be the most popular ones of the log.
     stays = (found.hits == 0) | (language.words(found.texts).per_query > 0)
+    if decided is not None:  # after masking nobody could tell that it is blocked
+        stays &= ~((found.hits != 0) & decided.block(batch["query"].cast(pa.large_string()), language))
     columns = [batch["query_id"].cast(pa.int64()), found.texts.cast(pa.string()), pa.array(found.hits), pa.array(stays)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
-def _mask_but(texts: pa.Array, kinds: tuple[str, ...], scope: Scope, allowed: Decisions | None) -> Masked:
+def _mask_but(texts: pa.Array, kinds: tuple[str, ...], scope: Scope, decided: Decisions | None) -> Masked:
     """As `mask`, but texts that are allowed stay, and those in which nothing is found without allowed words."""
     found = mask(texts, kinds, scope)
     places = np.flatnonzero(found.hits)
-    if allowed is None or not len(places):
+    if decided is None or not len(places):
         return found
     some = texts.take(pa.array(places)).cast(pa.large_string())
-    itself = pc.is_in(some, value_set=allowed.allowed_queries).to_numpy(zero_copy_only=False)
-    rest = without_phrases(some, allowed.allowed_words).cast(texts.type)
+    itself = pc.is_in(some, value_set=decided.allowed_queries).to_numpy(zero_copy_only=False)
+    rest = without_phrases(some, decided.allowed_words).cast(texts.type)
     stays = np.zeros(len(texts), np.bool_)
     stays[places] = itself | (mask(rest, kinds, scope).hits == 0)
     return Masked(pc.if_else(pa.array(stays), texts, found.texts), np.where(stays, 0, found.hits))

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import check_file, write_whole
-from queryveil.text import normal_form
+from queryveil.kernels.types import Bools
+from queryveil.text import Language, normal_form
+from queryveil.text.words import holding
 
 SUFFIX = ".jsonl"
 
@@ -77,6 +80,12 @@ class Decisions(NamedTuple):
     blocked_words: pa.Array
     allowed_queries: pa.Array
     allowed_words: pa.Array
+
+    def block(self, texts: pa.Array, language: Language) -> Bools:
+        """Which texts are blocked, or hold a blocked word."""
+        itself: Bools = pc.is_in(texts, value_set=self.blocked_queries).to_numpy(zero_copy_only=False)
+        held: Bools = holding(texts, self.blocked_words, language).to_numpy(zero_copy_only=False)
+        return itself | held
 
     @classmethod
     def of(cls, decisions: Iterable[Decision]) -> "Decisions":

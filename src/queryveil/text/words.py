@@ -3,7 +3,8 @@
 import sys
 import unicodedata
 from functools import cache
-from typing import NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import offsets, ranges
 from queryveil.text.arrays import byte_spans, from_offsets
+
+if TYPE_CHECKING:
+    from queryveil.text.languages import Language
 
 
 class Words(NamedTuple):
@@ -66,3 +70,31 @@ def without_phrases(texts: pa.Array, phrases: pa.Array) -> pa.Array:
     left = offsets(np.bincount(owner[~gone], minlength=len(texts)))
     lists = pa.ListArray.from_arrays(pa.array(left.astype(np.int32)), word.filter(pa.array(~gone)))
     return pc.binary_join(lists, blank)
+
+
+def holding(queries: pa.Array, phrases: pa.Array, language: "Language") -> pa.Array:
+    """Which queries hold one of the phrases as a run of whole words."""
+    per_query, held_words = language.words(queries)
+    per_phrase, parts = language.words(phrases)
+    # Words as numbers: the place of each among the words of the phrases.
+    known = pc.unique(parts)
+    word = pc.index_in(held_words, known).fill_null(-1).to_numpy()
+    ids = pc.index_in(parts, known).to_numpy()
+    query = np.repeat(np.arange(len(queries)), per_query)
+    held = np.zeros(len(queries), np.bool_)
+    for mark in phrases.filter(pa.array(per_phrase == 0)).to_pylist():
+        # Only punctuation, so there is no word to compare: the text itself is searched for.
+        held |= pc.match_substring(queries, mark).to_numpy(zero_copy_only=False)
+    phrase_ids = [ids[a:b] for a, b in pairwise(offsets(per_phrase).tolist()) if b > a]
+    openings = np.unique([phrase[0] for phrase in phrase_ids])
+    # Only places where a phrase could begin are examined, sorted by that word.
+    places = np.flatnonzero(np.isin(word, openings))
+    places = places[np.argsort(word[places], kind="stable")]
+    opening = word[places]
+    for phrase in phrase_ids:
+        at = places[np.searchsorted(opening, phrase[0]) : np.searchsorted(opening, phrase[0], "right")]
+        at = at[at + len(phrase) <= len(word)]
+        for offset, expected in enumerate(phrase):
+            at = at[(word[at + offset] == expected) & (query[at + offset] == query[at])]
+        held[query[at]] = True
+    return pa.array(held)

@@ -78,6 +78,12 @@ def verify(
         loaded = replace(loaded, certificate=seen)
     if lists:
         loaded = replace(loaded, lists=by_name(lists))
+        unused = next((name for name in loaded.lists if name not in loaded.manifest.list_names), None)
+        if unused is not None:  # else somebody who left the list out would seem to have kept it
+            raise QueryveilError(
+                f"The release was made without a list '{unused}', so it may hold what is blocked there; leave it out of"
+                f" {option('list', python='lists')} to check the rest."
+            )
     log = _counting(loaded, log, counted_on)
     found = verifier.run_checks(loaded, log)
     if not found.holds or loaded.folder is None:  # making a new release again would give the same
