@@ -14,6 +14,7 @@ import queryveil as qv
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import RecipeStep, load_recipe, shipped
 from queryveil.studio.browsing import Browsing
+from queryveil.studio.decided import mark
 from queryveil.studio.mapping import mapped, preview
 from queryveil.studio.project import Reading
 from queryveil.studio.settings import begun_with, fields_of, method_of, steps_of, written_recipe
@@ -107,7 +108,10 @@ def test_a_setting_that_was_not_counted_says_so(app):
         ("/jobs/start", {"kind": "x"}, "no such work"),
         ("/sign", {"key": "", "name": "Ann"}, "private key"),
         ("/sign", {"key": "x", "name": " "}, "A review has a name"),
-        ("/sign", {"key": "x", "name": "Ann", "policy": "on"}, "not judged yet"),
+        ("/sign", {"key": "x\0", "name": "Ann"}, "private key"),
+        ("/sign", {"key": "x", "name": "Ann", "manifest": "00"}, "another one than the page showed"),
+        ("/decide/drop", {"decision": "00", "by": "Ann"}, "no such decision"),
+        ("/decide/drop", {"decision": "00"}, "who takes"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_changes_nothing(app, path, form, sentence):
@@ -115,6 +119,12 @@ def test_what_is_wrong_is_one_sentence_and_changes_nothing(app, path, form, sent
     status, headers, text = app.ask("POST", path, form)
     assert (status, sentence in shown(text), headers["hx-retarget"]) == (422, True, "#alert")
     assert app.session.state == before
+
+
+def test_a_policy_that_was_not_judged_is_not_stated(app):
+    form = {"key": "x", "name": "Ann", "policy": "on", "manifest": app.session.manifest_sha256}
+    status, _, text = app.ask("POST", "/sign", form)
+    assert (status, "not judged yet" in shown(text)) == (422, True)
 
 
 def test_texts_are_masked_until_somebody_lifts_the_mask(app):
@@ -173,14 +183,17 @@ def test_a_query_is_blocked_in_the_list_and_the_decision_taken_back(app):
     before = app.session.decisions
     assert app.post("/decide/quick", query_id=number, of="query", kind="block").strip() == "blocked"
     assert app.session.decisions[-1].text in ("cat food", "dog food")
-    app.post("/decide/drop", place=str(len(before)))
+    app.post("/decide/drop", decision=mark(app.session.decisions[-1]), by="Bob")
     assert app.session.decisions == before
+    last = app.session.project.journal[0]
+    assert (last.what, last.by) == ("took a decision back", "Bob")
+    assert last.about.startswith("block a query, decided by Ann")
 
 
 def test_commands_that_it_shows_repeat_the_release_and_the_statement(app, tmp_path):
     app.post("/sign/key")
     key = app.session.project.file("signing.key")
-    app.post("/sign", name="Ann Able", comment='it\'s "fine" & <b>', key=str(key))
+    app.post("/sign", name="Ann Able", comment='it\'s "fine" & <b>', key=str(key), manifest=app.session.manifest_sha256)
     app.session.jobs.wait()
     assert app.session.jobs.last("sign").state == "done"
     page = app.get("/sign")

@@ -1,7 +1,6 @@
 """What an app works on: the log, what is chosen, the release, and what was found about it; long work as jobs."""
 
 import hashlib
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,9 +22,11 @@ from queryveil.methods import Affinity, Method
 from queryveil.methods.recipe import RecipeStep
 from queryveil.release import MANIFEST, Release
 from queryveil.reports import compare
-from queryveil.scrubbing.decisions import Decision, read_decisions, write_decisions
+from queryveil.scrubbing.decisions import Decision
 from queryveil.studio.browsing import Browsing
+from queryveil.studio.decided import DecisionList, decisions_in, mark
 from queryveil.studio.jobs import Job, Jobs, Update
+from queryveil.studio.making import RELEASE, make_run, remove_unfinished
 from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
 from queryveil.studio.results import (
     Audit,
@@ -35,9 +36,8 @@ from queryveil.studio.results import (
     kept_findings,
     kept_grid,
     private_write,
-    remove,
 )
-from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
+from queryveil.studio.settings import beside_sliders, check_kept, decided_steps, method_of, slid
 from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
@@ -82,6 +82,9 @@ class Session:
         self.comparison: Comparison | None = None
         self._browsing = Browsing(self.jobs)
         self._state = State(logs=list(logs), reading=reading)
+        check_kept(self.state.steps)
+        if project is not None and audit is None:
+            remove_unfinished(project.file(RUNS))
 
     @property
     def state(self) -> State:
@@ -114,40 +117,62 @@ class Session:
     def change(self, *, later: bool = False, **given: Any) -> None:
         """Change what is chosen, and remember it; `later` if more changes follow, as those of a slider do."""
         with self.lock:
-            for name, value in given.items():
-                setattr(self.state, name, value)
-            if self.project is not None:
-                self.project.save(later=later)
+            before = {name: getattr(self.state, name) for name in given}
+            try:
+                for name, value in given.items():
+                    setattr(self.state, name, value)
+                if self.project is not None:
+                    self.project.save(later=later)
+            except BaseException:  # what cannot be remembered is not so
+                for name, value in before.items():
+                    setattr(self.state, name, value)
+                raise
 
     def note(self, what: str, *, by: str = "", about: str = "") -> None:
         """Write down in the journal what was done."""
         if self.project is not None:
             self.project.note(what, by=by, about=about)
 
+    def check_steps(self, named: str) -> None:
+        """Refuse a form about other steps than those that are chosen.
+
+        Raises:
+            QueryveilError: If they changed since.
+        """
+        if named != mark(self.state.steps):
+            raise QueryveilError("What is chosen was changed elsewhere since this page was shown; load the page again.")
+
     # Decisions
+
+    @property
+    def decided(self) -> DecisionList:
+        """The list of decisions.
+
+        Raises:
+            QueryveilError: If nothing can be decided.
+        """
+        self._writable()
+        assert self.project is not None  # noqa: S101
+        return DecisionList(self.project.file(DECISIONS), self.lock)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """What the reviewer decided, in order."""
-        place = None if self.project is None else self.project.file(DECISIONS)
-        return () if place is None or not place.exists() else tuple(read_decisions(place))
+        return () if self.project is None else decisions_in(self.project.file(DECISIONS))
 
-    def decide(self, decisions: Sequence[Decision]) -> None:
-        """Replace the list of decisions."""
-        self._writable()
-        assert self.project is not None  # noqa: S101
-        write_decisions(decisions, self.project.file(DECISIONS), overwrite=True)
+    @property
+    def outdated(self) -> bool:
+        """Whether steps or decisions changed since the release was made."""
+        if self.release is None or self.read_only:
+            return False
+        made = self.state.released, decisions_in(self.run / DECISIONS)
+        return made != (self.state.steps, self.decisions)
 
     def method(self) -> Method:
         """What is chosen, with the decisions applied."""
-        return method_of(self._steps(None if self.project is None else self.project.file(DECISIONS)))
-
-    def _steps(self, decided: Path | None) -> list[RecipeStep]:
-        """The steps with the list of decisions, if there are any."""
-        steps = self.state.steps
-        if decided is None or not self.decisions:
-            return steps
-        return decided_steps(steps, decided)
+        if self.project is None or not self.decisions:
+            return method_of(self.state.steps)
+        return method_of(decided_steps(self.state.steps, self.project.file(DECISIONS)))
 
     # Jobs
 
@@ -180,7 +205,7 @@ class Session:
         if self.audit is not None:
             place, linked = Path(self.audit.release), self.audit.user_map
         elif self.state.release is not None:
-            place, made = self.run / "release", self.run / "users.csv"
+            place, made = self.run / RELEASE, self.run / "users.csv"
             linked = str(made) if made.exists() else None
             self.found = self._kept()
         else:
@@ -190,8 +215,8 @@ class Session:
     def _kept(self) -> Found:
         """What was found about the release before."""
         assert self.project is not None  # noqa: S101
-        of, folder = self._manifest, f"{RUNS}/{self.run.name}"
-        statement = statement_beside(self.run / "release")
+        of, folder = self.manifest_sha256, f"{RUNS}/{self.run.name}"
+        statement = statement_beside(self.run / RELEASE)
         return Found(
             self.project.kept(f"{folder}/verification.json", Verification, of),
             self.project.kept(f"{folder}/evaluation.json", Evaluation, of),
@@ -203,10 +228,10 @@ class Session:
     @property
     def release_folder(self) -> Path:
         """The folder of the release."""
-        return Path(self.audit.release) if self.audit is not None else self.run / "release"
+        return Path(self.audit.release) if self.audit is not None else self.run / RELEASE
 
     @property
-    def _manifest(self) -> str:
+    def manifest_sha256(self) -> str:
         """The SHA-256 of the manifest of the release."""
         return hashlib.sha256((self.release_folder / MANIFEST).read_bytes()).hexdigest()
 
@@ -228,39 +253,20 @@ class Session:
     def anonymize(self) -> Job:
         """Make a release by what is chosen, check it, and keep it in the project."""
         self._writable()
-        self.method()  # what is wrong is said at once
-        return self.jobs.start("anonymize", "Making the release", self._anonymize)
+        with self.lock:  # as it is now: what is changed while the job waits or runs is of the next release
+            self.method()  # what is wrong is said at once
+            steps, decisions = list(self.state.steps), self.decisions
+        work = partial(self._anonymize, steps, decisions)
+        return self.jobs.start("anonymize", "Making the release", work)
 
-    def _anonymize(self, update: Update) -> None:
+    def _anonymize(self, steps: list[RecipeStep], decisions: tuple[Decision, ...], update: Update) -> None:
         assert self.project is not None  # noqa: S101
-        log = self.open_log
-        runs = self.project.file(RUNS)
-        runs.mkdir(0o700, exist_ok=True)
-        number = 1 + max((int(run.name) for run in runs.iterdir() if run.name.isdigit()), default=0)
-        folder = runs / f"{number:04d}"
-        folder.mkdir(0o700)
-        try:
-            decisions = self.decisions
-            if decisions:  # as they are now: the list of the project goes on
-                write_decisions(decisions, folder / DECISIONS)
-            steps = self._steps(folder / DECISIONS)
-            method, seed = method_of(steps), secrets.randbits(128)
-            update("anonymizing")
-            made = method.anonymize(log, seed=seed)
-            update("checking and writing")
-            if made.pseudonyms is not None:
-                made.save_user_map(folder / "users.csv")
-            made.save_certificate(folder / "release.certificate")
-            private_write(folder / "recipe.toml", written_recipe(steps, seed).encode())
-            verdicts = made.save(folder / "release")
-        except BaseException:
-            remove(folder)
-            raise
+        number, verification = make_run(self.project.file(RUNS), self.open_log, steps, decisions, update)
         with self.lock:
-            self.change(release=number, released=self.state.steps, signed=None)
+            self.change(release=number, released=steps, signed=None)
             self.release = None
             self._open_release()
-            self._keep("verification", Verification(verdicts))
+            self._keep("verification", verification)
         self.note("made a release", about=f"run {number}")
 
     def _keep(self, name: str, value: Any) -> None:
@@ -268,7 +274,7 @@ class Session:
         with self.lock:
             self.found = Found(**{**vars(self.found), name: value})
             if self.project is not None and not self.read_only:
-                self.project.keep(f"{RUNS}/{self.run.name}/{name}.json", value, self._manifest)
+                self.project.keep(f"{RUNS}/{self.run.name}/{name}.json", value, self.manifest_sha256)
 
     def check(self) -> Job:
         """Verify the release: every promise, and the release made again."""
@@ -309,7 +315,7 @@ class Session:
         with self.lock:
             self.found = Found(**{**vars(self.found), "findings": findings})
             if self.project is not None and not self.read_only:
-                content = json_text({"manifest_sha256": self._manifest} | findings.as_dict())
+                content = json_text({"manifest_sha256": self.manifest_sha256} | findings.as_dict())
                 private_write(self.run / "attacks.json", content.encode())
         update("judging")
         self._keep("judgement", judge(self.policy, gather(release, log, findings, self.found.verification)))
@@ -337,20 +343,22 @@ class Session:
 
         return self.jobs.start("compare", "Comparing methods", work)
 
-    def sign(self, key: Path, review: Review, *, with_policy: bool) -> Job:
+    def sign(self, key: Path, review: Review, manifest: str, *, with_policy: bool) -> Job:
         """Sign the release.
 
         Args:
             key: The file of the private key.
             review: Who signs, and what they did.
+            manifest: The SHA-256 of the manifest of the release that they saw.
             with_policy: Whether to sign only if the policy is met, and to state that.
         """
         self._writable()
-        self._released()
+        self._to_sign(manifest)
         if self.found.findings is None and with_policy:
             raise QueryveilError("The policy was not judged yet; evaluate and attack the release first.")
 
         def work(update: Update) -> None:
+            self._to_sign(manifest)  # another one may have been made meanwhile
             update("verifying, then signing")
             certificate, lists = self._evidence
             place = sign(
@@ -374,6 +382,16 @@ class Session:
             self.note("signed the release", by=review.name, about=f"run {self.state.release}")
 
         return self.jobs.start("sign", "Signing the release", work)
+
+    def _to_sign(self, manifest: str) -> None:
+        """Refuse to sign another release than the one that was seen, or one that what is chosen has left behind."""
+        self._released()
+        if manifest != self.manifest_sha256:
+            raise QueryveilError("The release is another one than the page showed; load the page and look at it first.")
+        if self.outdated:
+            raise QueryveilError(
+                "The choice or the decisions changed since the release was made, so it is not signed; make it again."
+            )
 
     def browser(self, *, flagged: bool) -> Browser | None:
         """All queries by whether they are released; None while a job sorts them, or looks for personal data."""
