@@ -42,7 +42,7 @@ from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
 Reader = Callable[[list[str], Reading, Update], LocalLog]
-GRID, RUNS, COMPARED = "grid", "runs", "comparison"
+GRID, RUNS, COMPARED, COMPARISON = "grid", "runs", "comparison", "comparison.json"
 
 
 class Session:
@@ -180,6 +180,26 @@ class Session:
         """Read the log, and find what the project holds already."""
         return self.jobs.start("read", "Reading the log", self._read)
 
+    def check_unreleased(self) -> None:
+        """Refuse to read the log in another way if a release was made of it as it was read.
+
+        Raises:
+            QueryveilError: If there is a release, or work is under way.
+        """
+        self._writable()
+        if self.state.release is not None:
+            raise QueryveilError("A release was made of the log as it was read; begin another project to read it anew.")
+        if self.jobs.active():
+            raise QueryveilError("Work on the log is under way; cancel it, or wait until it is done.")
+
+    def read_as(self, reading: Reading) -> Job:
+        """Read the log in another way, as long as nothing was released."""
+        with self.lock:
+            self.check_unreleased()
+            self.change(reading=reading, fingerprint=None)
+            self.log = self.profile = self.sessions = self.grid = self.comparison = None
+            return self.read()
+
     def _read(self, update: Update) -> None:
         reading = self.state.reading
         release = None if self.audit is None else Release.load(self.audit.release)
@@ -194,6 +214,8 @@ class Session:
         if self.project is not None and not self.read_only and self.project.file(GRID).exists():
             update("loading the tables behind the sliders")
             self.grid = kept_grid(self.project.file(GRID), log)
+        if self.project is not None and not self.read_only:
+            self.comparison = self.project.kept(COMPARISON, Comparison, log.fingerprint)
         update("opening the release")
         with self.lock:
             self.log, self.profile, self.sessions = log, found, sessions
@@ -207,10 +229,11 @@ class Session:
         elif self.state.release is not None:
             place, made = self.run / RELEASE, self.run / "users.csv"
             linked = str(made) if made.exists() else None
-            self.found = self._kept()
         else:
             return
-        self.release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
+        release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
+        self.found = self.found if self.audit is not None else self._kept()
+        self.release = release
 
     def _kept(self) -> Found:
         """What was found about the release before."""
@@ -339,6 +362,7 @@ class Session:
             )
             with self.lock:
                 self.comparison = found
+                self.project.keep(COMPARISON, found, found.fingerprint)
                 self.change(compared=list(methods), compared_ks=list(ks))
 
         return self.jobs.start("compare", "Comparing methods", work)

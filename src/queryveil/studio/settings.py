@@ -20,6 +20,7 @@ from queryveil.methods import (
     parameters_of,
 )
 from queryveil.methods.recipe import RecipeStep, load_recipe, recipe_text, shipped
+from queryveil.release.manifest import Stage
 from queryveil.studio.project import Reading
 
 SLIDERS: dict[str, tuple[float | None, ...]] = {
@@ -165,7 +166,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         raise QueryveilError(f"'{parameter.name}' must be {parameter.expected}.") from None
 
 
-def slid(steps: Sequence[RecipeStep]) -> Equality | Affinity | None:
+def slid(steps: Sequence[RecipeStep | Stage]) -> Equality | Affinity | None:
     """The step whose counts follow from tables, if there is one."""
     found = next((step for step in steps if step.method in (Equality.name, Affinity.name)), None)
     if found is None:
