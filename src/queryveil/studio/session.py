@@ -14,7 +14,7 @@ from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.grid import Grid, grid
 from queryveil.assess.policy import DEFAULT, Judgement, gather, judge, load_policy
 from queryveil.assess.profiles import Profile, profile
-from queryveil.assess.signing import Review, sign, statement_beside
+from queryveil.assess.signing import statement_beside
 from queryveil.claims.certificates import load_certificate
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
@@ -27,7 +27,7 @@ from queryveil.studio.browsing import Browsing
 from queryveil.studio.decided import DecisionList, decisions_in, mark
 from queryveil.studio.jobs import Job, Jobs, Update
 from queryveil.studio.making import RELEASE, make_run, remove_unfinished
-from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
+from queryveil.studio.project import DECISIONS, Project, Reading, State
 from queryveil.studio.results import (
     Audit,
     Found,
@@ -151,7 +151,7 @@ class Session:
         Raises:
             QueryveilError: If nothing can be decided.
         """
-        self._writable()
+        self.check_writable()
         assert self.project is not None  # noqa: S101
         return DecisionList(self.project.file(DECISIONS), self.lock)
 
@@ -186,7 +186,7 @@ class Session:
         Raises:
             QueryveilError: If there is a release, or work is under way.
         """
-        self._writable()
+        self.check_writable()
         if self.state.release is not None:
             raise QueryveilError("A release was made of the log as it was read; begin another project to read it anew.")
         if self.jobs.active():
@@ -231,7 +231,7 @@ class Session:
             linked = str(made) if made.exists() else None
         else:
             return
-        release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
+        release = Release.load(place, log=log, user_map=linked, lists=self.evidence[1])
         self.found = self.found if self.audit is not None else self._kept()
         self.release = release
 
@@ -260,7 +260,7 @@ class Session:
 
     def count(self) -> Job:
         """Make the tables behind the sliders."""
-        self._writable()
+        self.check_writable()
 
         chosen = slid(self.state.steps) or Affinity()
 
@@ -275,7 +275,7 @@ class Session:
 
     def anonymize(self) -> Job:
         """Make a release by what is chosen, check it, and keep it in the project."""
-        self._writable()
+        self.check_writable()
         with self.lock:  # as it is now: what is changed while the job waits or runs is of the next release
             self.method()  # what is wrong is said at once
             steps, decisions = list(self.state.steps), self.decisions
@@ -310,12 +310,12 @@ class Session:
         return self.jobs.start("check", "Verifying the release", work)
 
     def _verified(self) -> Verification:
-        certificate, lists = self._evidence
+        certificate, lists = self.evidence
         seen = None if certificate is None else load_certificate(certificate)
         return verify(self.release_folder, self.open_log, certificate=seen, lists=lists)
 
     @property
-    def _evidence(self) -> tuple[Path | None, list[Path]]:
+    def evidence(self) -> tuple[Path | None, list[Path]]:
         """The certificate of the release, and the lists that it was made with."""
         if self.audit is not None:
             certificate = None if self.audit.certificate is None else Path(self.audit.certificate)
@@ -345,7 +345,7 @@ class Session:
 
     def compare(self, methods: Sequence[str], ks: Sequence[int]) -> Job:
         """Compare methods on the log."""
-        self._writable()
+        self.check_writable()
 
         def work(update: Update) -> None:
             assert self.project is not None  # noqa: S101
@@ -367,56 +367,6 @@ class Session:
 
         return self.jobs.start("compare", "Comparing methods", work)
 
-    def sign(self, key: Path, review: Review, manifest: str, *, with_policy: bool) -> Job:
-        """Sign the release.
-
-        Args:
-            key: The file of the private key.
-            review: Who signs, and what they did.
-            manifest: The SHA-256 of the manifest of the release that they saw.
-            with_policy: Whether to sign only if the policy is met, and to state that.
-        """
-        self._writable()
-        self._to_sign(manifest)
-        if self.found.findings is None and with_policy:
-            raise QueryveilError("The policy was not judged yet; evaluate and attack the release first.")
-
-        def work(update: Update) -> None:
-            self._to_sign(manifest)  # another one may have been made meanwhile
-            update("verifying, then signing")
-            certificate, lists = self._evidence
-            place = sign(
-                self.release_folder,
-                key,
-                log=self.open_log,
-                certificate=None if certificate is None else load_certificate(certificate),
-                attacks=[self.run / "attacks.json"] if self.found.findings is not None else [],
-                policy=self.policy if with_policy else None,
-                lists=lists,
-                review=review,
-                overwrite=True,
-            )
-            with self.lock:
-                self.found = Found(**{**vars(self.found), "statement": place})
-                self.change(
-                    signed=Signed(
-                        key=str(key), **review.model_dump(), policy=with_policy, attacks=self.found.findings is not None
-                    )
-                )
-            self.note("signed the release", by=review.name, about=f"run {self.state.release}")
-
-        return self.jobs.start("sign", "Signing the release", work)
-
-    def _to_sign(self, manifest: str) -> None:
-        """Refuse to sign another release than the one that was seen, or one that what is chosen has left behind."""
-        self._released()
-        if manifest != self.manifest_sha256:
-            raise QueryveilError("The release is another one than the page showed; load the page and look at it first.")
-        if self.outdated:
-            raise QueryveilError(
-                "The choice or the decisions changed since the release was made, so it is not signed; make it again."
-            )
-
     def browser(self, *, flagged: bool) -> Browser | None:
         """All queries by whether they are released; None while a job sorts them, or looks for personal data."""
         return self._browsing.browser(self._released(), self.open_log, flagged=flagged)
@@ -427,7 +377,12 @@ class Session:
         if self.project is not None:
             self.project.close()
 
-    def _writable(self) -> None:
+    def check_writable(self) -> None:
+        """Refuse to change anything if this is an audit.
+
+        Raises:
+            QueryveilError: If it is.
+        """
         if self.read_only or self.project is None:
             raise QueryveilError("This studio only looks at a release; start it with the log alone to make one.")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from queryveil.assess.signing import Review, new_key
 from queryveil.errors import QueryveilError
+from queryveil.studio import signing
 from queryveil.studio.repeat import commands
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View
@@ -52,6 +53,6 @@ def sign(session: Session, form: Form) -> View:
     if not place or "\0" in place:
         raise QueryveilError("Name the file of your private key, or make one.")
     review = Review.by(form.get("name", ""), form.get("comment", ""))
-    session.sign(Path(place), review, form.get("manifest", ""), with_policy="policy" in form)
+    signing.sign(session, Path(place), review, form.get("manifest", ""), with_policy="policy" in form)
     session.change(reviewer=review.name)
     return page(session, form)
