@@ -319,6 +319,10 @@ def test_hostile_queries_do_nothing_on_any_screen_of_any_width(page, tmp_path):
             assert page.run(f"return document.querySelectorAll('{strange}').length") == 0
             with pytest.raises(AssertionError, match="no such alert"):
                 page.alert()
+        page.visit(studio.at("/ask"))
+        page.run("document.getElementById('query').value = 'no such query'; document.getElementById('asking').submit()")
+        page.until("return document.querySelector('main')?.innerText.includes('Nobody issued')")
+        assert page.run("return location.href") == studio.at("/ask")  # even if htmx were not ready
         assert page.logged("browser") == []
 
 
