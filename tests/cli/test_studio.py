@@ -45,3 +45,9 @@ def test_it_says_where_it_is_and_ends_by_a_signal_without_a_trace(home):
     project = home / "log.studio"
     assert project.stat().st_mode & 0o777 == 0o700
     assert "open.html" not in [path.name for path in project.iterdir()]
+
+
+def test_options_that_a_project_ignores_are_named(home, run, monkeypatch):
+    monkeypatch.setattr("queryveil.studio.serve", lambda session, **named: session.close())
+    said = [run("studio", "log.csv", *words)[::2] for words in ([], [], ["--format", "tsv"])]
+    assert [(code, "are ignored" in err) for code, err in said] == [(0, False), (0, False), (0, True)]

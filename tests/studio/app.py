@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import queryveil as qv
 from queryveil.studio import serve
+from queryveil.studio.decided import mark
 from queryveil.studio.guard import HOST
 from queryveil.studio.project import Project, Reading
 from queryveil.studio.results import Audit
@@ -60,8 +61,13 @@ class App:
         assert status == 200, text
         return text
 
+    def fresh(self, path, form):
+        """A form of a page that shows what is chosen now."""
+        return form | ({"steps": mark(self.session.state.steps)} if path in ("/choose/at", "/choose/drop") else {})
+
     def post(self, path, **form):
-        status, _, text = self.ask("POST", path, {name.replace("__", "."): value for name, value in form.items()})
+        form = self.fresh(path, {name.replace("__", "."): value for name, value in form.items()})
+        status, _, text = self.ask("POST", path, form)
         assert status == 200, text
         return text
 

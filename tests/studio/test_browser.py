@@ -260,8 +260,23 @@ def test_killed_and_started_again_it_goes_on_with_two_tabs(page, synthetic, tmp_
         press(page, "Make the release")
         done(page, "anonymize")
         page.to_tab(first)
-        done(page, "anonymize")  # the other tab follows
+        done(page, "anonymize")  # the other tab follows, as soon as it is seen
+        page.until("return document.querySelector('#jobs').innerText.includes('Making the release')")
         assert page.run("return document.querySelector('#jobs').innerText").count("Making the release") == 1
+        page.until("return document.querySelector('output').innerText === '3'")
+        page.run(
+            "const e = document.getElementById('f-0.k'); for (const at of [2, 3, 4, 5, 6]) { e.value = at;"
+            "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true})) }"
+        )
+        time.sleep(0.5)
+        settled(page)
+        assert page.run("return document.getElementById('alert').innerText") == ""
+        slid_to = page.run("return document.querySelector('output').innerText")
+        page.to_tab(page.tabs()[1])  # which shows what was chosen before
+        page.run("document.getElementById('f-0.k').dispatchEvent(new Event('change', {bubbles: true}))")
+        page.until("return document.getElementById('alert').innerText.includes('changed elsewhere')")
+        page.visit(studio.at("/choose"))
+        assert page.run("return document.querySelector('output').innerText") == slid_to
         studio.stop(signal.SIGKILL)
     with Studio(synthetic, "--project", project) as studio:
         page.visit(studio.address)
@@ -304,6 +319,10 @@ def test_hostile_queries_do_nothing_on_any_screen_of_any_width(page, tmp_path):
             assert page.run(f"return document.querySelectorAll('{strange}').length") == 0
             with pytest.raises(AssertionError, match="no such alert"):
                 page.alert()
+        page.visit(studio.at("/ask"))
+        page.run("document.getElementById('query').value = 'no such query'; document.getElementById('asking').submit()")
+        page.until("return document.querySelector('main')?.innerText.includes('Nobody issued')")
+        assert page.run("return location.href") == studio.at("/ask")  # even if htmx were not ready
         assert page.logged("browser") == []
 
 

@@ -71,6 +71,20 @@ def test_a_form_of_another_site_is_refused(app, headers):
     assert (app.session.decisions, app.session.jobs.version) == ((), before)
 
 
+def test_a_form_sent_without_a_script_is_taken(app):
+    status, _, text = app.ask(
+        "POST", "/ask", {"query": "x"}, Origin="null", Sec_Fetch_Site="same-origin", HX_Request=None
+    )
+    assert (status, "Nobody issued" in text, "<nav" in text) == (200, True, True)
+
+
+def test_no_text_can_be_in_an_address(app):
+    assert app.ask("GET", "/ask?query=secret")[0] == 400
+    for path in PAGES[:7]:
+        for form in re.findall(r"<form\b[^>]*>", app.get(path)):
+            assert 'method="post" action="/' in form
+
+
 def test_pages_of_other_sites_cannot_load_anything_of_it(app):
     for path in PAGES[:-2]:
         assert app.ask("GET", path, Sec_Fetch_Site="cross-site")[0] == 403

@@ -1,5 +1,6 @@
 """A project is private, is of one log, and is found again."""
 
+import json
 import os
 
 import pytest
@@ -57,7 +58,9 @@ def test_other_folders_are_left_alone(tmp_path):
         Project(tmp_path / "no" / "p", ["log.tsv"], Reading())
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"logs": 1}', '{"logs": [], "strange": 1}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"logs": 1}', '{"logs": [], "release": -7}', '{"logs": [], "strange": 1}']
+)
 def test_a_damaged_project_is_refused(tmp_path, content):
     Project(tmp_path / "p", ["log.tsv"], Reading()).close()
     (tmp_path / "p" / STATE).write_text(content)
@@ -79,3 +82,17 @@ def test_a_line_that_a_kill_cut_short_is_left_out(tmp_path):
     with (project.path / JOURNAL).open("a") as file:
         file.write('{"at": "2026-')
     assert [one.what for one in project.journal] == ["a"]
+    project.note("b")
+    project.note("c")
+    assert [one.what for one in project.journal] == ["c", "b", "a"]
+
+
+def test_the_mask_is_on_at_every_start(tmp_path):
+    project = Project(tmp_path / "p", ["log.tsv"], Reading())
+    project.state.masked = False
+    project.save()
+    project.close()
+    again = Project(tmp_path / "p", ["log.tsv"], Reading())
+    assert again.state.masked
+    assert json.loads((tmp_path / "p" / STATE).read_text())["masked"]
+    assert [(one.what, one.about) for one in again.journal] == [("masked texts again", "the studio was started")]

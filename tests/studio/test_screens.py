@@ -13,7 +13,10 @@ import pytest
 import queryveil as qv
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import RecipeStep, load_recipe, shipped
+from queryveil.reports.examples import shape
+from queryveil.studio.app import ACTIONS, PAGES
 from queryveil.studio.browsing import Browsing
+from queryveil.studio.decided import mark
 from queryveil.studio.mapping import mapped, preview
 from queryveil.studio.project import Reading
 from queryveil.studio.settings import begun_with, fields_of, method_of, steps_of, written_recipe
@@ -90,6 +93,7 @@ def test_a_setting_that_was_not_counted_says_so(app):
     [
         ("/choose/at", at(k="1"), "must be an integer of at least 2"),
         ("/choose/at", {"0.k.values": "2", "0.k.at": "7"}, "no such position"),
+        ("/choose/at", {"0.k.values": "2", "0.k.at": "²"}, "no such position"),
         ("/choose/begin", {"name": "nothing"}, "no method"),
         ("/choose/add", {"name": "scrub2"}, "no such step"),
         ("/choose/add", {"name": "zealous"}, "cannot follow"),
@@ -107,14 +111,23 @@ def test_a_setting_that_was_not_counted_says_so(app):
         ("/jobs/start", {"kind": "x"}, "no such work"),
         ("/sign", {"key": "", "name": "Ann"}, "private key"),
         ("/sign", {"key": "x", "name": " "}, "A review has a name"),
-        ("/sign", {"key": "x", "name": "Ann", "policy": "on"}, "not judged yet"),
+        ("/sign", {"key": "x\0", "name": "Ann"}, "private key"),
+        ("/sign", {"key": "x", "name": "Ann", "manifest": "00"}, "another one than the page showed"),
+        ("/decide/drop", {"decision": "00", "by": "Ann"}, "no such decision"),
+        ("/decide/drop", {"decision": "00"}, "who takes"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_changes_nothing(app, path, form, sentence):
     before = app.session.state.model_copy(deep=True)
-    status, headers, text = app.ask("POST", path, form)
+    status, headers, text = app.ask("POST", path, app.fresh(path, form))
     assert (status, sentence in shown(text), headers["hx-retarget"]) == (422, True, "#alert")
     assert app.session.state == before
+
+
+def test_a_policy_that_was_not_judged_is_not_stated(app):
+    form = {"key": "x", "name": "Ann", "policy": "on", "manifest": app.session.manifest_sha256}
+    status, _, text = app.ask("POST", "/sign", form)
+    assert (status, "not judged yet" in shown(text)) == (422, True)
 
 
 def test_texts_are_masked_until_somebody_lifts_the_mask(app):
@@ -137,6 +150,7 @@ def test_texts_are_masked_until_somebody_lifts_the_mask(app):
 def test_a_page_has_the_queries_that_were_asked_for(app):
     assert "2 queries" in shown(app.post("/browse", which="released", order="users"))
     assert "1 query" in shown(app.post("/browse", which="held", contains="RARE"))
+    assert "2 queries. query" in shown(app.post("/browse", which="released", page="999999999"))
     flagged = shown(app.post("/browse", which="held", flagged="on"))
     assert "8 queries" in flagged
     assert "phone" in flagged
@@ -173,14 +187,17 @@ def test_a_query_is_blocked_in_the_list_and_the_decision_taken_back(app):
     before = app.session.decisions
     assert app.post("/decide/quick", query_id=number, of="query", kind="block").strip() == "blocked"
     assert app.session.decisions[-1].text in ("cat food", "dog food")
-    app.post("/decide/drop", place=str(len(before)))
+    app.post("/decide/drop", decision=mark(app.session.decisions[-1]), by="Bob")
     assert app.session.decisions == before
+    last = app.session.project.journal[0]
+    assert (last.what, last.by) == ("took a decision back", "Bob")
+    assert last.about.startswith("block a query, decided by Ann")
 
 
 def test_commands_that_it_shows_repeat_the_release_and_the_statement(app, tmp_path):
     app.post("/sign/key")
     key = app.session.project.file("signing.key")
-    app.post("/sign", name="Ann Able", comment='it\'s "fine" & <b>', key=str(key))
+    app.post("/sign", name="Ann Able", comment='it\'s "fine" & <b>', key=str(key), manifest=app.session.manifest_sha256)
     app.session.jobs.wait()
     assert app.session.jobs.last("sign").state == "done"
     page = app.get("/sign")
@@ -196,6 +213,8 @@ def test_commands_that_it_shows_repeat_the_release_and_the_statement(app, tmp_pa
     assert {path.name: content for path, content in files_of(tmp_path / "again").items()} == {
         path.name: content for path, content in files_of(run / "release").items()
     }
+    signed = qv.verify_signature(run / "release", f"{key}.pub")
+    assert signed.statement.predicate.lists["decisions"].entries == len(app.session.decisions) == 2
     assert (tmp_path / "again.statement.json").read_bytes() == (run / "release.statement.json").read_bytes()
 
 
@@ -255,13 +274,12 @@ def test_an_audit_looks_and_changes_nothing(log, tmp_path):
         for path, form in (
             ("/jobs/start", {"kind": "anonymize"}),
             ("/jobs/start", {"kind": "count"}),
-            ("/decide", {"kind": "block", "of": "query", "text": "x", "by": "x"}),
-            ("/sign/key", {}),
-            ("/sign", {"name": "Ann", "key": "x"}),
-            ("/judge/compare", {"ks": "5", "method.equality": "on"}),
             ("/mask", {"lift": "yes", "by": "Ann"}),
         ):
             assert app.ask("POST", path, form)[0] == 422, path
+        routed = {path for path in ACTIONS if app.ask("POST", path, {})[0] not in (404, 405)}
+        assert routed == {"/ask", "/browse", "/mask", "/jobs/start", "/jobs/cancel"}
+        assert {path for path in PAGES if app.ask("GET", path)[0] == 200} == {"/", "/ask", "/browse", "/judge", "/jobs"}
     assert files_of(tmp_path) == before
 
 
@@ -289,7 +307,9 @@ def test_columns_are_mapped_by_clicking(tmp_path):
         page = app.get("/")
         assert "cannot be detected" in shown(page)
         assert "cats" not in page
-        assert re.findall(r"Role of the column (\w+)", page) == ["wer", "was", "wann"]
+        assert re.findall(r'Role of the column ([^"]+)', page) == ["w··", "w··", "w···"]
+        app.post("/mask", lift="yes", by="Ann")
+        assert re.findall(r"Role of the column (\w+)", app.get("/")) == ["wer", "was", "wann"]
         app.post("/map", format="tsv", role__0="user", role__1="query", role__2="time")
         app.session.jobs.wait()
         assert "Users 6" in shown(app.get("/"))
@@ -310,6 +330,16 @@ def test_the_beginning_of_a_log_is_masked(tmp_path, name, content, format, colum
     found = preview([str(tmp_path / name)], None)
     assert (found.format, found.columns) == (format, columns)
     assert not any("x" in cell or "u" in cell for row in found.rows for cell in row)
+    assert found.shapes == (
+        columns if format == "jsonl" else tuple(shape(name, set(), whole=False) for name in columns)
+    )
+
+
+def test_a_file_without_a_header_shows_nobodys_query(tmp_path):
+    (tmp_path / "a.tsv").write_text("u17\tjane doe disease\nu18\tx\n")
+    assert preview([str(tmp_path / "a.tsv")], "tsv").shapes == ("u··", "j··· d·· d······")
+    (tmp_path / "a.tsv").write_text("AnonID\tQuery\tsecret\nu18\tx\ty\n")
+    assert preview([str(tmp_path / "a.tsv")], "tsv").shapes == ("AnonID", "Query", "s·····")
 
 
 @pytest.mark.parametrize(

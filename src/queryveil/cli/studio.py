@@ -82,6 +82,8 @@ def studio(
     elif project is None:
         project = f"{Path(logs[0]).name.partition('.')[0] or 'log'}.studio"
     kept = None if project is None else Project(project, logs, reading)
+    if kept is not None and reading not in (Reading(), kept.state.reading):
+        typer.echo("The project has its own way to read the log, so options about reading are ignored.", err=True)
     limits = {name: given[name] for name in ("threads", "memory_limit")}
     session = Session(logs, reading, partial(_read, limits), kept, audit, policy)
     session.read()

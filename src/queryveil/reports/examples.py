@@ -90,6 +90,21 @@ def masked(log: LocalLog, queries: Sequence[int]) -> list[str]:
     return [shape(texts[query], known, whole=bool(users[query] >= COMMON)) for query in queries]
 
 
+def masked_texts(log: LocalLog, texts: Sequence[str]) -> list[str]:
+    """Texts that are no queries of the log, such as those in which scrubbing masked something, masked further."""
+    log.ensure_tables("word_users")
+    words = sorted({word for text in texts for word in printable(text).split()})
+    with log.workspace() as work:
+        given = work.read(pa.table({"word": pa.array(words, pa.large_string())}))
+        common = work.fetch(
+            f"SELECT w.word AS word FROM {given} g JOIN words w ON w.word = g.word"  # a table of ours
+            f" JOIN word_users u ON u.word_id = w.word_id WHERE u.users >= {COMMON} GROUP BY w.word"
+        )
+    known = set(common["word"].to_pylist())
+    scrubbed = mask(pa.array(texts, pa.string()), KINDS, scope_of(log.language, None)).texts.to_pylist()
+    return [shape(text, known, whole=False) for text in scrubbed]
+
+
 def _text(found: pa.Table) -> pa.Array:
     return pa.array(found["query"].to_pylist(), pa.string())
 

@@ -56,6 +56,9 @@ ACTIONS: dict[str, Handler] = {
     "/jobs/start": work.start,
     "/jobs/cancel": work.cancel,
 }
+_AUDIT = ("/mask", "/jobs", "/jobs/start", "/jobs/cancel")
+"""What an audit may do beside its screens."""
+_PARTS = ("answer.html", "lines.html", "lines_waiting.html", "numbers.html", "jobs.html", "blocked.html")
 _TICK = 0.25
 _SCRIPT, _STYLE = "text/javascript", "text/css"
 
@@ -66,10 +69,12 @@ def app(session: Session) -> "Starlette":
     from starlette.routing import Route
 
     made = Screens(session)
+    routed = [("GET", path, PAGES[path]) for path in PAGES] + [("POST", path, ACTIONS[path]) for path in ACTIONS]
+    if session.read_only:
+        routed = [(verb, path, handler) for verb, path, handler in routed if path in (*AUDITED, *_AUDIT)]
     return Starlette(
         routes=[
-            *(Route(path, partial(made.show, handler, path), methods=["GET"]) for path, handler in PAGES.items()),
-            *(Route(path, partial(made.show, handler, path), methods=["POST"]) for path, handler in ACTIONS.items()),
+            *(Route(path, partial(made.show, handler, path), methods=[verb]) for verb, path, handler in routed),
             Route("/events", made.events, methods=["GET"]),
             Route("/static/{name}", made.static, methods=["GET"]),
         ]
@@ -101,6 +106,8 @@ class Screens:
         try:
             form = await _form(request)
             view = await run_in_threadpool(handler, self.session, form)
+            if request.headers.get("hx-request") is None and view.template in _PARTS:  # sent before htmx was ready
+                view = View("part.html", view.given | {"part": view.template}, view.after)
             return HTMLResponse(await run_in_threadpool(self._render, view, path))
         except QueryveilError as error:
             status, sentence = 422, str(error)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from queryveil.assess.drawings import layout
 from queryveil.assess.explanation import explain
@@ -10,6 +11,7 @@ from queryveil.assess.neighbourhoods import neighbourhood
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
 from queryveil.methods import Affinity, Reason
+from queryveil.release import Release
 from queryveil.reports.examples import masked
 from queryveil.studio.session import Session
 from queryveil.studio.settings import slid
@@ -93,8 +95,8 @@ def ask(session: Session, text: str, query_id: int | None = None) -> Answer:
     elif not 0 <= query_id < log.n_queries:
         raise QueryveilError("There is no such query in the log; load the page again.")
     if query_id is None:
-        known = normal_form(pa.array([text]))[0].as_py()
-        return Answer(known, None, rows=None if session.release is None else 0, why="Nobody issued this query.")
+        known = str(normal_form(pa.array([text]))[0].as_py())
+        return Answer(known, None, rows=None if session.release is None else rows_of(session.release, known))
     whole = str(log.query_text[query_id].as_py())
     rows, reasons = _explained(session, log, whole, query_id)
     if session.state.masked:
@@ -104,6 +106,13 @@ def ask(session: Session, text: str, query_id: int | None = None) -> Answer:
     shown = whole if typed or not session.state.masked else masked(log, [query_id])[0]
     counts = int(log.users_per_query[query_id]), int(log.events_per_query[query_id])
     return Answer(shown, query_id, *counts, rows, reasons, graph, why)
+
+
+def rows_of(release: Release, text: str) -> int:
+    """How many rows of a release have a text, be it a query of the log or one that was masked."""
+    if "query" not in release.schema.names:
+        return 0
+    return sum(pc.sum(pc.equal(batch["query"], text)).as_py() or 0 for batch in release.batches())
 
 
 def _unnamed(found: str) -> str:
@@ -121,10 +130,10 @@ def _explained(session: Session, log: LocalLog, text: str, query_id: int) -> tup
 
 
 def _graph(session: Session, log: LocalLog, text: str) -> tuple[Graph | None, str]:
-    chosen = slid(session.state.steps)
-    method = chosen if isinstance(chosen, Affinity) else Affinity()
-    rest = {name: getattr(method, name) for name in ("vectors", "concept_min_users", "min_term_users")}
     try:
+        chosen = slid(session.state.steps if session.release is None else session.release.manifest.steps)
+        method = chosen if isinstance(chosen, Affinity) else Affinity()
+        rest = {name: getattr(method, name) for name in ("vectors", "concept_min_users", "min_term_users")}
         found = neighbourhood(log, text, theta=method.theta, k=method.k, **rest)
     except QueryveilError as error:
         return None, str(error)

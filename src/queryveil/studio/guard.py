@@ -45,6 +45,7 @@ _ENTRY = (
 )
 _CLOSED = "This address is closed to you: open the one that 'queryveil studio' shows in the terminal."
 _ELSEWHERE = "Another site or address asked for this page, so it is refused."
+_ADDRESS = "No address here has a question mark; load the page again."
 _LONG = "The request is too long."
 
 
@@ -90,6 +91,8 @@ class Guard:
         refused = self._refused(scope, headers)
         if refused is None and scope["path"] == OPEN:
             await self._open(scope, guarded)
+        elif refused is None and scope["query_string"]:  # it could hold a text, and addresses are kept by browsers
+            await _answer(guarded, 400, _ADDRESS)
         elif refused is not None:
             await _answer(guarded, 403, refused)
         elif not self._known(headers):
@@ -111,6 +114,8 @@ class Guard:
         if scope["path"] == OPEN and scope["method"] == "GET":
             return None  # a click elsewhere, or the file that opens the browser
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin == "null" and site == "same-origin":
+            origin = f"http://{self._host}"  # a form sent without a script: pages here name no referrer, so no origin
         if scope["method"] not in ("GET", "HEAD") and origin is None:
             return _ELSEWHERE
         if origin not in (None, f"http://{self._host}") or site not in (None, "same-origin", "none"):

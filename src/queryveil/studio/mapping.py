@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 from queryveil.errors import QueryveilError
 from queryveil.formats import FORMATS
 from queryveil.formats.detection import detect_head
-from queryveil.formats.rows import CANONICAL, MOST_COLUMNS
+from queryveil.formats.rows import CANONICAL, MOST_COLUMNS, known_columns
 from queryveil.formats.source import find_files, sample
 from queryveil.formats.table import csv_delimiter, header_of
+from queryveil.reports.examples import shape
 from queryveil.studio.project import Reading
 from queryveil.text.show import printable, shortened
 
@@ -36,6 +37,14 @@ class Preview:
     format: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The names as they are shown while texts are masked: a file without a header has somebody's query there."""
+        if self.format not in ("csv", "tsv"):
+            return self.columns
+        known = known_columns(self.columns).values()
+        return tuple(name if name in known else shape(name, set(), whole=False) for name in self.columns)
 
     @property
     def roles(self) -> tuple[str, ...]:

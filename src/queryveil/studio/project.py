@@ -8,9 +8,9 @@ import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
@@ -64,7 +64,7 @@ class State(BaseModel):
     """Who reviews, as they said last."""
     released: list[RecipeStep] = []
     """What the release of the project was made with."""
-    release: int | None = None
+    release: Annotated[int, Field(ge=1)] | None = None
     """The number of the run that made the current release."""
     signed: Signed | None = None
     compared: list[str] = []
@@ -114,6 +114,10 @@ class Project:
                 raise QueryveilError(f"The file {path}/{STATE} is damaged; name another folder.") from None
             if self.state.logs != paths:
                 raise QueryveilError(f"The project {path} is about another log; name another folder.")
+            if not self.state.masked:  # who starts the studio is perhaps not the one who lifted the mask
+                self.state.masked = True
+                self.note("masked texts again", about="the studio was started")
+                self.save()
 
     def save(self, *, later: bool = False) -> None:
         """Write the state: now, or in a moment, if it is not written again until then."""
@@ -142,23 +146,23 @@ class Project:
         Args:
             name: The file.
             value: The result.
-            of: The SHA-256 of the manifest of the release that it is about.
+            of: What it is about: the SHA-256 of the manifest of a release, or the fingerprint of the log.
         """
         found = TypeAdapter(type(value)).dump_python(value, mode="json")
-        self.write(name, json.dumps({"manifest_sha256": of, "result": found}, allow_nan=False).encode())
+        self.write(name, json.dumps({"of": of, "result": found}, allow_nan=False).encode())
 
     def kept(self, name: str, kind: type, of: str) -> Any:
-        """A result that was kept; None if there is none for this release, or it cannot be read.
+        """A result that was kept; None if there is none about that, or it cannot be read.
 
         Args:
             name: The file.
             kind: The class of the result.
-            of: The SHA-256 of the manifest of the release.
+            of: What it must be about.
         """
         content = self._read(name)
         try:
             found = json.loads(content or b"{}")
-            if not isinstance(found, dict) or found.get("manifest_sha256") != of:
+            if not isinstance(found, dict) or found.get("of") != of:
                 return None
             return TypeAdapter(kind).validate_python(found["result"])
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -167,11 +171,18 @@ class Project:
     def note(self, what: str, *, by: str = "", about: str = "") -> None:
         """Write down in the journal what was done. The journal is only ever added to."""
         entry = Entry(at=datetime.now(UTC).isoformat(timespec="seconds"), what=what, by=by, about=about)
-        handle = os.open(self.path / JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(entry.model_dump_json().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        line = entry.model_dump_json().encode() + b"\n"
+        try:
+            with self._saving, open(self.path / JOURNAL, "a+b", opener=_private) as file:
+                if file.tell() and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
+                    line = b"\n" + line  # a kill cut the last one short
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise QueryveilError(
+                f"The journal {self.path / JOURNAL} cannot be written: {error.strerror}; nothing was changed."
+            ) from None
 
     @property
     def journal(self) -> list[Entry]:
@@ -204,6 +215,10 @@ class Project:
             if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST:
                 raise QueryveilError(f"The file {self.path / name} is not one of a project; name another folder.")
             return file.read()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _private_folder(path: Path) -> int:

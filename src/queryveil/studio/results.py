@@ -1,7 +1,6 @@
 """Results about a log and its release, read again without trust, and small things that jobs share."""
 
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,11 +80,6 @@ def kept_findings(file: Path, manifest: str) -> Findings | None:
 def private_write(file: Path, content: bytes) -> None:
     """Write a small file whole, for its owner alone."""
     write_whole(file, content, overwrite=True, private=True)
-
-
-def remove(folder: Path) -> None:
-    """Remove a folder that a job could not finish."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def compared(board: Board) -> str:

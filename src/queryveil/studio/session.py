@@ -1,7 +1,6 @@
 """What an app works on: the log, what is chosen, the release, and what was found about it; long work as jobs."""
 
 import hashlib
-import secrets
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from queryveil.assess.evaluation import Evaluation, evaluate
 from queryveil.assess.grid import Grid, grid
 from queryveil.assess.policy import DEFAULT, Judgement, gather, judge, load_policy
 from queryveil.assess.profiles import Profile, profile
-from queryveil.assess.signing import Review, sign, statement_beside
+from queryveil.assess.signing import statement_beside
 from queryveil.claims.certificates import load_certificate
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
@@ -23,10 +22,12 @@ from queryveil.methods import Affinity, Method
 from queryveil.methods.recipe import RecipeStep
 from queryveil.release import MANIFEST, Release
 from queryveil.reports import compare
-from queryveil.scrubbing.decisions import Decision, read_decisions, write_decisions
+from queryveil.scrubbing.decisions import Decision
 from queryveil.studio.browsing import Browsing
+from queryveil.studio.decided import DecisionList, decisions_in, mark
 from queryveil.studio.jobs import Job, Jobs, Update
-from queryveil.studio.project import DECISIONS, Project, Reading, Signed, State
+from queryveil.studio.making import RELEASE, make_run, remove_unfinished
+from queryveil.studio.project import DECISIONS, Project, Reading, State
 from queryveil.studio.results import (
     Audit,
     Found,
@@ -35,14 +36,13 @@ from queryveil.studio.results import (
     kept_findings,
     kept_grid,
     private_write,
-    remove,
 )
-from queryveil.studio.settings import beside_sliders, decided_steps, method_of, slid, written_recipe
+from queryveil.studio.settings import beside_sliders, check_kept, decided_steps, method_of, slid
 from queryveil.text.show import json_text
 from queryveil.verification import Verification, verify
 
 Reader = Callable[[list[str], Reading, Update], LocalLog]
-GRID, RUNS, COMPARED = "grid", "runs", "comparison"
+GRID, RUNS, COMPARED, COMPARISON = "grid", "runs", "comparison", "comparison.json"
 
 
 class Session:
@@ -82,6 +82,9 @@ class Session:
         self.comparison: Comparison | None = None
         self._browsing = Browsing(self.jobs)
         self._state = State(logs=list(logs), reading=reading)
+        check_kept(self.state.steps)
+        if project is not None and audit is None:
+            remove_unfinished(project.file(RUNS))
 
     @property
     def state(self) -> State:
@@ -114,46 +117,88 @@ class Session:
     def change(self, *, later: bool = False, **given: Any) -> None:
         """Change what is chosen, and remember it; `later` if more changes follow, as those of a slider do."""
         with self.lock:
-            for name, value in given.items():
-                setattr(self.state, name, value)
-            if self.project is not None:
-                self.project.save(later=later)
+            before = {name: getattr(self.state, name) for name in given}
+            try:
+                for name, value in given.items():
+                    setattr(self.state, name, value)
+                if self.project is not None:
+                    self.project.save(later=later)
+            except BaseException:  # what cannot be remembered is not so
+                for name, value in before.items():
+                    setattr(self.state, name, value)
+                raise
 
     def note(self, what: str, *, by: str = "", about: str = "") -> None:
         """Write down in the journal what was done."""
         if self.project is not None:
             self.project.note(what, by=by, about=about)
 
+    def check_steps(self, named: str) -> None:
+        """Refuse a form about other steps than those that are chosen.
+
+        Raises:
+            QueryveilError: If they changed since.
+        """
+        if named != mark(self.state.steps):
+            raise QueryveilError("What is chosen was changed elsewhere since this page was shown; load the page again.")
+
     # Decisions
+
+    @property
+    def decided(self) -> DecisionList:
+        """The list of decisions.
+
+        Raises:
+            QueryveilError: If nothing can be decided.
+        """
+        self.check_writable()
+        assert self.project is not None  # noqa: S101
+        return DecisionList(self.project.file(DECISIONS), self.lock)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """What the reviewer decided, in order."""
-        place = None if self.project is None else self.project.file(DECISIONS)
-        return () if place is None or not place.exists() else tuple(read_decisions(place))
+        return () if self.project is None else decisions_in(self.project.file(DECISIONS))
 
-    def decide(self, decisions: Sequence[Decision]) -> None:
-        """Replace the list of decisions."""
-        self._writable()
-        assert self.project is not None  # noqa: S101
-        write_decisions(decisions, self.project.file(DECISIONS), overwrite=True)
+    @property
+    def outdated(self) -> bool:
+        """Whether steps or decisions changed since the release was made."""
+        if self.release is None or self.read_only:
+            return False
+        made = self.state.released, decisions_in(self.run / DECISIONS)
+        return made != (self.state.steps, self.decisions)
 
     def method(self) -> Method:
         """What is chosen, with the decisions applied."""
-        return method_of(self._steps(None if self.project is None else self.project.file(DECISIONS)))
-
-    def _steps(self, decided: Path | None) -> list[RecipeStep]:
-        """The steps with the list of decisions, if there are any."""
-        steps = self.state.steps
-        if decided is None or not self.decisions:
-            return steps
-        return decided_steps(steps, decided)
+        if self.project is None or not self.decisions:
+            return method_of(self.state.steps)
+        return method_of(decided_steps(self.state.steps, self.project.file(DECISIONS)))
 
     # Jobs
 
     def read(self) -> Job:
         """Read the log, and find what the project holds already."""
         return self.jobs.start("read", "Reading the log", self._read)
+
+    def check_unreleased(self) -> None:
+        """Refuse to read the log in another way if a release was made of it as it was read.
+
+        Raises:
+            QueryveilError: If there is a release, or work is under way.
+        """
+        self.check_writable()
+        if self.state.release is not None:
+            raise QueryveilError("A release was made of the log as it was read; begin another project to read it anew.")
+        if self.jobs.active():
+            raise QueryveilError("Work on the log is under way; cancel it, or wait until it is done.")
+
+    def read_as(self, reading: Reading) -> Job:
+        """Read the log in another way, as long as nothing was released."""
+        with self.lock:
+            self.check_unreleased()
+            self.change(reading=reading, fingerprint=None)
+            self.log = self.profile = self.sessions = self.grid = self.comparison = None
+            return self.read()
 
     def _read(self, update: Update) -> None:
         reading = self.state.reading
@@ -169,6 +214,8 @@ class Session:
         if self.project is not None and not self.read_only and self.project.file(GRID).exists():
             update("loading the tables behind the sliders")
             self.grid = kept_grid(self.project.file(GRID), log)
+        if self.project is not None and not self.read_only:
+            self.comparison = self.project.kept(COMPARISON, Comparison, log.fingerprint)
         update("opening the release")
         with self.lock:
             self.log, self.profile, self.sessions = log, found, sessions
@@ -180,18 +227,19 @@ class Session:
         if self.audit is not None:
             place, linked = Path(self.audit.release), self.audit.user_map
         elif self.state.release is not None:
-            place, made = self.run / "release", self.run / "users.csv"
+            place, made = self.run / RELEASE, self.run / "users.csv"
             linked = str(made) if made.exists() else None
-            self.found = self._kept()
         else:
             return
-        self.release = Release.load(place, log=log, user_map=linked, lists=self._evidence[1])
+        release = Release.load(place, log=log, user_map=linked, lists=self.evidence[1])
+        self.found = self.found if self.audit is not None else self._kept()
+        self.release = release
 
     def _kept(self) -> Found:
         """What was found about the release before."""
         assert self.project is not None  # noqa: S101
-        of, folder = self._manifest, f"{RUNS}/{self.run.name}"
-        statement = statement_beside(self.run / "release")
+        of, folder = self.manifest_sha256, f"{RUNS}/{self.run.name}"
+        statement = statement_beside(self.run / RELEASE)
         return Found(
             self.project.kept(f"{folder}/verification.json", Verification, of),
             self.project.kept(f"{folder}/evaluation.json", Evaluation, of),
@@ -203,16 +251,16 @@ class Session:
     @property
     def release_folder(self) -> Path:
         """The folder of the release."""
-        return Path(self.audit.release) if self.audit is not None else self.run / "release"
+        return Path(self.audit.release) if self.audit is not None else self.run / RELEASE
 
     @property
-    def _manifest(self) -> str:
+    def manifest_sha256(self) -> str:
         """The SHA-256 of the manifest of the release."""
         return hashlib.sha256((self.release_folder / MANIFEST).read_bytes()).hexdigest()
 
     def count(self) -> Job:
         """Make the tables behind the sliders."""
-        self._writable()
+        self.check_writable()
 
         chosen = slid(self.state.steps) or Affinity()
 
@@ -227,40 +275,21 @@ class Session:
 
     def anonymize(self) -> Job:
         """Make a release by what is chosen, check it, and keep it in the project."""
-        self._writable()
-        self.method()  # what is wrong is said at once
-        return self.jobs.start("anonymize", "Making the release", self._anonymize)
+        self.check_writable()
+        with self.lock:  # as it is now: what is changed while the job waits or runs is of the next release
+            self.method()  # what is wrong is said at once
+            steps, decisions = list(self.state.steps), self.decisions
+        work = partial(self._anonymize, steps, decisions)
+        return self.jobs.start("anonymize", "Making the release", work)
 
-    def _anonymize(self, update: Update) -> None:
+    def _anonymize(self, steps: list[RecipeStep], decisions: tuple[Decision, ...], update: Update) -> None:
         assert self.project is not None  # noqa: S101
-        log = self.open_log
-        runs = self.project.file(RUNS)
-        runs.mkdir(0o700, exist_ok=True)
-        number = 1 + max((int(run.name) for run in runs.iterdir() if run.name.isdigit()), default=0)
-        folder = runs / f"{number:04d}"
-        folder.mkdir(0o700)
-        try:
-            decisions = self.decisions
-            if decisions:  # as they are now: the list of the project goes on
-                write_decisions(decisions, folder / DECISIONS)
-            steps = self._steps(folder / DECISIONS)
-            method, seed = method_of(steps), secrets.randbits(128)
-            update("anonymizing")
-            made = method.anonymize(log, seed=seed)
-            update("checking and writing")
-            if made.pseudonyms is not None:
-                made.save_user_map(folder / "users.csv")
-            made.save_certificate(folder / "release.certificate")
-            private_write(folder / "recipe.toml", written_recipe(steps, seed).encode())
-            verdicts = made.save(folder / "release")
-        except BaseException:
-            remove(folder)
-            raise
+        number, verification = make_run(self.project.file(RUNS), self.open_log, steps, decisions, update)
         with self.lock:
-            self.change(release=number, released=self.state.steps, signed=None)
+            self.change(release=number, released=steps, signed=None)
             self.release = None
             self._open_release()
-            self._keep("verification", Verification(verdicts))
+            self._keep("verification", verification)
         self.note("made a release", about=f"run {number}")
 
     def _keep(self, name: str, value: Any) -> None:
@@ -268,7 +297,7 @@ class Session:
         with self.lock:
             self.found = Found(**{**vars(self.found), name: value})
             if self.project is not None and not self.read_only:
-                self.project.keep(f"{RUNS}/{self.run.name}/{name}.json", value, self._manifest)
+                self.project.keep(f"{RUNS}/{self.run.name}/{name}.json", value, self.manifest_sha256)
 
     def check(self) -> Job:
         """Verify the release: every promise, and the release made again."""
@@ -281,12 +310,12 @@ class Session:
         return self.jobs.start("check", "Verifying the release", work)
 
     def _verified(self) -> Verification:
-        certificate, lists = self._evidence
+        certificate, lists = self.evidence
         seen = None if certificate is None else load_certificate(certificate)
         return verify(self.release_folder, self.open_log, certificate=seen, lists=lists)
 
     @property
-    def _evidence(self) -> tuple[Path | None, list[Path]]:
+    def evidence(self) -> tuple[Path | None, list[Path]]:
         """The certificate of the release, and the lists that it was made with."""
         if self.audit is not None:
             certificate = None if self.audit.certificate is None else Path(self.audit.certificate)
@@ -309,14 +338,14 @@ class Session:
         with self.lock:
             self.found = Found(**{**vars(self.found), "findings": findings})
             if self.project is not None and not self.read_only:
-                content = json_text({"manifest_sha256": self._manifest} | findings.as_dict())
+                content = json_text({"manifest_sha256": self.manifest_sha256} | findings.as_dict())
                 private_write(self.run / "attacks.json", content.encode())
         update("judging")
         self._keep("judgement", judge(self.policy, gather(release, log, findings, self.found.verification)))
 
     def compare(self, methods: Sequence[str], ks: Sequence[int]) -> Job:
         """Compare methods on the log."""
-        self._writable()
+        self.check_writable()
 
         def work(update: Update) -> None:
             assert self.project is not None  # noqa: S101
@@ -333,47 +362,10 @@ class Session:
             )
             with self.lock:
                 self.comparison = found
+                self.project.keep(COMPARISON, found, found.fingerprint)
                 self.change(compared=list(methods), compared_ks=list(ks))
 
         return self.jobs.start("compare", "Comparing methods", work)
-
-    def sign(self, key: Path, review: Review, *, with_policy: bool) -> Job:
-        """Sign the release.
-
-        Args:
-            key: The file of the private key.
-            review: Who signs, and what they did.
-            with_policy: Whether to sign only if the policy is met, and to state that.
-        """
-        self._writable()
-        self._released()
-        if self.found.findings is None and with_policy:
-            raise QueryveilError("The policy was not judged yet; evaluate and attack the release first.")
-
-        def work(update: Update) -> None:
-            update("verifying, then signing")
-            certificate, lists = self._evidence
-            place = sign(
-                self.release_folder,
-                key,
-                log=self.open_log,
-                certificate=None if certificate is None else load_certificate(certificate),
-                attacks=[self.run / "attacks.json"] if self.found.findings is not None else [],
-                policy=self.policy if with_policy else None,
-                lists=lists,
-                review=review,
-                overwrite=True,
-            )
-            with self.lock:
-                self.found = Found(**{**vars(self.found), "statement": place})
-                self.change(
-                    signed=Signed(
-                        key=str(key), **review.model_dump(), policy=with_policy, attacks=self.found.findings is not None
-                    )
-                )
-            self.note("signed the release", by=review.name, about=f"run {self.state.release}")
-
-        return self.jobs.start("sign", "Signing the release", work)
 
     def browser(self, *, flagged: bool) -> Browser | None:
         """All queries by whether they are released; None while a job sorts them, or looks for personal data."""
@@ -385,7 +377,12 @@ class Session:
         if self.project is not None:
             self.project.close()
 
-    def _writable(self) -> None:
+    def check_writable(self) -> None:
+        """Refuse to change anything if this is an audit.
+
+        Raises:
+            QueryveilError: If it is.
+        """
         if self.read_only or self.project is None:
             raise QueryveilError("This studio only looks at a release; start it with the log alone to make one.")
 

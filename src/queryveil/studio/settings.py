@@ -20,6 +20,7 @@ from queryveil.methods import (
     parameters_of,
 )
 from queryveil.methods.recipe import RecipeStep, load_recipe, recipe_text, shipped
+from queryveil.release.manifest import Stage
 from queryveil.studio.project import Reading
 
 SLIDERS: dict[str, tuple[float | None, ...]] = {
@@ -78,6 +79,21 @@ def method_of(steps: Sequence[RecipeStep]) -> Method:
     return Pipeline([step.model_dump() for step in steps])
 
 
+def check_kept(steps: Sequence[RecipeStep]) -> None:
+    """Refuse steps that no form can have made; the file of a project may have been edited.
+
+    Raises:
+        QueryveilError: If there is no step, no such method, or a parameter is wrong.
+    """
+    if not steps:
+        raise QueryveilError("The project has no steps; name another folder.")
+    for step in steps:
+        if step.method not in STEPS:
+            raise QueryveilError(f"The project has an unknown method '{step.method}'; name another folder.")
+        if step.parameters:
+            STEPS[step.method](**step.parameters)
+
+
 def begun_with(name: str) -> list[RecipeStep]:
     """The steps of a method with its defaults, or of a built-in recipe."""
     if name in shipped():
@@ -133,7 +149,7 @@ def _given(method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _slid_to(form: Mapping[str, str], name: str) -> str:
     """The value at the position of a slider."""
     positions, at = form.get(f"{name}.values", "").split(","), form[f"{name}.at"]
-    if not at.isdigit() or int(at) >= len(positions):
+    if not (at.isascii() and at.isdigit() and len(at) < 10) or int(at) >= len(positions):
         raise QueryveilError("The slider has no such position; load the page again.")
     return positions[int(at)]
 
@@ -150,7 +166,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         raise QueryveilError(f"'{parameter.name}' must be {parameter.expected}.") from None
 
 
-def slid(steps: Sequence[RecipeStep]) -> Equality | Affinity | None:
+def slid(steps: Sequence[RecipeStep | Stage]) -> Equality | Affinity | None:
     """The step whose counts follow from tables, if there is one."""
     found = next((step for step in steps if step.method in (Equality.name, Affinity.name)), None)
     if found is None:

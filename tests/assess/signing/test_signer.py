@@ -134,7 +134,7 @@ def test_lists_of_a_release_are_stated_by_their_digest(tmp_path, log):
     qv.Rules(min_query_users=5, block_list=block).anonymize(log).save(tmp_path / "release")
     qv.new_key(tmp_path / "key")
     without = stated(qv.sign(tmp_path / "release", tmp_path / "key"))
-    assert without["predicate"]["lists"] == {"block_list": {"name": "block.txt", "sha256": None}}
+    assert without["predicate"]["lists"] == {"block_list": {"name": "block.txt", "sha256": None, "entries": 1}}
     given = stated(qv.sign(tmp_path / "release", tmp_path / "key", lists=[block], overwrite=True))
     assert given["predicate"]["lists"]["block_list"]["sha256"] == sha256_of(tmp_path, "block.txt")
     with pytest.raises(qv.QueryveilError, match=r"without a list 'key\.pub'"):

@@ -189,8 +189,9 @@ def _stated_lists(release: Release, given: Sequence[str | Path]) -> dict[str, St
     if strange is not None:
         raise QueryveilError(f"The release was made without a list '{strange}'; leave it out.")
     # Decisions are about queries that were not released: the manifest has their digest under a key, and that is enough.
+    known = {name: one.entries for name, one in release.manifest.lists.items()}
     found = {
-        use: StatedList(name=name, sha256=None if use == "decisions" else digests.get(name))
+        use: StatedList(name=name, sha256=None if use == "decisions" else digests.get(name), entries=known.get(name))
         for use, name in named.items()
     }
     if release.manifest.scrub is not None:

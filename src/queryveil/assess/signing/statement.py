@@ -111,6 +111,16 @@ class StatedList(Part):
     name: str
     sha256: Sha256 | None
     """None if the signer was not given the list, and for decisions, which the manifest binds under a key."""
+    entries: Annotated[int, Field(ge=0)] | None = None
+    """How many the manifest says that it has."""
+
+    @model_serializer(mode="wrap")
+    def _without_entries(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the key if the manifest does not say it, as statements were written before manifests did."""
+        found: dict[str, Any] = handler(self)
+        if self.entries is None:
+            found.pop("entries", None)
+        return found
 
 
 class Review(Part):
@@ -177,7 +187,7 @@ class Predicate(Part):
             *(f"Attacks: {won}{attacks.state}." for attacks in self.attacks[:1]),
             *([f"Policy: met, {self.policy.state}."] if self.policy is not None else []),
             *([] if self.review is None else [_reviewed(self.review)]),
-            *(f"List: {one.name}, SHA-256 {one.sha256 or 'not stated'}." for one in self.lists.values()),
+            *(_listed(one) for one in self.lists.values()),
         )
 
 
@@ -185,6 +195,12 @@ def _reviewed(review: Review) -> str:
     """Who reviewed, in a sentence."""
     comment = f" Comment: {review.comment}" if review.comment else ""
     return f"Reviewed by {review.name} on {review.date}.{comment}"
+
+
+def _listed(one: StatedList) -> str:
+    """A list, in a sentence."""
+    counted = "" if one.entries is None else f"{one.entries:,} {'entry' if one.entries == 1 else 'entries'}, "
+    return f"List: {one.name}, {counted}SHA-256 {one.sha256 or 'not stated'}."
 
 
 class Digest(Part):

@@ -1,6 +1,7 @@
 """What is released and what is held back, page by page; masked until somebody lifts the mask."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow as pa
 from queryveil.assess.browse import ORDERS, BrowsedQuery, Which
 from queryveil.errors import QueryveilError
 from queryveil.log import LocalLog
-from queryveil.reports.examples import masked
+from queryveil.reports.examples import masked, masked_texts
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View, number
 
@@ -44,21 +45,26 @@ def rows(session: Session, form: Form) -> View:
     browser = session.browser(flagged="flagged" in form)
     if browser is None:
         return View("lines_waiting.html")
-    found = browser.page(
+    look = partial(
+        browser.page,
         "held" if which == "held" else "released",
         order=next(one for one in ORDERS if one == order),
         one_user="one_user" in form,
         flagged="flagged" in form,
         contains=form.get("contains", ""),
-        page=number(form, "page", 0),
         size=SIZE,
     )
+    found = look(page=number(form, "page", 0))
+    if found.page and not found.rows:  # the list may have become shorter
+        found = look(page=max(found.pages - 1, 0))
     ids = ids_of(session.open_log, [one.query for one in found.rows])
     texts = [one.query for one in found.rows]
     if session.state.masked:
         known = [number for number in ids if number is not None]
+        others = [text for number, text in zip(ids, texts, strict=True) if number is None]
         hidden = dict(zip(known, masked(session.open_log, known), strict=True))
-        texts = [text if number is None else hidden[number] for number, text in zip(ids, texts, strict=True)]
+        shapes = dict(zip(others, masked_texts(session.open_log, others), strict=True))
+        texts = [shapes[text] if number is None else hidden[number] for number, text in zip(ids, texts, strict=True)]
     lines = [Line(*line) for line in zip(ids, texts, found.rows, strict=True)]
     return View("lines.html", {"lines": lines, "found": found, "which": which})
 
@@ -82,6 +88,9 @@ def mask(session: Session, form: Form) -> View:
         raise QueryveilError("Lifting the mask is written down in a project; start the studio with one.")
     if lift and not by:
         raise QueryveilError("Say who lifts the mask; it is written down.")
-    session.change(masked=not lift, reviewer=by or session.state.reviewer)
+    if not lift:
+        session.state.masked = True  # whatever can be written
+    # Written down first: without a line in the journal no text is shown.
     session.note("lifted the mask" if lift else "masked texts again", by=by, about=form.get("why", "").strip())
+    session.change(masked=not lift, reviewer=by or session.state.reviewer)
     return page(session, form)

@@ -5,6 +5,7 @@ from queryveil.methods import METHODS, STEPS, Affinity, Equality, Pipeline
 from queryveil.methods.recipe import RecipeStep, shipped
 from queryveil.release.summary import share
 from queryveil.reports.charts import kept
+from queryveil.studio.decided import mark
 from queryveil.studio.session import Session
 from queryveil.studio.settings import begun_with, beside_sliders, fields_of, method_of, slid, steps_of
 from queryveil.studio.views import Form, View, number
@@ -35,9 +36,11 @@ def begin(session: Session, form: Form) -> View:
 
 def at(session: Session, form: Form) -> View:
     """Move a slider, or set a parameter."""
-    steps = steps_of(form, session.state.steps)
-    method_of(steps)
-    session.change(steps=steps, later=True)
+    with session.lock:
+        session.check_steps(form.get("steps", ""))
+        steps = steps_of(form, session.state.steps)
+        method_of(steps)
+        session.change(steps=steps, later=True)
     return View("numbers.html", _numbers(session))
 
 
@@ -47,20 +50,23 @@ def add_step(session: Session, form: Form) -> View:
     if name not in STEPS:
         raise QueryveilError("There is no such step; load the page again.")
     step = RecipeStep(method=name, parameters={"k": 5} if "k" in STEPS[name].model_fields else {})
-    steps = [step, *session.state.steps] if name == "scrub" else [*session.state.steps, step]
-    method_of(steps)
-    session.change(steps=steps)
+    with session.lock:
+        steps = [step, *session.state.steps] if name == "scrub" else [*session.state.steps, step]
+        method_of(steps)
+        session.change(steps=steps)
     return page(session, form)
 
 
 def drop_step(session: Session, form: Form) -> View:
     """Take a step away."""
     place = number(form, "place")
-    steps = [step for here, step in enumerate(session.state.steps) if here != place]
-    if not steps:
-        raise QueryveilError("A release has at least one step; choose another method instead.")
-    method_of(steps)
-    session.change(steps=steps)
+    with session.lock:
+        session.check_steps(form.get("steps", ""))
+        steps = [step for here, step in enumerate(session.state.steps) if here != place]
+        if not steps:
+            raise QueryveilError("A release has at least one step; choose another method instead.")
+        method_of(steps)
+        session.change(steps=steps)
     return page(session, form)
 
 
@@ -82,6 +88,7 @@ def _numbers(session: Session) -> dict[str, object]:
     """What the chosen setting releases, by the tables; or why they do not say."""
     chosen, tables, log = slid(session.state.steps), session.grid, session.profile
     nothing: dict[str, object] = {"tiles": [], "figures": [], "why": "", "notes": []}
+    nothing |= {"steps_mark": mark(session.state.steps)}
     if chosen is None:
         named = " then ".join(step.method for step in session.state.steps)
         return nothing | {
@@ -117,4 +124,4 @@ def _numbers(session: Session) -> dict[str, object]:
         notes.append(f"These are the numbers of {chosen.name} on the whole log; the other steps change them.")
     if session.decisions:
         notes.append("Decisions come on top: what they block is still counted here.")
-    return {"tiles": tiles, "figures": [kept(found.by_band)], "why": "", "notes": notes}
+    return nothing | {"tiles": tiles, "figures": [kept(found.by_band)], "notes": notes}

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from queryveil.errors import QueryveilError
 from queryveil.reports.examples import shape
 from queryveil.scrubbing.decisions import Decision
+from queryveil.studio.decided import mark
 from queryveil.studio.session import Session
 from queryveil.studio.views import Form, View, number
 
@@ -15,8 +16,8 @@ def page(session: Session, form: Form) -> View:
     """All decisions, and the journal."""
     journal = [] if session.project is None else session.project.journal
     decided = [
-        (place, shape(one.text, set(), whole=False) if session.state.masked else one.text, one)
-        for place, one in enumerate(session.decisions)
+        (mark(one), shape(one.text, set(), whole=False) if session.state.masked else one.text, one)
+        for one in session.decisions
     ]
     return View("decide.html", {"decisions": decided, "journal": journal}, ())
 
@@ -56,14 +57,17 @@ def _decide(session: Session, form: Form) -> None:
         )
     except ValidationError:  # which would quote the text
         raise QueryveilError("A decision blocks or allows a query or a word, which is not empty.") from None
-    session.decide([*session.decisions, made])
+    session.decided.add(made)
     session.change(reviewer=by)
     session.note(f"decided: {made.kind} a {made.of}", by=by)
 
 
 def drop(session: Session, form: Form) -> View:
     """Take a decision back."""
-    place = number(form, "place")
-    session.decide([one for here, one in enumerate(session.decisions) if here != place])
-    session.note("took a decision back", by=form.get("by", "").strip())
+    by = form.get("by", "").strip()
+    if not by:
+        raise QueryveilError("Say who takes the decision back; it is written down.")
+    gone = session.decided.take_back(form.get("decision", ""))
+    session.change(reviewer=by)
+    session.note("took a decision back", by=by, about=f"{gone.kind} a {gone.of}, decided by {gone.by} at {gone.at}")
     return page(session, form)

@@ -26,7 +26,7 @@ def page(session: Session, form: Form) -> View:
             "named": "" if release is None else words.named(release.manifest).replace("\N{NO-BREAK SPACE}", " "),
             "lead": [] if release is None else words.lead(release.manifest),
             "kept": [] if release is None else kept_rows(release.manifest),
-            "outdated": release is not None and not session.read_only and session.state.released != session.state.steps,
+            "outdated": session.outdated,
             "found": found,
             "judged": judged,
             "judged_as": "" if judged is None else {True: "meets", False: "misses", None: "open"}[judged.meets],

@@ -11,21 +11,14 @@ from queryveil.studio.views import Form, View
 def page(session: Session, form: Form) -> View:
     """What is in the log."""
     found = session.profile
+    if found is not None and form.get("look"):  # it was read, but not as somebody wants it
+        session.check_unreleased()
+        return _columns(session, form, "")
     if found is None:
         last = session.jobs.last("read")
         if last is None or last.active or last.state == "cancelled":
             return View("log_waiting.html", {"last": last}, ("read",))
-        return View(
-            "log_columns.html",
-            {
-                "error": last.error,
-                "formats": FORMATS,
-                "named": NAMED,
-                "reading": session.state.reading,
-                "preview": preview(session.state.logs, form.get("format") or session.state.reading.format),
-            },
-            ("read",),
-        )
+        return _columns(session, form, last.error)
     tiles = [
         ("Users", f"{found.users:,}", "accounts of the log", ""),
         ("Events", f"{found.events:,}", f"in {found.rows:,} rows", ""),
@@ -49,9 +42,25 @@ def page(session: Session, form: Form) -> View:
             "scripts": [(one.name, f"{one.queries:,}") for one in found.scripts],
             "per_user": [(name, f"{value:,.1f}".removesuffix(".0")) for name, value in found.queries_per_user.items()],
             "logs": session.state.logs,
+            "again": not session.read_only and session.state.release is None,
         },
         ("read",),
     )
+
+
+def _columns(session: Session, form: Form, error: str) -> View:
+    """The columns of the log, to say what they are."""
+    reading = session.state.reading
+    looked_at = preview(session.state.logs, form.get("format") or reading.format)
+    given = {
+        "error": error,
+        "formats": FORMATS,
+        "named": NAMED,
+        "reading": reading,
+        "preview": looked_at,
+        "names": looked_at.shapes if session.state.masked else looked_at.columns,
+    }
+    return View("log_columns.html", given, ("read",))
 
 
 def _sessions(session: Session) -> str:
@@ -64,6 +73,5 @@ def map_columns(session: Session, form: Form) -> View:
     """Read the log again, as somebody says that its columns are to be understood."""
     if form.get("look"):  # another format is looked at, nothing is read
         return page(session, form)
-    session.change(reading=mapped(session.state.logs, form, session.state.reading))
-    session.read()
+    session.read_as(mapped(session.state.logs, form, session.state.reading))
     return page(session, form)

@@ -29,7 +29,10 @@ def start(session: Session, form: Form) -> View:
     kind = form.get("kind", "")
     if kind not in _STARTED:
         raise QueryveilError("There is no such work; load the page again.")
-    _STARTED[kind](session)
+    with session.lock:
+        if "steps" in form:  # beside what is chosen, which is then what is shown
+            session.check_steps(form["steps"])
+        _STARTED[kind](session)
     return jobs(session, form)
 
 

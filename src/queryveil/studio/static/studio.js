@@ -85,7 +85,15 @@
     if (fresh.some((one) => wanted.includes(one.split(" ")[1]))) htmx.ajax("GET", main.dataset.path, screen);
     document.documentElement.dataset.jobs = message.data;
   };
-  new EventSource("/events").addEventListener("message", follow);
+  // A browser opens few connections to one place, so tabs that nobody sees have none.
+  let source = null;
+  const listen = () => {
+    source?.close();
+    source = document.hidden ? null : new EventSource("/events");
+    source?.addEventListener("message", follow);
+  };
+  listen();
+  document.addEventListener("visibilitychange", listen);
 
   let folded = [];
   addEventListener("beforeprint", () => {
