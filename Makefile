@@ -10,6 +10,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 FUZZ_SECONDS ?= 60
+DEMO := attack,dp,report,search
 
 .PHONY: help demo test fuzz lint typecheck bench docs package clean
 
@@ -24,23 +25,35 @@ help:
 	@echo "make package    build wheel and sdist (in dist/), and try the wheel in an empty environment"
 	@echo "make clean      remove what the other targets made, but not $(VENV)"
 
-demo: $(VENV)/.installed-attack,dp,report,search,studio
-	mkdir -p demo
-	$(QUERYVEIL) synth --users 1000 --seed 1 -o demo/log.tsv.gz --truth demo/truth --overwrite
-	$(QUERYVEIL) profile demo/log.tsv.gz
-	$(QUERYVEIL) anonymize demo/log.tsv.gz --recipe publish-queries -o demo/release --overwrite
-	$(QUERYVEIL) verify demo/release --original demo/log.tsv.gz
-	$(QUERYVEIL) explain demo/release --original demo/log.tsv.gz "cell phone case"
+# Two things at a time: the log is made while the packages that only the comparison needs are fetched, and the release is
+# made and checked while the comparison runs.
+demo: $(VENV)/.installed-core
+	@rm -rf demo && mkdir demo
+	@$(MAKE) --no-print-directory -j 2 demo/release demo/comparison
 	@echo
-	@echo "The release is in demo/release:"
-	@ls -l demo/release
-	@echo "Read demo/release/report.md for what it promises and what it does not."
-	@echo
-	$(QUERYVEIL) web-directory build demo/truth/structure.rdf.u8 demo/truth/content.rdf.u8 -o demo/sites.qvd --overwrite
-	$(QUERYVEIL) compare demo/log.tsv.gz --methods all --k 5,10 --web-directory demo/sites.qvd -o demo/comparison --overwrite
-	@echo
-	@echo "Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
-	@echo "To review the log yourself, up to a signed release: $(QUERYVEIL) studio demo/log.tsv.gz --project demo/review"
+	@echo "== Done. Open demo/comparison/report.html in a browser: what every method keeps, and what it gives away."
+	@echo "   demo/release/report.md says what the release promises and what it does not."
+	@echo "   To review the log yourself, up to a signed release: make $(VENV)/.installed-studio, then"
+	@echo "   $(QUERYVEIL) studio demo/log.tsv.gz --project demo/review"
+
+demo/log.tsv.gz: | $(VENV)/.installed-core
+	@echo "== Step 1: a synthetic log of 300 users to try things on. It describes no real person."
+	$(QUERYVEIL) synth --users 300 --seed 1 -o $@ --truth demo/truth
+
+demo/release: demo/log.tsv.gz
+	@echo "== Step 2: the log in numbers. The table about k says what each threshold would keep."
+	$(QUERYVEIL) profile $<
+	@echo "== Step 3: a release of the queries that at least 5 users issued. 'Holds' are promises, checked before it is written."
+	$(QUERYVEIL) anonymize $< --method equality -k 5 -o $@
+	@echo "== Step 4: anyone who has the log and the release can check it again."
+	$(QUERYVEIL) verify $@ --original $<
+	@echo "== Step 5: why is a query in the release, or why not?"
+	$(QUERYVEIL) explain $@ --original $< "cell phone case"
+
+demo/comparison: demo/log.tsv.gz $(VENV)/.fetched-$(DEMO)
+	@echo "== Beside it, step 6 begins, the longest: all methods make a release, and each is measured and attacked."
+	@$(QUERYVEIL) web-directory build demo/truth/structure.rdf.u8 demo/truth/content.rdf.u8 -o demo/sites.qvd > /dev/null
+	@$(QUERYVEIL) compare $< --methods all --k 5 --tests 500 --web-directory demo/sites.qvd -o $@
 
 test: $(VENV)/.installed-dev
 	EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -q -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
@@ -79,11 +92,16 @@ clean:
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of dependencies, so that a second call installs nothing. Every file that is fetched must have a hash in
-# constraints.txt; a folder has none, so the package itself comes second.
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python scripts/lock.py --pick '$*' > $(VENV)/requirements.txt
-	$(BIN)/python -m pip install -q --require-hashes -r $(VENV)/requirements.txt
+# constraints.txt; a folder has none, so the package itself comes second. Modules are compiled when they are first used:
+# most never are.
+$(VENV)/.installed-%: $(VENV)/.fetched-%
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	touch $@
+
+.PRECIOUS: $(VENV)/.fetched-%
+$(VENV)/.fetched-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python scripts/lock.py --pick '$*' > $@.txt
+	$(BIN)/python -m pip install -q --no-compile --require-hashes -r $@.txt
 	touch $@
 
 $(BIN)/python:

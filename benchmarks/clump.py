@@ -21,6 +21,7 @@ def report(sizes: list[int], times: int) -> Iterator[str]:
     yield from _literal(times)
     yield from _growth(sizes, times)
     yield from _gain()
+    yield from _blocks()
 
 
 def _transactions(users: int, most: int) -> tuple[Any, ...]:
@@ -197,3 +198,34 @@ def _gain() -> Iterator[str]:
                 )
                 paper = paper or loss
     yield ""
+
+
+def _blocks() -> Iterator[str]:
+    yield "| users | clusters | rule | transactions of a block | distortion, of all items | more than exact |"
+    yield "|---|---|---|---|---|---|"
+    for clustering in ("greedy", "nearest"):
+        for rule in ("paper", "tight"):
+            lost = json.loads(run(f"{HERE}:in_blocks", 20_000, clustering, rule).told)
+            for size, share in lost.items():
+                yield (
+                    f"| 20,000 | {clustering} | {rule} | {'all' if size == '0' else f'{int(size):,}'} | {share:.4f}"
+                    f" | {share - lost['0']:+.4f} |"
+                )
+    yield ""
+
+
+def in_blocks(users: str, clustering: str, rule: str) -> None:
+    """The distortion of clusters that are made in blocks of several sizes; 0 stands for one block."""
+    from queryveil.knowledge import open_taxonomy
+    from queryveil.methods.generalization.clump import Clump
+    from queryveil.methods.generalization.common import Transactions, loss_of
+
+    start, node, *_ = _transactions(int(users), int(users))
+    mine = Transactions(start, np.arange(len(start) - 1), node, open_taxonomy("wordnet").tree)
+    method = Clump(k=K, clustering=clustering, tight=rule == "tight")
+    lost = {}
+    with timed():
+        for size in (0, 10_000, 5_000, 2_000, 500):
+            parts = max(1, round(len(mine) / size)) if size else 1
+            lost[str(size)] = loss_of(mine, method.in_blocks(mine, parts, threads=2)[0]).per_item
+    print(json.dumps(lost))

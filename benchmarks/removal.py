@@ -56,7 +56,7 @@ def anonymized(users: str, name: str) -> None:
     """Anonymize a log that was read."""
     from queryveil import Poblete, generate, read_log
     from queryveil.kernels.removal import degrees
-    from queryveil.methods import poblete
+    from queryveil.methods.click_graph import classes_of, compact, edges_of
 
     method = _method(name)
     with tempfile.TemporaryDirectory() as folder:
@@ -72,8 +72,8 @@ def anonymized(users: str, name: str) -> None:
     if isinstance(method, Poblete):
         pairs = log.engine.fetch("SELECT query_id, url_id FROM clicks GROUP BY query_id, url_id ORDER BY ALL")
         query, url = (pairs[key].to_numpy().astype("int64") for key in ("query_id", "url_id"))
-        clicked = poblete.classes_of(*poblete._compact(query, url, method.removal(log).documents > 0))
-        edges = int((degrees(clicked) * (clicked.member_start[1:] - clicked.member_start[:-1])).sum()) // 2
+        clicked = classes_of(*compact(query, url, method.removal(log).documents > 0))
+        edges = edges_of(clicked, degrees(clicked))
     counts = release.manifest.counts
     print(json.dumps({"events": log.stats.events, "released": counts.queries, "edges": edges, "busy": busy}))
 

@@ -13,21 +13,27 @@ from typing import Any
 from benchmarks.harness import log_file, run, timed
 from queryveil import Equality, read_log, sweep
 from queryveil.assess.browse import ORDERS, Browser
-from queryveil.assess.grid import KS, THETAS, WORD_USERS, grid
+from queryveil.assess.grid import KS, THETAS, WORD_USERS
+from queryveil.assess.grid_making import grid
 
 
 def report(sizes: Sequence[int], times: int) -> Iterator[str]:
     """The table of README.md."""
-    yield "| log | grid | sweep of the same k and theta | ratio | slowest look-up | pages prepared | slowest page |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| log | grid | sweep of the same k and theta | ratio | slowest look-up: affinity, equality | pages prepared |"
+        " slowest page | peak memory |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for users in sizes:
         log_file(users)
-        mine = json.loads(run("benchmarks.sliders:sliders", users, times=times).told)
+        cost = run("benchmarks.sliders:sliders", users, times=times)
+        mine = json.loads(cost.told)
         theirs = json.loads(run("benchmarks.sliders:swept", users, times=times).told)
         yield (
             f"| {users:,} users | {mine['grid']:.1f} s | {theirs['sweep']:.1f} s |"
-            f" **{mine['grid'] / theirs['sweep']:.1f}** | {1000 * mine['slowest']:.0f} ms | {mine['prepared']:.1f} s |"
-            f" {1000 * mine['page']:.0f} ms |"
+            f" **{mine['grid'] / theirs['sweep']:.1f}** |"
+            f" {1000 * mine['slowest']:.0f}, {1000 * mine['equality']:.0f} ms |"
+            f" {mine['prepared']:.1f} s | {1000 * mine['page']:.0f} ms | {cost.peak_gib:.1f} GiB |"
         )
 
 
@@ -43,6 +49,7 @@ def sliders(users: str) -> None:
         slowest = max(
             _waited(lambda at=at: found.at("affinity", k=at[0], theta=at[1], min_word_users=at[2])) for at in settings
         )
+        equality = max(_waited(lambda k=k: found.at("equality", k=k)) for k in found.ks)
         began = time.process_time()
         browser = Browser(release, log)
         browser.prepare()
@@ -51,7 +58,8 @@ def sliders(users: str) -> None:
         asked = [{"order": order, "page": page} for order in ORDERS for page in (0, last // 2, last)]
         asked += [{"one_user": True, "page": 1}, {"contains": "a", "page": 1}]
         page = max(_waited(lambda one=one: browser.page("held", **one)) for one in asked)
-    print(json.dumps({"grid": heavy, "slowest": slowest, "prepared": prepared, "page": page}))
+    told = {"grid": heavy, "slowest": slowest, "equality": equality, "prepared": prepared, "page": page}
+    print(json.dumps(told))
 
 
 def swept(users: str) -> None:

@@ -8,13 +8,17 @@
 | `<!-- policy: default -->`    | the text of the shipped policy                     |
 | `<!-- options: VERB -->`      | the table of a verb's arguments and options        |
 | `<!-- signature: NAME -->`    | how a public function, class or method is called   |
+| `<!-- notebook: NAME -->`     | a notebook of `examples/`, with what it shows      |
 
 A marker that names something unknown stops the build.
 """
 
+import base64
 import inspect
+import json
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -23,9 +27,13 @@ import queryveil
 from queryveil import cli
 from queryveil.assess import policy as policies
 from queryveil.claims.limits import LIMITS
+from queryveil.cli.messages import PANEL
 from queryveil.methods import STEPS, parameters_of
 from queryveil.methods.recipe import shipped
 
+_EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+_NARROW = 40
+"""Characters of code in one line on a phone."""
 _MARKER = re.compile(r"<!-- (\w+): ([\w.-]+) -->")
 
 
@@ -41,7 +49,9 @@ def parameters(method: str) -> str:
         [
             (
                 f"`{parameter.name}`",
-                f"`-{parameter.name}`" if len(parameter.name) == 1 else f"`--{parameter.name.replace('_', '-')}`",
+                f"`-{parameter.name}`, `--{parameter.name}`"
+                if len(parameter.name) == 1
+                else f"`--{parameter.name.replace('_', '-')}`",
                 parameter.expected,
                 _default(parameter.default),
                 parameter.help,
@@ -80,7 +90,7 @@ def options(verb: str) -> str:
 def _options(command: Any) -> str:
     rows = []
     for one in command.params:
-        if "--help" in one.opts:
+        if "--help" in one.opts or getattr(one, "rich_help_panel", None) == PANEL:  # described once, for all
             continue
         names = [one.metavar or one.name.upper()] if one.param_type_name == "argument" else sorted(one.opts, key=len)
         default = one.show_default if isinstance(one.show_default, str) else _default(one.default)
@@ -94,10 +104,15 @@ def signature(name: str) -> str:
     found = getattr(queryveil, first)
     for part in rest:
         found = getattr(found, part)
-    return f"```python\n{name}{_signature(found)}\n```"
+    # A list indented below the name, where one line would be wider than a phone.
+    parts = _signature(found)
+    whole = f"{name}({', '.join(parts)})"
+    if len(whole) > _NARROW:
+        whole = "\n".join([f"{name}(", *(f"    {part}," for part in parts), ")"])
+    return f'<div class="signature" markdown>\n\n```python\n{whole}\n```\n\n</div>'
 
 
-def _signature(found: Any) -> str:
+def _signature(found: Any) -> list[str]:
     given = inspect.signature(found)
     ours = [parameter for parameter in given.parameters.values() if parameter.name not in ("self", "cls")]
     parts, starred = [], False
@@ -107,7 +122,28 @@ def _signature(found: Any) -> str:
             starred = True
         default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
         parts.append(parameter.name + default)
-    return f"({', '.join(parts)})"
+    return parts
+
+
+def notebook(name: str) -> str:
+    """A notebook as a page: its text, its code, and what the code showed when `docs/examples.py` ran it."""
+    parts = []
+    for cell in json.loads((_EXAMPLES / f"{name}.ipynb").read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += [_output(output) for output in cell.get("outputs", ())]
+    heading, _, rest = "\n\n".join(parts).partition("\n\n")
+    return f"{heading}\n\n*This page is the notebook `examples/{name}.ipynb`, run.*\n\n{rest}"
+
+
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {"text/plain": output.get("text", "")})
+    kind = next(kind for kind in ("image/svg+xml", "text/html", "text/plain") if kind in data)
+    text = "".join(data[kind]).strip()
+    if kind == "image/svg+xml":
+        picture = base64.b64encode(text.encode()).decode()
+        return f'<div class="shown"><img alt="chart" src="data:image/svg+xml;base64,{picture}"></div>'
+    return f'<div class="shown">{text}</div>' if kind == "text/html" else f"```text\n{text}\n```"
 
 
 def _default(value: Any) -> str:
@@ -130,4 +166,5 @@ _FILL: dict[str, Callable[[str], str]] = {
     "policy": policy,
     "options": options,
     "signature": signature,
+    "notebook": notebook,
 }

@@ -33,6 +33,8 @@ _HEAD = """\
 # Versions that were tested together, and the SHA-256 of their files. Written by scripts/lock.py.
 # Each names who needs it: the package itself (core), what builds it (build), or its extras.
 """
+NOT_LOCKED = ("gpu",)
+"""Extras whose packages depend on the driver of a machine."""
 _OLDEST = 11
 
 
@@ -105,7 +107,7 @@ def requirements() -> dict[str, list[str]]:
     return {
         "core": project["dependencies"],
         "build": stated["build-system"]["requires"],
-        **{name: list(expanded(lines)) for name, lines in extras.items()},
+        **{name: list(expanded(lines)) for name, lines in extras.items() if name not in NOT_LOCKED},
     }
 
 

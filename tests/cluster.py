@@ -29,14 +29,18 @@ class Cluster:
         self.master = f"spark://127.0.0.1:{port}"
         self._processes = [self._start("master.Master", "--port", str(port))]
         _wait_for(port)
-        for number in range(workers):
-            scratch = folder / f"worker-{number}"
-            self._processes.append(
-                self._start(
-                    "worker.Worker", "--port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(scratch),
-                    self.master,
-                )
-            )  # fmt: skip
+        for _ in range(workers):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        """Start one more worker."""
+        scratch = self._folder / f"worker-{len(self._processes) - 1}"
+        self._processes.append(
+            self._start(
+                "worker.Worker", "--port", "0", "--cores", "1", "--memory", "1g", "--work-dir", str(scratch),
+                self.master,
+            )
+        )  # fmt: skip
 
     def _start(self, role: str, *words: str) -> subprocess.Popen[bytes]:
         command = [self._home / "bin" / "spark-class", f"org.apache.spark.deploy.{role}", "--host", "127.0.0.1"]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MUTATIONS = {
     "the weight test inside a group": (
         "kernels/cores.py",
-        "if not affine(groups.weight[g], total[v], total[other], theta2):",
+        "if not affine(groups.weight[g], total[layer, v], total[layer, other], theta2[layer]):",
         "if False:",
         "tests/methods/affinity/test_graph.py::test_sharing_a_heavy_subset_is_not_enough",
     ),

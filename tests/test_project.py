@@ -44,8 +44,7 @@ def verbs() -> list[str]:
 
 
 def pages_with_examples() -> list[str]:
-    pages = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return [str(p.relative_to(ROOT)) for p in pages if re.search("^```(console|pycon)$", p.read_text("utf-8"), re.M)]
+    return [str(page.relative_to(ROOT)) for page in examples.pages()]
 
 
 def direct_dependencies() -> list[Requirement]:
@@ -213,7 +212,7 @@ def test_what_is_picked_for_an_extra_is_what_it_needs_and_what_everybody_does():
     assert signing.keys() - core.keys() == {"cryptography", "cffi", "pycparser"}
 
 
-@pytest.mark.parametrize("extra", tomllib.loads(text("pyproject.toml"))["project"]["optional-dependencies"])
+@pytest.mark.parametrize("extra", sorted(lock.requirements().keys() - {"core", "build"}))
 def test_what_an_extra_asks_for_is_picked_for_it(extra):
     names = lock.pins(lock.picked(text("constraints.txt"), [extra]))
     assert {plain(Requirement(line).name) for line in lock.requirements()[extra]} <= {plain(name) for name in names}
@@ -236,9 +235,21 @@ def test_every_dependency_is_named_with_its_licence(name):
     assert [line for line in lines if name in re.split(", ", line.partition(": ")[2].rstrip("."))] != []
 
 
+def not_locked():
+    """The packages of extras that the lock leaves out."""
+    extras = tomllib.loads(text("pyproject.toml"))["project"]["optional-dependencies"]
+    return {plain(Requirement(line).name) for extra in lock.NOT_LOCKED for line in extras[extra]}
+
+
 @pytest.mark.parametrize("needed", direct_dependencies(), ids=str)
 def test_every_direct_dependency_is_pinned_to_a_version_that_is_allowed(needed):
-    assert needed.specifier.contains(pins()[plain(needed.name)], prereleases=True)
+    if plain(needed.name) not in not_locked():
+        assert needed.specifier.contains(pins()[plain(needed.name)], prereleases=True)
+
+
+def test_only_what_depends_on_a_driver_is_not_locked():
+    assert not_locked() == {"torch", "triton"}
+    assert not not_locked() & pins().keys()
 
 
 def test_the_newest_version_in_the_changelog_is_this_one():

@@ -206,7 +206,8 @@ def test_a_chart_that_cannot_be_drawn_is_a_sentence(results, monkeypatch):
 def test_every_function_that_takes_a_release_takes_its_folder():
     given = {one.__name__: inspect.signature(one).parameters.get("release") for one in functions()}
     taking = {name: one.annotation for name, one in given.items() if one is not None}
-    some = ["attack", "evaluate", "explain", "export", "judge_release", "report", "sign", "verify", "verify_signature"]
+    some = ["attack", "evaluate", "explain", "export", "judge_release", "report", "sign", "verify", "verify_files"]
+    some += ["verify_signature"]
     assert taking == dict.fromkeys(some, str | Path | qv.Release)
 
 

@@ -51,14 +51,17 @@ if TYPE_CHECKING:
     )
     from queryveil.methods.rule_fragments import list_fragments
     from queryveil.release import Release
+    from queryveil.release.about import About
     from queryveil.release.export import export
     from queryveil.reports import compare, report
     from queryveil.scrubbing import scrub
     from queryveil.series import Series
     from queryveil.synth import generate
-    from queryveil.verification import verify
+    from queryveil.text.progress import show_progress
+    from queryveil.verification import verify, verify_files
 
 __all__ = [
+    "About",
     "Affinity",
     "Certificate",
     "Clump",
@@ -103,13 +106,16 @@ __all__ = [
     "read_log",
     "report",
     "scrub",
+    "show_progress",
     "sign",
     "sweep",
     "verify",
+    "verify_files",
     "verify_signature",
 ]
 
 _HOMES = {
+    "About": "release.about",
     "Affinity": "methods",
     "Certificate": "claims.certificates",
     "Clump": "methods",
@@ -154,9 +160,11 @@ _HOMES = {
     "read_log": "log.ingest",
     "report": "reports",
     "scrub": "scrubbing",
+    "show_progress": "text.progress",
     "sign": "assess.signing",
     "sweep": "assess.sweeps",
     "verify": "verification",
+    "verify_files": "verification",
     "verify_signature": "assess.signing",
 }
 

@@ -1,5 +1,6 @@
 """The one error that queryveil raises on purpose, the one warning, and the words that messages share."""
 
+import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,10 +8,14 @@ from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from inspect import signature
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Literal, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+Code = Literal["refuted", "bad-input", "exists", "empty", "policy-not-met", "other-log"]
+"""What kind of failure it is, for programs. Each has an exit code (`cli/outcome.py`)."""
 
 
 class QueryveilError(Exception):
@@ -18,11 +23,23 @@ class QueryveilError(Exception):
 
     The message is one sentence that says what is wrong, where, and what to do. It never holds an
     original user id, nor a query that is not released.
+
+    Attributes:
+        code: What kind of failure it is, for programs: `bad-input`, `exists` (the output is there already), `empty`
+            (nothing would be released), `policy-not-met`, `refuted` (a check failed) or `other-log` (the release was
+            not made from this log).
     """
+
+    def __init__(self, sentence: str, *, code: Code = "bad-input") -> None:
+        super().__init__(sentence)
+        self.code: Code = code
 
 
 class NothingToReleaseError(QueryveilError):
     """A log of which nothing could be released, whatever the rest of the parameters."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, code="empty")
 
 
 class StoppedError(BaseException):
@@ -33,8 +50,42 @@ class QueryveilWarning(UserWarning):
     """Something the caller should know about, which stops nothing: a risk with its number, a change of meaning."""
 
 
+class Step(str):
+    """The name of a step that begins, and how many of all steps are done before it.
+
+    Attributes:
+        done: Steps that are done.
+        whole: All steps.
+    """
+
+    done: int
+    whole: int
+
+    def __new__(cls, name: str, done: int, whole: int) -> "Step":
+        """A step, and how many are done before it."""
+        step = super().__new__(cls, name)
+        step.done, step.whole = done, whole
+        return step
+
+
+class Done(int):
+    """How many rows, users or the like are done, and the share of all that they are.
+
+    Attributes:
+        share: From 0 to 1; None if it is not known.
+    """
+
+    share: float | None
+
+    def __new__(cls, count: int, share: float | None) -> "Done":
+        """How many are done, and what share that is."""
+        done = super().__new__(cls, count)
+        done.share = share
+        return done
+
+
 Progress = Callable[[str], None]
-"""Called with the name of each step as it begins."""
+"""Called with the name of each step as it begins; a `Step` where it is known how many there are."""
 
 
 _on_command_line = False  # no context variable: worker threads must see it too
@@ -64,7 +115,7 @@ def option(name: str, value: object = None, *, python: str | None = None) -> str
     flag = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
     if isinstance(value, Mapping):
         value = ",".join(f"{key}={item}" for key, item in value.items())
-    return flag if value is None or value is True else f"{flag} {value}"
+    return flag if value is None or value is True else f"{flag} {shlex.quote(str(value))}"  # to copy into a shell
 
 
 def parameter(owner: str, name: str, *, flag: str | None = None) -> str:
@@ -140,18 +191,23 @@ class _Optional(NamedTuple):
 
 
 OPTIONAL = {
+    "adbc_driver_manager": _Optional("adbc-driver-manager", "sql"),
+    "adbc_driver_postgresql": _Optional("adbc-driver-postgresql", "sql"),
     "altair": _Optional("altair", "report"),
     "cryptography": _Optional("cryptography", "sign"),
+    "deltalake": _Optional("deltalake", "lake"),
     "dp_accounting": _Optional("dp-accounting", "dp"),
     "fugashi": _Optional("fugashi", "cjk"),
     "jinja2": _Optional("jinja2", "report"),
     "markupsafe": _Optional("markupsafe", "report"),
+    "obstore": _Optional("obstore", "cloud"),
     "opendp": _Optional("opendp", "dp"),
     "pandas": _Optional("pandas", "frames"),
     "phonenumbers": _Optional("phonenumbers", "scrub"),
     "polars": _Optional("polars", "frames"),
     "publicsuffixlist": _Optional("publicsuffixlist", "search"),
     "py3langid": _Optional("py3langid", "languages"),
+    "pyiceberg": _Optional("pyiceberg", "lake"),
     "pyspark": _Optional("pyspark", "spark"),
     "pythainlp": _Optional("pythainlp", "cjk"),
     "rjieba": _Optional("rjieba", "cjk"),
@@ -159,6 +215,8 @@ OPTIONAL = {
     "starlette": _Optional("starlette", "studio"),
     "stdnum": _Optional("python-stdnum", "scrub"),
     "tantivy": _Optional("tantivy", "search"),
+    "torch": _Optional("torch", "gpu"),
+    "triton": _Optional("triton", "gpu"),
     "unidic_lite": _Optional("unidic-lite", "cjk"),
     "uvicorn": _Optional("uvicorn", "studio"),
     "vl_convert": _Optional("vl-convert-python", "report"),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.assess.attacks.history_linkage import history_linkage
-from queryveil.assess.grid import Grid, grid
+from queryveil.assess.grid import Grid
+from queryveil.assess.grid_making import grid
 from queryveil.assess.policy.evidence import issued_by_few
 from queryveil.claims import AffineUsers, QueryUsers
 from tests.oracles.log import Row

@@ -92,7 +92,7 @@ def test_bad_input_is_one_sentence(run, released, words, sentence):
 def test_another_log_is_refused(run, released, log):
     _, release, _ = released
     code, _, err = run("attack", release, "--original", log)
-    assert code == 2
+    assert code == 7
     assert "made from another log" in err
 
 

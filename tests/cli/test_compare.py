@@ -73,7 +73,7 @@ def test_a_comparison_in_which_nothing_meets_the_policy_says_so_and_fails(run, p
     words = ["compare", path, "-o", tmp_path / "c", "--methods", "equality,zealous", "-k", 5, "--epsilon", 1]
     words += ["--tests", 10, "--jobs", 1]
     code, out, err = run(*words, "--policy", policy)
-    assert (code, err) == (1, "")
+    assert (code, err) == (6, "")
     assert "Releases that meet the policy: 0 of 3." in out
     assert "Publish statistics: none. No differentially private release is possible on this log: at epsilon 1" in out
     assert "Keep sessions and histories: none. No release that keeps anything of it meets the policy." in out

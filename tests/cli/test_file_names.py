@@ -28,7 +28,7 @@ def test_names_of_files_do_not_steer_the_terminal(run, log, tmp_path):
         (("profile", bad), 0),
         (("profile", place / "no\x1b[2J"), 2),
         (("anonymize", bad, *equality, "-o", release), 0),
-        (("anonymize", bad, *equality, "-o", release), 2),
+        (("anonymize", bad, *equality, "-o", release), 4),
         (("anonymize", bad, "--recipe", place / "none\x1b.toml", "-o", "x"), 2),
         (("anonymize", bad, *equality, "-o", place / "r2", "--link", "user", "--user-map", place / "no" / "map"), 2),
         (("verify", release, "--original", bad), 0),

@@ -38,7 +38,7 @@ def test_a_plan_is_a_recipe_that_anonymize_takes(run, log, policy, tmp_path):
     assert code == 0
     assert sorted(set(qv.Release.load(tmp_path / "release").to_arrow()["query"].to_pylist())) == ["mug", "tea"]
     code, _, err = run(*words)
-    assert code == 2
+    assert code == 4
     assert "exists already" in err
     code, out, _ = run(*words, "--overwrite", "--json")
     assert code == 0
@@ -48,7 +48,7 @@ def test_a_plan_is_a_recipe_that_anonymize_takes(run, log, policy, tmp_path):
 def test_without_a_release_that_meets_the_policy_nothing_is_written(run, log, policy, tmp_path):
     policy.write_text(POLICY.replace("= 0\n", "= 5000\n"))
     code, out, err = run("plan", log, "--keep", "long-tail", "--policy", policy, "-o", tmp_path / "plan.toml")
-    assert (code, err) == (1, "")
+    assert (code, err) == (6, "")
     assert "The nearest is " in out
     assert "planted accounts that bring a chosen query into the release" in out
     assert out.endswith("Nothing was written.\n")

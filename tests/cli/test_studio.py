@@ -25,11 +25,14 @@ def home(tmp_path, monkeypatch):
         (["log.csv", "--policy", "no.toml"], "no readable policy file"),
         (["log.csv", "--columns", "user"], "--columns takes NAME=COLUMN pairs"),
         (["log.csv", "--project", "no/p"], "cannot be made"),
+        (["https://me:secret@localhost/log.csv"], "reads files of this machine"),
+        (["--release", "r", "--original", "s3://bucket/log.csv"], "reads files of this machine"),
+        (["log.csv", "--from-sql", "SELECT 1"], "reads files of this machine"),
     ],
 )
 def test_what_is_wrong_is_said_at_once(home, run, words, sentence):
     code, _, err = run("studio", *words, "--no-browser")
-    assert (code, sentence in err) == (2, True), err
+    assert (code, sentence in err, "secret" in err) == (2, True, False), err
     assert [path.name for path in home.iterdir()] == ["log.csv"]
 
 

@@ -61,7 +61,7 @@ def test_a_directory_as_json(run, dumps, tmp_path):
     assert code == 0
     assert json.loads(out)["sites"] == 5
     code, _, err = run("web-directory", "build", *dumps, "-o", tmp_path / "d")
-    assert code == 2
+    assert code == 4
     assert "exists already" in err
     assert run("web-directory", "build", *dumps, "-o", tmp_path / "d", "--overwrite")[0] == 0
 
@@ -176,7 +176,7 @@ def test_reproduce_prints_tables_and_writes_charts(run, dumps, tmp_path):
     assert {file.name for file in (tmp_path / "figures").iterdir()} == names
     assert (tmp_path / "figures" / "figure-3.csv").read_text().splitlines()[0] == "level,k,groups,SRP"
     code, _, err = run(*words, "-o", tmp_path / "figures")
-    assert (code, "exists already" in err) == (2, True)
+    assert (code, "exists already" in err) == (4, True)
     code, out, _ = run("reproduce", "erola2012", log, "--taxonomy", tmp_path / "odp.qvd", "--json")
     assert json.loads(out)["figures"][0]["rows"][0]["level"] == 1
     code, _, err = run("reproduce", "nobody1999", "no such log")
@@ -256,7 +256,7 @@ def test_reproduce_writes_one_page(nine, tmp_path):
     assert "queryveil reproduce erola2012 LOG --taxonomy TAXONOMY --seed 0 --report page.html" in page
     assert (tmp_path / "page.html").stat().st_mode & 0o77 == 0
     code, _, err = nine("erola2012", "--report", tmp_path / "page.html")
-    assert (code, "exists already" in err) == (2, True)
+    assert (code, "exists already" in err) == (4, True)
     code, _, err = nine("erola2012", "--report", tmp_path / "page.txt")
     assert (code, "must end with .html" in err) == (2, True)
 

@@ -15,7 +15,7 @@ def steps(run, log, tmp_path):
     def call(*words):
         code, out, err = run("anonymize", log, *words, "--json", "--overwrite", "-o", tmp_path / "r")
         assert code == 0, err
-        found = json.loads(out)
+        found = json.loads(out)["manifest"]
         if found["method"] != "pipeline":
             return [(found["method"], found["parameters"])]
         return [(step["method"], step["parameters"]) for step in found["parameters"]["steps"]]
@@ -94,7 +94,7 @@ def test_what_makes_no_sense_is_one_sentence(run, log, tmp_path, words, sentence
 def test_an_unknown_option_of_a_step_is_refused(run, log, tmp_path):
     code, _, err = run("anonymize", log, "--method", "equality", "--then", "odp", "--theta", 1, "-o", tmp_path / "r")
     assert code == 2
-    assert "No such option: --theta" in err
+    assert "--theta belongs to affinity, not to equality and odp" in err
 
 
 RECIPE = """
@@ -206,5 +206,5 @@ def test_a_k_beside_a_recipe_raises_the_thresholds_of_columns(run, log, tmp_path
     if code == 2:  # the log of these tests may have fewer users than nine
         assert "min-metadata-users is 9" in err
         return
-    first, last = (step["parameters"] for step in json.loads(out)["parameters"]["steps"])
+    first, last = (step["parameters"] for step in json.loads(out)["manifest"]["parameters"]["steps"])
     assert (first["k"], last["min_click_users"], last["min_metadata_users"]) == (3, 3, 9)

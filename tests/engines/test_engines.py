@@ -20,7 +20,7 @@ from tests.oracles import log as oracle
 from tests.oracles.affinity import affinity_degrees
 from tests.oracles.directory import Site
 from tests.oracles.log import Row
-from tests.strategies import table
+from tests.strategies import table, weekly
 
 
 def some_rows(n: int = 400, seed: int = 1) -> list[Row]:
@@ -231,6 +231,8 @@ def directory(tmp_path_factory):
         (qv.Search, {"k": 3, "levels": 2}),
         (qv.Mdav, {"k": 2, "grouping": "blocks"}),
         (qv.Mdav, {"k": 3, "distance": "strings", "compact": True}),
+        # Without Spark, test_navarro.py compares them on many logs.
+        pytest.param(qv.Mdav, {"k": 2, "distance": "features", "grouping": "blocks"}, marks=weekly),
     ],
 )
 def test_groups_of_users_are_the_same(read, directory, method, parameters, monkeypatch):
@@ -238,7 +240,7 @@ def test_groups_of_users_are_the_same(read, directory, method, parameters, monke
     monkeypatch.setattr(microaggregation, "BLOCK", 10)
     monkeypatch.setattr(mdav, "BLOCK", 8)
     taxonomy = f"{directory},wordnet" if method is qv.Mdav else directory
-    looked_up = {} if parameters.get("distance") == "strings" else {"taxonomy": taxonomy}
+    looked_up = {} if "distance" in parameters else {"taxonomy": taxonomy}
     chosen = method(**looked_up, **parameters)
     expected = chosen.anonymize(qv.read_log(TABLE), seed=3)
     log = read(TABLE)

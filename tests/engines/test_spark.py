@@ -17,6 +17,7 @@ import pytest
 
 import queryveil as qv
 from queryveil.assess import profiles
+from queryveil.assess.measures.retention import retention
 from queryveil.formats.rows import ReadOptions
 from tests.both import QUICK, as_options, needs_spark
 from tests.engines.test_engines import TABLE, some_rows
@@ -25,9 +26,10 @@ from tests.strategies import table, weekly
 
 pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'queryveil[spark]'")
 
+from queryveil.assess.sampling import bring
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark
-from queryveil.log.ingest.spark import dictionary, digest_rows, find_rows, read_rows, read_spark
+from queryveil.log.ingest.spark import dictionaries, digest_rows, find_rows, read_rows, read_spark
 
 ALL = 2**64 - 1
 
@@ -39,10 +41,20 @@ def engine(spark):
     made.close()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_log_is_small():
+    """Tables are written down in several parts, as those of a large log; other files test small ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queryveil.engines.spark.SMALL_LOG", -1)
+        yield
+
+
 @pytest.fixture(scope="module")
-def logs(read_on_spark):
+def logs(spark):
     """The same log on both engines."""
-    return qv.read_log(TABLE), read_on_spark(TABLE)
+    there = qv.read_log(spark.createDataFrame(TABLE), engine=spark)
+    yield qv.read_log(TABLE), there
+    there.close()
 
 
 def content(engine, source, format=None, **options):
@@ -50,9 +62,9 @@ def content(engine, source, format=None, **options):
     rows = find_rows(source, engine, format, ReadOptions(**options))
     known = {kind: {} for kind in ("user", "query", "url", *(f"extra {name}" for name in rows.extras))}
     found = read_rows(rows, engine, known, ALL)
-    for kind in known:
-        assert dictionary(engine, kind, ALL) == {}
-    return found, digest_rows(engine, rows.extras)
+    texts, clashes = dictionaries(engine, list(known), ALL)
+    assert clashes == {}
+    return found, digest_rows(engine, rows.extras, found.rows, texts)
 
 
 def test_numbers_go_through_all_parts_in_order(engine):
@@ -116,6 +128,49 @@ def test_a_pipeline_is_that_of_one_machine_row_by_row(logs, steps):
     assert sorted(maps[0], key=str) == sorted(maps[1], key=str)
     found = qv.verify(other, there)
     assert found.holds, found
+
+
+PLAIN = TABLE.drop_columns(["device", "country"])
+
+
+@pytest.mark.parametrize("small", [-1, len(PLAIN)], ids=["large", "small"])
+def test_a_log_without_extra_columns_is_that_of_one_machine(spark, monkeypatch, small):
+    monkeypatch.setattr("queryveil.engines.spark.SMALL_LOG", small)
+    there, local = qv.read_log(spark.createDataFrame(PLAIN), engine=spark), qv.read_log(PLAIN)
+    assert there.stats == local.stats
+    one, other = (qv.Equality(k=3, link="user").anonymize(log, seed=9) for log in (local, there))
+    assert len(one.to_arrow()) > 15
+    assert whole(one) == whole(other)
+    there.close()
+
+
+def test_measures_and_attacks_see_a_sample_of_users(logs):
+    local, there = logs
+    one, other = (qv.Equality(k=3, link="user").anonymize(log, seed=9) for log in (local, there))
+    assert retention(other, there) == retention(one, local)
+    few = bring(other, there, 1, users=6)
+    chosen = set(few.log.engine.fetch('SELECT "user" FROM users')["user"].to_pylist())
+    assert (few.share, len(chosen)) == ("6 of 25 users, drawn at random", 6)
+    events = (
+        'SELECT u."user" AS name, q.query AS query, count(*) AS n FROM events e JOIN users u ON u.user_id = e.user_id'
+    )
+    events += ' JOIN queries q ON q.query_id = e.query_id GROUP BY u."user", q.query'
+    rows = {tuple(row.values()) for row in local.engine.fetch(events).to_pylist() if row["name"] in chosen}
+    assert {tuple(row.values()) for row in few.log.engine.fetch(events).to_pylist()} == rows
+    names = {row["original"]: row["released"] for batch in one.user_map() for row in batch.to_pylist()}
+    assert {row["original"]: row["released"] for batch in few.release.user_map() for row in batch.to_pylist()} == {
+        name: number for name, number in names.items() if name in chosen
+    }
+    released = [row for row in one.to_arrow().to_pylist() if row["user"] in {names[name] for name in chosen}]
+    assert sorted(few.release.to_arrow().to_pylist(), key=str) == sorted(released, key=str)
+    # All users are a sample too, on which attacks find what they find on one machine.
+    tried = ["record_linkage", "unique_queries"]
+    found, expected = qv.attack(other, there, only=tried), qv.attack(one, local, only=tried)
+    assert found.findings == tuple(finding for finding in expected.findings if finding.attack == "record_linkage")
+    assert [skipped.attack for skipped in found.skipped] == ["unique_queries"]
+    assert "25 of 25 users" in found.summary
+    with pytest.raises(qv.QueryveilError, match="sample of its users"):
+        qv.attack(qv.Equality(k=3).anonymize(there, seed=9), there)
 
 
 def whole(release):
@@ -290,6 +345,17 @@ def test_a_path_that_does_not_exist_and_a_schema_that_does_not_fit(engine, tmp_p
         qv.read_log(tmp_path / "log.parquet", engine=engine)
 
 
+@pytest.mark.parametrize(
+    ("kind", "beside"), [("Delta", "_delta_log/00000000000000000000.json"), ("Iceberg", "metadata/v1.metadata.json")]
+)
+def test_a_table_of_a_data_lake_is_not_read_file_by_file(engine, tmp_path, kind, beside):
+    pq.write_table(pa.table({"user": ["u"], "query": ["SECRET"]}), tmp_path / "deleted.parquet")
+    (tmp_path / beside).parent.mkdir()
+    (tmp_path / beside).write_text("{}\n")
+    with pytest.raises(qv.QueryveilError, match=f"is a table of {kind}, and its folder also has rows that were delet"):
+        qv.read_log(tmp_path, engine=engine)
+
+
 def test_types_and_names_that_spark_does_not_read_are_one_sentence(engine, tmp_path):
     pq.write_table(
         pa.table({"user": ["u"], "query": ["q"], "time": pa.array([1], pa.timestamp("ns"))}), tmp_path / "ns.parquet"
@@ -435,6 +501,9 @@ def test_an_address_is_refused_without_spark(tmp_path):
             call()
 
 
+ASKING = qv.Search(taxonomy="d", send_queries_to="http://localhost", cache="answers")
+
+
 def test_what_needs_arrays_says_so(logs):
     _, there = logs
     release = qv.Equality(k=3).anonymize(there)
@@ -443,6 +512,9 @@ def test_what_needs_arrays_says_so(logs):
         "sweep": lambda: qv.sweep(there),
         "neighbourhood": lambda: qv.neighbourhood(there, "cell"),
         "degrees": lambda: qv.Affinity(k=3).degrees(there),
+        "Another resolver than clicks": lambda: qv.Search(taxonomy="d", resolver="sites").anonymize(there),
+        # Before the steps that come first.
+        "resolver than clicks": lambda: qv.Pipeline([qv.Equality(k=3), ASKING]).anonymize(there),
     }.items():
         with pytest.raises(qv.QueryveilError, match=f"{what} needs a log in the memory of one machine"):
             call()
@@ -483,7 +555,7 @@ def test_the_command_line_writes_the_same_release(tmp_path):
     (tmp_path / "log.tsv").write_text(aol() * 2 + aol(ROWS[:2]))
     release = tmp_path / "release"
     line = ["anonymize", "log.tsv", "--method", "equality", "-k", "2", "--seed", str(2**100), "-o", "release",
-            "--engine", "spark", "--master", "local[1]", *as_options(QUICK)]  # fmt: skip
+            "--engine", "spark", "--master", "local[1]", "--quiet", *as_options(QUICK)]  # fmt: skip
     command = [sys.executable, "-c", "from queryveil.cli import main; main()", *line]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

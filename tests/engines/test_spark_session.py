@@ -3,7 +3,7 @@ import sys
 import pytest
 
 import queryveil as qv
-from queryveil.engines.spark_session import start
+from queryveil.engines.spark_session import start, worker_python
 
 
 def test_no_java_and_an_old_java_are_one_sentence(tmp_path, monkeypatch):
@@ -27,6 +27,14 @@ def test_a_master_that_nobody_answers_at_is_one_sentence():
         start("spark://127.0.0.1:9")
     with pytest.raises(qv.QueryveilError, match="'sparky' is not a Spark master"):
         start("sparky")
+
+
+def test_workers_run_the_python_that_is_shipped_to_them(monkeypatch):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    assert worker_python({}) == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    assert worker_python({}) == "/usr/bin/python3"
+    assert worker_python({"spark.pyspark.python": "./environment/bin/python"}) == "./environment/bin/python"
 
 
 def test_without_pyspark_the_extra_is_named(monkeypatch):

@@ -326,13 +326,13 @@ def test_odd_values_and_columns_of_parquet(tmp_path):
             "rank": [float("nan"), 1.5, 2.0, *[3.0] * 97],
             "url": ["http://u"] * 100,
             "tags": [["a"]] * 100,
-            "day": pa.array([0] * 100, pa.date32()),
+            "since": pa.array([0] * 100, pa.date32()),
         }
     )
     pq.write_table(table, tmp_path / "log")
     log = qv.read_log(tmp_path / "log")
     assert log.stats.bad_rows.count == {"bad rank": 1}
-    assert list(log.extras) == ["day"]
+    assert list(log.extras) == ["since"]
     assert log.clicks["rank"].null_count == 1
     pq.write_table(pa.table([["a"], ["b"], ["c"]], ["user", "query", "query"]), tmp_path / "two")
     with pytest.raises(qv.QueryveilError, match="has two columns with the same name"):
@@ -341,6 +341,12 @@ def test_odd_values_and_columns_of_parquet(tmp_path):
     broken = pa.Array.from_buffers(pa.string(), 1, [None, offsets, data])
     with pytest.raises(qv.QueryveilError, match="not UTF-8"):
         qv.read_log(pa.table({"user": ["a"], "query": broken}))
+
+
+@pytest.mark.parametrize("end", [",", ",,,"])
+def test_a_delimiter_behind_each_row(write, end):
+    log = qv.read_log(write("log.csv", f"user,query,device{end}\nu1,tea,phone{end}\nu2,tea,{end}\n"))
+    assert (log.n_users, log.n_queries, list(log.extras)) == (2, 1, ["device"])
 
 
 def test_columns_that_differ_only_in_case(write):

@@ -65,6 +65,23 @@ ENCODINGS = [
 ]  # fmt: skip
 
 
+PARTITIONED = ["day=2026-01-01/log", "user=x/log", "a%22b=1/log", "=x/log", "query=__HIVE_DEFAULT_PARTITION__/log"]
+TIME_FORMATS = [
+    "%d/%m/%Y",
+    "%Y-%m-%d %H:%M:%S",
+    "%",
+    "",
+    "%Y" * 50,
+    "%q",
+    "\x00%Y",
+    "%Y\n",
+    "%s",
+    "%c",
+    "%-d.%y",
+    "'%Y",
+]
+
+
 @dataclass
 class Case:
     """Files with their contents, and the options to read them with."""
@@ -99,8 +116,10 @@ def make_case(format: str, seed: int) -> Case:
         options["columns"] = {
             random.choice((*NAMES, *names)): random.choice((*NAMES, *names)) for _ in range(random.randint(1, 3))
         }
+    if random.random() < 0.1:
+        options["time_format"] = random.choice(TIME_FORMATS)
     options["max_bad_rows"] = random.choice((0.01, 0.9, 1.0))
-    name = random.choice(["log", "log.20060801", "log.gz", "access_log.99999999", "log.parquet"])
+    name = random.choice(["log", "log.20060801", "log.gz", "access_log.99999999", "log.parquet", *PARTITIONED])
     files = {name: data}
     if random.random() < 0.1:
         files["more"] = WRITERS[random.choice(list(WRITERS))](random, good_rows(random), {})
@@ -403,12 +422,22 @@ def _written(table: pa.Table) -> bytes:
     return out.getvalue()
 
 
+def _json(random: Random, rows: list[list[str]], options: dict[str, Any]) -> bytes:
+    lines = [line for line in _jsonl(random, rows, options).split(b"\n") if line.strip()]
+    between = random.choice([b",", b",\n", b" ,\r\n  ", b"\n", b",,"])
+    opening, closing = random.choice(
+        [(b"[", b"]"), (b"[", b"]"), (b" [\n", b"\n]\n"), (b"[", b""), (b"[[", b"]]"), (b"[", b"]]{}")]
+    )
+    return opening + between.join(lines) + closing
+
+
 WRITERS = {
     "aol": _aol,
     "excite": _excite,
     "sogou": _sogou,
     "ubi": _ubi,
     "parquet": _parquet,
+    "json": _json,
     "jsonl": _jsonl,
     "tsv": _tsv,
     "csv": _csv,

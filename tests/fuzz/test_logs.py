@@ -1,5 +1,6 @@
 """Whatever the log, the answer is a log or one sentence that quotes nothing of it."""
 
+import shutil
 import signal
 import sys
 import warnings
@@ -15,9 +16,16 @@ from tests.fuzz.logs import SECRET, WRITERS, Case, make_case, make_table
 
 
 def paths_of(case: Case, folder: Path) -> list[Path]:
+    paths = []
     for name, data in case.files.items():
-        (folder / name).write_bytes(data)
-    return [folder / name for name in case.files]
+        path = folder / name
+        if "/" in name:  # a partitioned log is named by its folder
+            shutil.rmtree(folder / "partitioned", ignore_errors=True)
+            path = folder / "partitioned" / name
+            path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+        paths.append(folder / "partitioned" if "/" in name else path)
+    return paths
 
 
 def check_sentence(sentence: str, seed: int) -> None:

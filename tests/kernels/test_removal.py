@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queryveil.kernels.removal import degrees, remove_by_degree, spelled
-from queryveil.methods.poblete import classes_of
+from queryveil.methods.click_graph import classes_of
 from queryveil.text.arrays import byte_spans
 from tests.oracles import removal as oracle
 

@@ -305,4 +305,4 @@ def test_what_is_no_log_is_refused_in_one_sentence():
     with pytest.raises(qv.QueryveilError, match="no encoding 'klingon'"):
         qv.read_log("x", encoding="klingon")
     with pytest.raises(qv.QueryveilError, match="line by line"):
-        qv.read_log("x", encoding="utf-16")
+        qv.read_log("x", encoding="hz")

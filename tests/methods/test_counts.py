@@ -241,7 +241,8 @@ def test_wrong_parameters_get_one_sentence(given, sentence):
         ({"by": ("period",)}, {"time": ["2006-03-01 10:00:00", "2006-03-09 11:00:00", None]},
          "The log covers 9 days, which is not a whole month; choose a shorter period with period='day',"),
         ({"by": ("events",)}, {"events": ["a", "b", "c"]}, "A metadata column cannot be called 'events'"),
-        ({"by": ("Day",)}, {"Day": ["a", "b", "c"]}, "cannot be called 'Day', which a table of counts needs"),
+        ({"by": ("Day",)}, {"Day": ["a", "b", "c"], "time": ["2006-03-01 10:00:00"] * 3},
+         "cannot be called 'Day', which a table of counts needs"),
         ({"min_row_users": 4}, {}, "is 4, but the log has only 3 users"),
     ],
 )  # fmt: skip

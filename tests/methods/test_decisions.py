@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.scrubbing import DEFAULT_KINDS, ENGLISH, _mask_but, finds
 from queryveil.scrubbing.decisions import Decision, Decisions, read_decisions, write_decisions
 from queryveil.text.words import without_phrases
+from queryveil.verification.verifier import _allowed
 from tests.both import on_both_engines_weekly
 from tests.fuzz.forging import mend, put_rows, read
 from tests.oracles import decisions as oracle
@@ -136,6 +138,37 @@ def test_a_mask_spares_what_is_allowed(decided):
         rare.anonymize(log)  # that few users typed a word is not a matter of opinion
 
 
+@pytest.mark.parametrize(
+    ("words", "stays"),
+    [
+        (["smith"], False),
+        (["john", "smith", "chicago", "il"], False),
+        (["john smith chicago", "chicago il"], False),
+        (["john smith chicago il now"], False),
+        (["john smith chicago il"], True),
+    ],
+)
+def test_an_allowed_word_lifts_only_what_is_found_inside_it(words, stays):
+    query = "john smith chicago il"
+    decided = Decisions.of([Decision(kind="allow", of="word", text=text) for text in words])
+    assert (_mask_but(pa.array([query]), DEFAULT_KINDS, ENGLISH, decided).hits[0] == 0) == stays
+    assert _allowed(finds(query), set(words)) == stays  # as the verifier sees it
+    assert _allowed(finds("tea jane@example.com cup"), {"jane@example.com cup"})
+    assert not _allowed(finds("tea jane@example.com cup"), {"example.com", "tea", "cup"})
+
+
+def test_a_release_with_more_than_the_allowed_word_is_refused(tmp_path):
+    file = tmp_path / "decisions.jsonl"
+    log = log_of([(user, text) for user in "abc" for text in ("john smith chicago il", "jane@example.com tea", "tea")])
+    write_decisions([Decision(kind="allow", of="word", text=text) for text in ("smith", "jane@example.com")], file)
+    release = qv.Pipeline([qv.Scrub(decisions=file), qv.Equality(k=2)]).anonymize(log, seed=1)
+    assert queries_of(release) == {"tea", "jane@example.com tea"}
+    release.save(tmp_path / "r")
+    assert qv.verify(tmp_path / "r", log, lists=[file]).holds
+    forged(tmp_path / "r", log, "john smith chicago il")
+    assert any("but what a reviewer allowed" in one for one in wrong(qv.verify(tmp_path / "r", log, lists=[file])))
+
+
 def test_the_last_decision_about_a_text_counts(tmp_path):
     file = tmp_path / "decisions.jsonl"
     first, second = (
@@ -206,6 +239,36 @@ def test_a_list_that_is_missing_another_or_changed_is_told_in_a_sentence(decided
     found = wrong(qv.verify(tmp_path / "r", log, lists=[other], certificate=release.certificate))
     assert found == [
         "The lists are those that the release was made with. 'decisions.jsonl' has other entries than it had"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("use", "content", "weaker", "idle"),
+    [
+        ("block_list", "pot\nzzz\n", "zzz\nyyy\n", "pot\nyyy\n"),
+        ("allow_list", "tea\nzzz\n", "tea\ncup\n", "tea\nyyy\n"),
+    ],
+)
+def test_another_list_as_long_is_refuted_if_it_makes_another_release_or_by_the_certificate(
+    tmp_path, use, content, weaker, idle
+):
+    log, file = log_of(PEOPLE), tmp_path / "list.txt"
+    file.write_text(content)
+    release = qv.Rules(**{use: file}).anonymize(log, seed=1)
+    release.save(tmp_path / "r")
+    file.write_text(weaker)  # every claim holds with it, and still it is another list
+    assert wrong(qv.verify(tmp_path / "r", log, lists=[file])) == [
+        "Made again from the log and the parameters, the release is the same, except for its pseudonyms."
+        " 'counts' differs"
+    ]
+    file.write_text(idle)  # what it does to this log is the same
+    found = qv.verify(tmp_path / "r", log, lists=[file])
+    assert found.holds
+    assert "compared by their length; with the certificate, also by their entries" in {
+        one.how for one in found.verdicts
+    }
+    assert wrong(qv.verify(tmp_path / "r", log, lists=[file], certificate=release.certificate)) == [
+        "The lists are those that the release was made with. 'list.txt' has other entries than it had"
     ]
 
 

@@ -1,7 +1,7 @@
 """AFF as sections 3.2 and 3.3 of Carpineto and Romano 2015 write it: build the whole graph, peel it."""
 
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Callable, Set
 from math import log2
 
 from queryveil.text import language
@@ -73,8 +73,9 @@ def affinity_degrees(
     min_query_users: int = 1,
     max_new_users: int | None = None,
     vectors: str = "words",
+    alike: Callable[[str, str], bool] | None = None,
 ) -> dict[str, int]:
-    """The anonymity degree of every query; 0 if it is released for no k."""
+    """The anonymity degree of every query; 0 if it is released for no k. `alike` may say otherwise what is affine."""
     per_query, per_word = users_per_query(rows), users_per_word(rows)
     vector = vectors_of(rows, concept_min_users, vectors)
     users: dict[object, set[object]] = defaultdict(set)
@@ -87,5 +88,6 @@ def affinity_degrees(
     found = dict.fromkeys(per_query, 0)
     found |= {query: count(users[query], new, max_new_users) for query in shared if not vector[query]}
     vertices = [q for q in shared if vector[q] and all(per_word[w] >= min_term_users for w in words(q))]
-    graph: Graph = {a: {b for b in vertices if b != a and are_affine(vector[a], vector[b], theta)} for a in vertices}
+    alike = alike or (lambda a, b: are_affine(vector[a], vector[b], theta))
+    graph: Graph = {a: {b for b in vertices if b != a and alike(a, b)} for a in vertices}
     return found | degrees(graph, users, new, max_new_users)  # type: ignore[operator]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from queryveil.assess.comparison import Configuration, Row, recommend
 from queryveil.assess.policy import Policy
+from queryveil.methods import METHODS
 from queryveil.reports import comparison_page
 from tests.reports.compared import evidence, made_up
 from tests.reports.conftest import HOSTILE
@@ -60,9 +61,69 @@ def test_every_release_is_in_the_table_and_every_other_has_its_reason():
 def test_every_chart_has_words_and_a_table():
     found = Page(comparison_page(made_up()))
     charts = [one for one in found.all("div") if "chart" in one.get("class", "").split()]
-    assert len(charts) == 4
+    assert len(charts) == 2
     assert all(len(chart["aria-label"].split()) > 8 for chart in charts)
-    assert len(found.all("figcaption")) == 3
+    assert len(found.all("figcaption")) == 4
+
+
+def fields(page, section):
+    """The fields of a heat map as (release, number of the column, classes, note), and the heads of its columns."""
+    part = page[page.index(f'<section id="{section}"') :]
+    part = part[part.index('<table class="data heat') : part.index("</table>")]
+    heads = re.findall(r'<th scope="col" class="number[^>]*><span>(.*?)</span>', part)
+    lines = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', part)
+    found = [(name, re.findall(r'<td class="(.*?)" title="(.*?)">', line)) for name, line in lines]
+    return heads, {name: dict(zip(heads, some, strict=True)) for name, some in found}, part
+
+
+def test_attacks_stand_under_their_questions_by_short_names():
+    heads, _, part = fields(comparison_page(made_up()), "attacks")
+    groups = re.findall(r'<th scope="colgroup" colspan="(\d+)" class="group">(.*?)</th>', part)
+    assert groups == [("6", "singling out"), ("3", "linkability"), ("1", "inference")]
+    assert heads[:3] == ["background, 1 random", "background, 3 random", "background, 5 random"]
+    assert heads[6] == "history, random half"
+    assert max(map(len, heads)) <= 24
+
+
+def test_what_does_not_apply_is_hatched_with_its_reason():
+    comparison = made_up()
+    _, found, _ = fields(comparison_page(comparison), "attacks")
+    kinds, note = found["equality, k = 2"]["record linkage"]
+    assert "none" in kinds.split()
+    assert "no user ids released" in note
+    assert "none" in found["clump, k = 2"]["unique queries"][0].split()
+    for row in comparison.rows:
+        if row.measure == "history_linkage" and row.value is not None:
+            kinds, note = found[row.configuration]["history, random half"]
+            assert f"h{round(10 * row.value)}" in kinds.split()
+            assert ("strong" in kinds.split()) == row.succeeds
+
+
+def test_usefulness_is_a_share_of_what_the_log_has_and_says_which_direction_is_good():
+    comparison = made_up()
+    first = comparison.configurations[0].name
+    rows = (
+        Row(first, "utility", "task", "completion", "MRR", 0.2, best=0.5),
+        Row(first, "utility", "distribution", "query_frequencies", "", 0.25, best=0.0, unit="number"),
+    )
+    page = comparison_page(replace(comparison, rows=(*comparison.rows, *rows)))
+    heads, found, part = fields(page, "utility")
+    assert {"↑ completion, MRR", "↓ distance of query frequencies", "↑ distinct queries"} <= set(heads)
+    kinds, note = found[first]["↑ completion, MRR"]
+    assert kinds == "h4"
+    assert "20.0\N{NO-BREAK SPACE}%, which is 40.0\N{NO-BREAK SPACE}% of the log&#39;s 50.0" in note
+    assert found[first]["↓ distance of query frequencies"][0] == "h8"  # a stronger colour is better
+    assert ">40</td>" in part
+    assert ">25</td>" in part
+
+
+def test_methods_and_attacks_are_explained():
+    text = Page(comparison_page(made_up())).text
+    for method in ("equality", "zealous"):
+        assert f"{method}: {METHODS[method].summary}" in text
+    assert "Singling out: can one person be picked out?" in text
+    assert "history: find the rest of a person's queries by half of their history" in text
+    assert "Sybil: plant accounts until a secret query is released; a number of accounts" in text
 
 
 def test_the_frontier_is_described_by_its_ends():

@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ from queryveil.assess.evaluation import Measured
 from queryveil.assess.measures import retention
 from queryveil.assess.policy import Criterion, Judgement, Policy
 from queryveil.claims import QueryUsers
-from queryveil.reports import release_page
+from queryveil.reports import release_page, words
+from queryveil.reports.charts import utility
 from queryveil.reports.releases import commands
 from tests.assess.attacks.helpers import read
 from tests.reports.conftest import HOSTILE, made_up
@@ -28,7 +30,7 @@ def small():
 def test_it_shows_what_was_found(reported):
     _, release, path, found = reported
     text = Page(path.read_text()).text
-    assert "A release by equality, k\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}3" in text
+    assert "Search queries, released by equality, k\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}3" in text
     for verdict in found.verification.verdicts:
         assert verdict.claim in text
     for limit in release.manifest.limits:
@@ -256,3 +258,50 @@ def test_the_commands_have_a_user_map_if_the_report_knew_who_is_who(tmp_path):
         text = Page((tmp_path / "report.html").read_text()).text
         assert ("queryveil evaluate release --original LOG --user-map map.csv" in text) == known
         assert "such as --format and --columns, are to be given as before" in text
+
+
+def test_every_table_has_as_many_heads_as_columns():
+    log = read([(u, query) for u in range(12) for query in ("cheap dog", f"mail me{u}@example.org", "red cat")])
+    log = qv.scrub(log, "mask")
+    release = qv.Equality(k=3).anonymize(log)
+    source = page(release, log)
+    tables = re.findall(r'<table class="data.*?</table>', source, re.DOTALL)
+    assert len(tables) >= 6
+    for table in tables:
+        heads, *rows = re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+        sizes = {len(re.findall(r"<t[hd]\b", row)) for row in rows}
+        assert sizes == {len(re.findall(r"<t[hd]\b", heads))}, heads
+    (scrubbed,) = [table for table in tables if "distinct addresses" in table]
+    assert ">email<" in scrubbed
+
+
+def test_usefulness_is_a_share_of_what_the_log_has():
+    measured = (
+        Measured("completion", "MRR", 0.1, 0.4),
+        Measured("query_frequencies", "", 0.3, 0.0),
+        Measured("suggestion", "MRR", 0.02, 0.01, why="too low", separates=False),
+    )
+    found = utility(measured)
+    by_title = {drawing.title: json.dumps(drawing.chart, ensure_ascii=False) for drawing in found.drawings}
+    tasks = by_title["Tasks that learn from the release"]
+    assert "25.0 % (10.0 of 40.0 %)" in tasks
+    assert "share of the log's own value; higher is better →" in tasks
+    assert "suggestion" not in tasks
+    assert "← lower is better" in by_title["How frequent things are: what is lost"]
+    assert "Not drawn, because they say nothing on this log (the table says why): suggestion, MRR." in found.caption
+    shares = {row[1]: (row[2], row[5]) for row in found.rows}
+    assert shares["completion, MRR"] == ("higher", "25.0 %")
+    assert shares["distance of query frequencies (Jensen-Shannon)"] == ("lower", "–")
+
+
+@pytest.mark.parametrize(
+    ("method", "title"),
+    [
+        (qv.Equality(k=3), "Search queries, released by equality, k = 3"),
+        (qv.Equality(k=3, link="user"), "Search histories, released by equality, k = 3"),
+        (qv.Mdav(k=3), "Search histories of groups, released by mdav, k = 3"),
+    ],
+)
+def test_the_title_says_what_was_released(method, title):
+    manifest = method.anonymize(small()).manifest
+    assert words.title(manifest).replace("\N{NO-BREAK SPACE}", " ") == title

@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -70,19 +71,20 @@ def test_killed_at_random_points(begun, tmp_path):
     backup = tmp_path / "backup"
     subprocess.run(["cp", "-a", str(begun.ledger), str(backup)], check=True)
     try:
-        longest = 0.0
+        whole = 60.0  # the shortest time that the work ever took: on a busy machine the first may be far longer
         for attempt in range(KILLS + 1):
             server.stdin.write("\n")
             server.stdin.flush()
             begin = time.monotonic()
             child = int(server.stdout.readline())
-            if attempt:
-                time.sleep(random.uniform(0, 1.1) * longest)
-                with suppress(ProcessLookupError):  # it may be done
+            # One moment in each tenth of the time, and a first try that nobody kills.
+            wait = 1.1 * whole * (attempt - 1 + random.random()) / KILLS if attempt else None
+            if select.select([server.stdout], [], [], wait)[0]:
+                whole = min(whole, time.monotonic() - begin)
+            else:
+                with suppress(ProcessLookupError):  # it may have ended just now
                     os.kill(child, signal.SIGKILL)
             server.stdout.readline()
-            if not attempt:
-                longest = time.monotonic() - begin
             found = state(begun)
             if found == before:
                 seen.add("before")

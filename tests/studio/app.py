@@ -96,7 +96,7 @@ def running(logs, project=None, *, release=None, reading=None, wait=True, browse
 
     server = threading.Thread(target=serve, args=(session,), kwargs={"ready": known, "browser": browser}, daemon=True)
     server.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     try:
         if wait:
             session.jobs.wait()

@@ -64,7 +64,7 @@ class Studio:
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=60)
         return out + err
 
     def at(self, path):
@@ -135,6 +135,7 @@ def fits(page):
         ".filter(e => e.getBoundingClientRect().right > innerWidth && !e.closest('.scroll')).map(e => e.outerHTML)"
     )
     assert wide == []
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_from_a_log_to_a_signed_release(page, pictures, synthetic, tmp_path):
@@ -172,6 +173,7 @@ def test_from_a_log_to_a_signed_release(page, pictures, synthetic, tmp_path):
         for number, (of, text) in enumerate((("query", "google"), ("word", "free")), 1):
             type_in(page, "#of", of)
             type_in(page, "#text", text)
+            page.until("return document.querySelector('#hits')?.innerText.includes('This blocks')")
             type_in(page, "#by", "Ann Able")
             press(page, "Add the decision")
             page.until(f"return document.querySelectorAll('main table:has(button) tbody tr').length === {number}")
@@ -220,7 +222,7 @@ def test_from_a_log_to_a_signed_release(page, pictures, synthetic, tmp_path):
         type_in(page, "#comment", "Looks fine.")
         press(page, "Sign the release")
         done(page, "sign")
-        page.until("return document.querySelector('main').innerText.includes('Signed.')")
+        page.until("return document.querySelector('main').innerText.includes('Signed by Ann Able on ')")
         picture(page, pictures, "sign")
         commands = page.run("return document.querySelector('#commands').innerText").splitlines()
         assert page.logged("browser") == []

@@ -28,6 +28,17 @@ def test_nothing_is_shown_without_the_cookie(app, path):
         assert (status, "closed to you" in text) == (403, True)
 
 
+def test_cookies_of_other_servers_on_this_machine_hide_nothing(app):
+    for other in ('prefs={"a": 1}', "odd", "a=b c", "="):
+        assert app.ask("GET", "/jobs", Cookie=f"{other}; {app.cookie}")[0] == 200
+    assert app.ask("GET", "/jobs", Cookie=f"{app.cookie}; {app.cookie}x")[0] == 403
+
+
+def test_a_form_with_too_many_fields_is_refused_in_a_sentence(app):
+    status, _, text = app.ask("POST", "/ask", [("query", "x")] * 1001)
+    assert (status, "too many fields" in text) == (422, True)
+
+
 def test_the_token_opens_once(app):
     for token in (app.address.token, "", "x", app.address.token[:-1]):
         status, headers, _ = app.ask("GET", f"/open?token={token}", Cookie=None)

@@ -8,7 +8,9 @@ import pytest
 from queryveil.errors import QueryveilError
 from queryveil.methods.recipe import RecipeStep
 from queryveil.studio.project import JOURNAL, STATE, Project, Reading
+from queryveil.studio.session import Session
 from queryveil.verification import Verification
+from tests.studio.app import read
 
 
 def test_what_is_chosen_is_found_again(tmp_path):
@@ -72,8 +74,21 @@ def test_a_file_that_is_none_is_not_read(tmp_path):
     Project(tmp_path / "p", ["log.tsv"], Reading()).close()
     (tmp_path / "p" / STATE).unlink()
     os.mkfifo(tmp_path / "p" / STATE)
-    with pytest.raises(QueryveilError, match="not one of a project"):
+    with pytest.raises(QueryveilError, match="neither a file nor a folder"):
         Project(tmp_path / "p", ["log.tsv"], Reading())
+
+
+@pytest.mark.parametrize("name", ["runs", "runs/0001/release", "grid", "decisions.jsonl", "comparison"])
+def test_a_project_with_links_is_refused_and_what_they_lead_to_stays(tmp_path, name):
+    """What a kill left in `runs` is removed at the start: a link there would remove somebody's folder `2025`."""
+    (tmp_path / "mine" / "2025").mkdir(parents=True)
+    Project(tmp_path / "p", ["log.tsv"], Reading()).close()
+    place = tmp_path / "p" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(tmp_path / "mine")
+    with pytest.raises(QueryveilError, match="neither a file nor a folder"):
+        Session(["log.tsv"], Reading(), read, Project(tmp_path / "p", ["log.tsv"], Reading()))
+    assert (tmp_path / "mine" / "2025").exists()
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(tmp_path):

@@ -14,6 +14,7 @@ import queryveil as qv
 from queryveil.methods import METHODS
 from queryveil.methods.recipe import RecipeStep, load_recipe, shipped
 from queryveil.reports.examples import shape
+from queryveil.scrubbing.decisions import Decision, Decisions
 from queryveil.studio.app import ACTIONS, PAGES
 from queryveil.studio.browsing import Browsing
 from queryveil.studio.decided import mark
@@ -147,13 +148,19 @@ def test_texts_are_masked_until_somebody_lifts_the_mask(app):
     ]
 
 
-def test_a_page_has_the_queries_that_were_asked_for(app):
+def test_a_page_has_the_queries_that_were_asked_for(app, monkeypatch):
+    for flagged in ({}, {"flagged": "on"}):  # on a busy machine these lists are not there at once
+        app.post("/browse", **flagged)
+        app.session.jobs.wait()
     assert "2 queries" in shown(app.post("/browse", which="released", order="users"))
     assert "1 query" in shown(app.post("/browse", which="held", contains="RARE"))
     assert "2 queries. query" in shown(app.post("/browse", which="released", page="999999999"))
     flagged = shown(app.post("/browse", which="held", flagged="on"))
     assert "8 queries" in flagged
     assert "phone" in flagged
+    monkeypatch.setattr("queryveil.studio.pages.browse.SIZE", 1)
+    assert "2 queries, page 1 of 2" in shown(app.post("/browse"))
+    assert "2 queries, page 2 of 2" in shown(app.post("/browse", page="2"))
 
 
 def test_a_list_that_takes_long_is_made_by_a_job(app, monkeypatch):
@@ -180,6 +187,55 @@ def test_decisions_are_applied_checked_and_explained(app):
     assert app.session.found.verification.holds
     claims = [verdict.lines[0] for verdict in app.session.found.verification.verdicts]
     assert "Nothing that a reviewer blocked is released." in claims
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "text", "sentence"),
+    [
+        ("block", "word", "food", "This blocks 3 queries of the log with 19 events."),
+        ("block", "word", "Food  cheap", "This blocks 1 query of the log with 3 events."),
+        ("block", "word", "cheap food", "No query of the log has this in it, so blocking it changes nothing."),
+        ("block", "word", "-01", "would block every query with '01'"),
+        ("block", "word", "c++", "would block every query with 'c'; write that if you want it"),
+        ("block", "word", "--", "No query of the log has this in it"),
+        ("block", "query", "cat food", "This blocks 1 query of the log with 8 events."),
+        ("block", "query", "food", "Nobody issued this query"),
+        ("allow", "word", "john smith", "This allows 8 queries of the log with 8 events, as far as"),
+        ("allow", "word", "ohn smith", "No query of the log has this in it, so allowing"),
+        ("allow", "query", " ", ""),
+    ],
+)
+def test_what_a_decision_is_about_is_shown_before(app, kind, of, text, sentence):
+    before = app.session.decisions
+    found = shown(app.post("/decide/look", kind=kind, of=of, text=text))
+    assert sentence in html.unescape(found)
+    assert app.session.decisions == before
+    if sentence.startswith("This"):
+        made = Decision(kind=kind, of=of, text=text)
+        counted = Decisions.of([made]).block(app.session.open_log.query_text, app.session.open_log.language).sum()
+        assert kind == "allow" or counted == app.session.hits(made).queries  # as the rule counts
+
+
+def test_what_a_decision_is_about_is_shown_after(app):
+    table = shown(app.get("/decide"))
+    assert re.search(r"block query 1 8 no Ann", table)
+    assert re.search(r"block word 1 8 Ann", table)
+
+
+def test_a_long_list_of_decisions_is_counted_bit_by_bit(app, monkeypatch):
+    monkeypatch.setattr("queryveil.studio.pages.decide._AT_ONCE", -1.0)
+    monkeypatch.setattr(app.session, "_hits", {})
+    assert "block word – – Ann" in shown(app.get("/decide"))
+    assert "not counted yet" in shown(app.get("/decide"))
+    monkeypatch.undo()
+    assert "not counted yet" not in shown(app.get("/decide"))
+
+
+def test_a_blocked_word_with_signs_is_refused_and_nothing_is_decided(app):
+    before = app.session.decisions
+    status, _, text = app.ask("POST", "/decide", {"kind": "block", "of": "word", "text": "c++", "by": "Ann"})
+    assert (status, app.session.decisions) == (422, before)
+    assert "would block every query with 'c'" in html.unescape(text)
 
 
 def test_a_query_is_blocked_in_the_list_and_the_decision_taken_back(app):
@@ -267,6 +323,9 @@ def test_an_audit_looks_and_changes_nothing(log, tmp_path):
         app.open()
         assert re.findall(r'<li><a href="(.*?)"', app.get("/")) == ["/", "/ask", "/browse", "/judge"]
         assert "It is in the release" in shown(app.post("/ask", query="cat food"))
+        assert "Lift the mask" not in app.get("/browse")  # there is no project in which that would be written down
+        app.post("/browse")
+        app.session.jobs.wait()
         assert "4 queries" in shown(app.post("/browse", which="released"))
         app.do("check")
         assert "The release" not in app.session.jobs.last("check").error
@@ -305,7 +364,7 @@ def test_columns_are_mapped_by_clicking(tmp_path):
     with running([path], tmp_path / "project") as app:
         app.open()
         page = app.get("/")
-        assert "cannot be detected" in shown(page)
+        assert "No column of" in shown(app.get("/jobs"))
         assert "cats" not in page
         assert re.findall(r'Role of the column ([^"]+)', page) == ["w··", "w··", "w···"]
         app.post("/mask", lift="yes", by="Ann")
@@ -313,6 +372,7 @@ def test_columns_are_mapped_by_clicking(tmp_path):
         app.post("/map", format="tsv", role__0="user", role__1="query", role__2="time")
         app.session.jobs.wait()
         assert "Users 6" in shown(app.get("/"))
+        assert "failed" not in shown(app.get("/jobs"))  # which another try has mended
         assert app.session.state.reading.columns == {"user": "wer", "query": "was", "time": "wann"}
 
 
@@ -356,6 +416,14 @@ def test_a_wrong_mapping_is_refused(tmp_path, form, sentence):
     (tmp_path / "a.tsv").write_text("a\tb\nx\ty\n")
     with pytest.raises(qv.QueryveilError, match=sentence):
         mapped([str(tmp_path / "a.tsv")], form, Reading())
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16-le"])
+def test_names_of_columns_are_in_the_encoding_of_the_log(tmp_path, encoding):
+    (tmp_path / "a.csv").write_bytes("kürzel;gesucht\nu1;tee\n".encode(encoding))
+    form = {"format": "csv", "encoding": encoding, "role.0": "user", "role.1": "query"}
+    reading = mapped([str(tmp_path / "a.csv")], form, Reading())
+    assert reading.columns == {"user": "kürzel", "query": "gesucht"}
 
 
 def test_work_is_cancelled_from_the_page_and_another_tab_sees_it(app):

@@ -2,23 +2,28 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
 from queryveil.assess.arguments import at_least
 from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
+from queryveil.assess.measures.notes import noted
 from queryveil.assess.measures.registry import Group, Measure, Value
-from queryveil.errors import Progress, QueryveilError, old_names
+from queryveil.assess.measures.retention import retention
+from queryveil.errors import Progress, QueryveilError, Step, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.sharing import sharing
 from queryveil.release import Release, as_of, check_log, loaded_release
 from queryveil.text.show import percent
 from queryveil.text.tabular import Tabular, html_rows
+
+if TYPE_CHECKING:
+    from queryveil.log.spark import SparkLog
 
 
 @dataclass(frozen=True)
@@ -120,32 +125,55 @@ def evaluate(
 
     Args:
         release: The release, or its folder; SRP and L need one that was just made, or one with its user map.
-        log: Its log.
+        log: Its log. Of one on Spark, what is kept is counted there, and the other measures are of a sample of users.
         taxonomy: Where queries are looked up, for SRP, L and NCP.
         tests: On how many events of the log a task is tried.
         seed: Random seed.
         sensitive: Queries of the log with a label, for F-beta: `query` and `sensitive`, as `f_beta` takes them.
         progress: Called with what is being done.
     """
-    here = local(log, "evaluate")
+    check_is_log(log, "evaluate")
     at_least(1, "evaluate", "tests", tests)
-    made = as_of(loaded_release(release), here)
-    check_log(made, here)
+    made = as_of(loaded_release(release), log)
+    check_log(made, log)
     if sensitive is not None:
         sensitive_of(sensitive)  # labels that are not understood must not wait for all the rest
     base = taxonomy if isinstance(taxonomy, Taxonomy) else open_taxonomy(taxonomy)
-    with sharing(here):
-        found = _measures(Assessment(made, here, base, tests, seed, sensitive), progress or (lambda what: None))
-        measured = tuple(found)
+    progress = progress or (lambda what: None)
+    if isinstance(log, LocalLog):
+        with sharing(log):
+            measured = tuple(_measures(Assessment(made, log, base, tests, seed, sensitive), progress))
+    else:
+        measured = tuple(_on_spark(made, cast("SparkLog", log), base, tests, seed, sensitive, progress))
     manifest = made.manifest
-    return Evaluation(manifest.method, manifest.parameters, seed, here.fingerprint, measured)
+    return Evaluation(manifest.method, manifest.parameters, seed, log.fingerprint, measured)
+
+
+def _on_spark(
+    release: Release,
+    log: "SparkLog",
+    taxonomy: Taxonomy,
+    tests: int,
+    seed: int,
+    sensitive: pa.Table | None,
+    progress: Progress,
+) -> Iterator[Measured]:
+    """What is kept, by tables of the whole log; and all other measures on a sample of users, which say so."""
+    from queryveil.assess.sampling import bring
+
+    some = bring(release, log, seed)
+    on = Assessment(some.release, some.log, taxonomy, tests, seed, sensitive)
+    on.once("retention", lambda: retention(release, log))
+    with sharing(some.log):
+        for one in _measures(on, progress):
+            yield one if one.group == "retention" else replace(one, why=noted(f"on {some.share}", one.why))
 
 
 def _measures(on: Assessment, progress: Progress) -> Iterator[Measured]:
-    for group in GROUPS:
+    for place, group in enumerate(GROUPS):
         mine = [one for one in MEASURES.values() if one.group == group]
         if mine and (group != "labelled" or on.sensitive is not None):
-            progress(group)
+            progress(Step(group, place, len(GROUPS)))
         for one in mine:
             try:
                 values = list(one.of(on))

@@ -137,7 +137,7 @@ def degree_around(log: LocalLog, candidates: Candidates, query_id: int, theta: f
     if not candidates.chosen[query_id]:
         return 0
     around = _around(log, candidates, query_id, theta, max_vertices)
-    return int(around.degree[around.graph.vertices.of_query[query_id]])
+    return int(around.degree[around.of_query[query_id]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +145,8 @@ class _Around:
     """The graph around a query: its vertices, and for each its degree and its distance from the query."""
 
     graph: AffinityGraph
+    of_query: Ints
+    """The vertex of each query of the log, -1 for one that is not around."""
     degree: Longs
     steps: Longs
     whole: bool
@@ -152,6 +154,8 @@ class _Around:
 
 def _around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> _Around:
     vertices = candidates.vertices
+    # The graph of words is never made as a whole; what is similar otherwise is found with all others.
+    everything = None if candidates.by_words_alone else candidates.graph(theta)
     size = np.bincount(vertices.of_query[vertices.of_query >= 0], minlength=len(vertices))
     steps = np.full(len(vertices), -1, np.int64)
     frontier = vertices.of_query[[query_id]].astype(np.int64)
@@ -159,28 +163,36 @@ def _around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, 
     room = most - int(size[frontier].sum())
     whole = room >= 0
     while len(frontier) and whole:
-        pairs = affine_pairs(vertices, frontier, theta, log.engine.threads)
-        met = np.unique(pairs.member)
+        if everything is None:
+            pairs = affine_pairs(vertices.sets, vertices.postings, frontier, theta, log.engine.threads)
+            met = np.unique(pairs.member)
+        else:
+            met = np.unique(np.concatenate([everything.neighbours(int(vertex)) for vertex in frontier]))
         met = met[steps[met] < 0]
         fits = np.cumsum(size[met]) <= room
         whole = bool(fits.all())
         room -= int(size[met[fits]].sum())
         steps[met[fits]] = steps[frontier[0]] + 1
         frontier = met[fits].astype(np.int64)
-    inside = np.flatnonzero(steps >= 0)
-    few = _only(vertices, inside)
-    graph = AffinityGraph(few, theta, 1)
-    degree = np.zeros(len(inside), np.int64)
-    for k, core in enumerate(graph.cores(range(1, MOST_DEGREE + 1), most_new=candidates.most_new), 1):
+    if everything is None:
+        inside = np.flatnonzero(steps >= 0)
+        graph, steps = AffinityGraph(_only(vertices, inside), theta, 1), steps[inside]
+    else:
+        graph = everything
+    around = steps >= 0
+    degree = np.zeros(len(steps), np.int64)
+    cores = graph.cores(range(1, MOST_DEGREE + 1), most_new=candidates.most_new, within=lambda k: around)
+    for k, core in enumerate(cores, 1):
         if not core.any():
             break
         degree[core] = k
-    return _Around(graph, degree, steps[inside], whole)
+    of_query = graph.vertices.of_query
+    return _Around(graph, np.where(np.append(around, False)[of_query], of_query, -1), degree, steps, whole)
 
 
 def _grown(log: LocalLog, candidates: Candidates, query_id: int, theta: float, most: int) -> Neighbourhood:
     around = _around(log, candidates, query_id, theta, most)
-    of_query = around.graph.vertices.of_query
+    of_query = around.of_query
     queries = np.flatnonzero(of_query >= 0)
     if len(queries) > most:  # more queries than fit have the concepts of the one asked for
         queries = np.concatenate([[query_id], queries[queries != query_id][: most - 1]])

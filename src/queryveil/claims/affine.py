@@ -14,7 +14,8 @@ from queryveil.claims.affine_tables import check_by_tables
 from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.grams import fixed_point, frequent_grams
-from queryveil.log import LocalLog
+from queryveil.claims.similarity import Similarity, clicked, comparable, meanings
+from queryveil.log import LocalLog, local
 
 if TYPE_CHECKING:
     from queryveil.kernels.witnesses import Weighed
@@ -36,6 +37,10 @@ class AffineUsers(WitnessedClaim):
     min_term_users: Count
     min_query_users: Count = 1
     max_new_users: int | None = Field(None, ge=0, le=MOST)
+    similarity: tuple[Similarity, ...] = ("words",)
+    """What makes two queries similar, any of them."""
+    theta_meaning: float | None = Field(None, ge=0.5, le=1)
+    theta_clicks: float | None = Field(None, ge=0.5, le=1)
     drawn: bool = False
     """Whether a later step released only some of the queries that protect each other."""
 
@@ -54,9 +59,18 @@ class AffineUsers(WitnessedClaim):
         own = f"; at least {self.min_query_users} users issued each released query" if self.min_query_users > 1 else ""
         alike = "concepts and other words" if self.vectors == "words" else "concepts, other words left out,"
         others = "the queries of the log that are protected like it and" if self.drawn else "the released queries"
+        ways = {
+            "words": f"cosine of {alike} at least {self.theta}",
+            "meaning": f"cosine of meanings at least {self.theta_meaning}",
+            "clicks": f"cosine of the addresses clicked for them at least {self.theta_clicks}, of those that"
+            f" {self.users} users clicked",
+        }
+        named = ", or ".join(ways[name] for name in self.similarity)
+        if self.similarity != ("words",):
+            named += "; queries with rare words, numbers, names of people or small places are compared by words alone"
         return (
-            f"Behind every released query and {others} similar to it (cosine of {alike} at least"
-            f" {self.theta}) stand at least {self.users} users, or that many issued the query itself{new}; each word of"
+            f"Behind every released query and {others} similar to it ({named}) stand at least"
+            f" {self.users} users, or that many issued the query itself{new}; each word of"
             f" a released query with a concept, a run of words that {self.concept_min_users} users or more typed, has"
             f" at least {self.min_term_users} users{own}."
         )
@@ -69,6 +83,8 @@ class AffineUsers(WitnessedClaim):
         """
         log = evidence.log
         if not isinstance(log, LocalLog):
+            if self.similarity != ("words",):
+                local(log, "The check of similar meanings and clicks")
             return check_by_tables(self, evidence)
         ids = evidence.work.fetch(f"SELECT query_id FROM {evidence.queries} ORDER BY query_id")["query_id"]  # noqa: S608  # a table of ours
         released = ids.to_numpy().astype(np.int64)
@@ -126,7 +142,8 @@ class AffineUsers(WitnessedClaim):
             for each rule about a query by itself, which break it, with what number of which users; and what was done.
         """
         users, vectors = self._compared(log, released)
-        behind, how = self._badly_protected(log, released, vectors, users, certificate, which)
+        others = None if self.similarity == ("words",) else _Others.of(self, log, released, vectors.sizes > 0)
+        behind, how = self._badly_protected(log, released, vectors, users, others, certificate, which)
         return behind, self._wrong_alone(log, released, vectors, users), how
 
     def _compared(self, log: LocalLog, released: Longs) -> "tuple[_Users, _Vectors]":
@@ -140,13 +157,15 @@ class AffineUsers(WitnessedClaim):
         released: Longs,
         vectors: "_Vectors",
         users: "_Users",
+        others: "_Others | None",
         certificate: Certificate | None,
         which: str,
     ) -> tuple[Longs, str]:
         """How many users stand behind each query that lacks some, -1 for the others, and what was done."""
         from queryveil.kernels.witnesses import count_named, holders_of, search
 
-        of_query, sets = _merged(vectors, users)
+        # Queries of the same words are one set, unless something else may make them differ.
+        of_query, sets = _merged(vectors, users, apart=others is not None)
         most_new = log.n_users if self.max_new_users is None else min(self.max_new_users, log.n_users)
         of_set = Ragged(sets.user_start)
         each = of_set.sizes
@@ -154,24 +173,38 @@ class AffineUsers(WitnessedClaim):
             fresh = of_set.sums(sets.new[sets.user])
             each = each - fresh + np.minimum(fresh, most_new)
         needy = np.flatnonzero(each < self.users)
-        theta2 = self.theta * self.theta
+        theta2 = self.theta * self.theta if "words" in self.similarity else np.inf
         behind = np.zeros(len(needy), np.int64)
         named = _named(certificate, released, of_query)
+        query_of = np.empty(len(each), np.int64)
+        query_of[of_query[of_query >= 0]] = np.flatnonzero(of_query >= 0)
         if named is not None:
             first, last = (np.searchsorted(named[0], needy, side) for side in ("left", "right"))
             start, name = offsets(last - first), named[1][ranges(first, last - first)]
+            also = np.zeros(len(name), np.bool_)
+            if others is not None:
+                also = others.alike(query_of[np.repeat(needy, last - first)], query_of[name])
 
             def count(part: Longs) -> Longs:
                 edges = start[part[0] : part[-1] + 2]
-                return count_named(needy[part], edges, name, sets, self.users, most_new, theta2)
+                return count_named(needy[part], edges, name, also, sets, self.users, most_new, theta2)
 
             behind = _threaded(count, np.arange(len(needy)), log.engine.threads)
         left = np.flatnonzero(behind < self.users)
         if len(left):
-            postings = holders_of(sets.start, sets.element, len(sets.weight))
+            # Without words nothing is found by them: then no set holds an element.
+            held = sets.element if "words" in self.similarity else sets.element[:0]
+            begin = sets.start if "words" in self.similarity else np.zeros_like(sets.start)
+            postings = holders_of(begin, held, len(sets.weight))
+            near_start, near = np.zeros(len(needy) + 1, np.int64), np.empty(0, np.int64)
+            if others is not None:
+                sizes, found = others.near(query_of[needy[left]])
+                near_start[left + 1] = sizes
+                near_start, near = np.cumsum(near_start), of_query[found]
 
             def look(part: Longs) -> Longs:
-                return search(needy[part], sets, *postings, self.users, most_new, theta2)
+                of_part = np.append(near_start[part], near_start[part[-1] + 1])
+                return search(needy[part], of_part, near, sets, *postings, self.users, most_new, self.theta**2)
 
             behind[left] = _threaded(look, left, log.engine.threads)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]
@@ -283,8 +316,92 @@ def _vectors(log: LocalLog, released: Longs, concept_min_users: int, with_words:
     return _Vectors(np.concatenate(starts), np.concatenate([np.empty(0, np.int32), *elements]), weight)
 
 
-def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weighed]":
+@dataclass(frozen=True)
+class _Others:
+    """What released queries are compared by beside their words; queries are places among the released ones."""
+
+    meaning: Longs
+    """The row of each query among `vectors`, -1 for one that is not compared by its meaning."""
+    vectors: NDArray[np.int16]
+    theta_meaning: float
+    clicks: Ragged
+    """The addresses of each query: `address`, ascending."""
+    address: NDArray[np.int32]
+    theta_clicks: float
+
+    @classmethod
+    def of(cls, claim: AffineUsers, log: LocalLog, released: Longs, concept: NDArray[np.bool_]) -> "_Others":
+        some = comparable(log, max(claim.concept_min_users, claim.min_term_users))[released] & concept
+        meaning, vectors = np.full(len(released), -1, np.int64), np.empty((0, 1), np.int16)
+        if claim.theta_meaning is not None:
+            order = np.flatnonzero(some)
+            found = meanings(log, released[order])
+            meaning[places(released, found.query)] = np.arange(len(found.query))
+            vectors = found.vector
+        size, address = np.zeros(len(released), np.int64), np.empty(0, np.int32)
+        if claim.theta_clicks is not None:
+            led = clicked(log, claim.users)
+            place = places(released, led.query)
+            ours = (place >= 0) & some[place]
+            size, address = np.bincount(place[ours], minlength=len(released)), led.address[ours]
+        return cls(meaning, vectors, claim.theta_meaning or 1, Ragged(offsets(size)), address, claim.theta_clicks or 1)
+
+    def alike(self, one: Longs, other: Longs) -> NDArray[np.bool_]:
+        """Whether the queries of each pair are similar by meaning or clicks."""
+        from queryveil.kernels.close import close, squared
+        from queryveil.kernels.witnesses import common_sizes
+
+        found = self._share(one, other, common_sizes(self.clicks.start, self.address, one, other))
+        length = squared(self.vectors)
+        for begin in range(0, len(one), _TOGETHER):
+            a, b = (self.meaning[pair[begin : begin + _TOGETHER]] for pair in (one, other))
+            both = np.flatnonzero((a >= 0) & (b >= 0))
+            a, b = a[both], b[both]
+            dot = np.einsum("ij,ij->i", self.vectors[a], self.vectors[b], dtype=np.int64)
+            found[begin + both] |= close(dot.astype(np.float64), length[a], length[b], self.theta_meaning)
+        return found
+
+    def _share(self, one: Longs, other: Longs, common: Longs) -> NDArray[np.bool_]:
+        """Whether so many common addresses make two queries similar."""
+        size, shared = self.clicks.sizes.astype(np.float64), common.astype(np.float64)
+        theta2 = self.theta_clicks * self.theta_clicks
+        found: NDArray[np.bool_] = (common > 0) & (shared * shared >= theta2 * (size[one] * size[other]))
+        return found
+
+    def near(self, some: Longs) -> tuple[Longs, Longs]:
+        """All queries that are similar to some by meaning or clicks: how many for each, and these."""
+        from queryveil.kernels.close import close_to
+        from queryveil.kernels.witnesses import common_sizes
+
+        query = np.flatnonzero(self.meaning >= 0)
+        meant = np.flatnonzero(self.meaning[some] >= 0)
+        pairs = [np.empty(0, np.int64)]
+        for x, y in close_to(self.vectors[self.meaning[some[meant]]], self.vectors, self.theta_meaning):
+            pairs.append(meant[x] << 32 | query[y])
+        # By clicks: all that share an address.
+        order = np.argsort(self.address, kind="stable")
+        edge = np.searchsorted(self.address[order], np.arange(int(self.address.max(initial=-1)) + 2))
+        owner = self.clicks.owners[order]
+        for begin in range(0, len(some), 1000):
+            part = some[begin : begin + 1000]
+            mine = self.address[self.clicks.positions(part)]
+            sizes = edge[mine + 1] - edge[mine]
+            place = np.repeat(np.repeat(np.arange(len(part)) + begin, self.clicks.sizes[part]), sizes)
+            met = np.unique(place << 32 | owner[ranges(edge[mine], sizes)])
+            one, other = some[met >> 32], met & 0xFFFFFFFF
+            pairs.append(met[self._share(one, other, common_sizes(self.clicks.start, self.address, one, other))])
+        packed = np.unique(np.concatenate(pairs))
+        packed = packed[some[packed >> 32] != packed & 0xFFFFFFFF]
+        return np.bincount(packed >> 32, minlength=len(some)), packed & 0xFFFFFFFF
+
+
+def _merged(vectors: _Vectors, users: _Users, apart: bool) -> "tuple[NDArray[np.int64], Weighed]":
     """Released queries with equal vectors as one set, the lightest first, with the users of all of them.
+
+    Args:
+        vectors: What each query is compared by.
+        users: Who issued it.
+        apart: Whether each query is a set of its own.
 
     Returns:
         The set of each released query, -1 for one without a concept; and the sets.
@@ -302,7 +419,7 @@ def _merged(vectors: _Vectors, users: _Users) -> "tuple[NDArray[np.int64], Weigh
     order = np.argsort(mark, kind="stable")
     some, start, size, mark, total = (column[order] for column in (some, start, size, mark, total))
     same = np.zeros(len(some), np.bool_)
-    same[1:] = (mark[1:] == mark[:-1]) & (size[1:] == size[:-1])
+    same[1:] = (mark[1:] == mark[:-1]) & (size[1:] == size[:-1]) & (not apart)
     pair = np.flatnonzero(same)
     if len(pair):
         one, other = (vectors.element[ranges(start[at], size[pair])] for at in (pair - 1, pair))

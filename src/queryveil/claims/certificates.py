@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from queryveil.engines import Table
 from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import check_file, write_whole
 
@@ -28,10 +29,13 @@ class Certificate:
     Attributes:
         seed: The random seed of the release.
         tables: Witnesses by name, whole numbers alone; empty where every check is linear without.
+        kept: Witnesses that stay where the tables of a log are that outgrows a machine, as long as its release is in
+            memory. They are not written to a file.
     """
 
     seed: int
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    kept: Mapping[str, Table] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what is no whole number.

@@ -1,6 +1,6 @@
 """Claims about releases of generalized items: nodes of a tree of topics in the place of words."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from queryveil.arrays import Ragged, offsets, places, ranges
 from queryveil.claims.base import Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
+from queryveil.claims.generalized_tables import BagTables, ConceptTables
 from queryveil.kernels.bags import Bags, Nouns, fewer_users, fitting, misfits
 from queryveil.knowledge import Taxonomy, categorize, recall_taxonomy
-from queryveil.log import LocalLog, local
+from queryveil.knowledge.tables import nouns_of_users
+from queryveil.log import LocalLog
 
 Longs = NDArray[np.int64]
 
@@ -74,6 +76,8 @@ class BagUsers(_Generalized):
         wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
+        if not isinstance(evidence.log, LocalLog):
+            return self.look_by_tables(evidence)
         rows = evidence.work.fetch(
             f'SELECT "user", node, count(*) AS n FROM {evidence.released} GROUP BY "user", node ORDER BY "user", node'  # noqa: S608  # a table of ours
         )
@@ -86,8 +90,7 @@ class BagUsers(_Generalized):
         small = np.flatnonzero(holders[of_user] < self.users)
         if len(small):
             return Checked(f"the bag of user {users[small[0]]} is that of fewer than {self.users} users")
-        here = local(evidence.log, "the check of bags")
-        nouns = _nouns(here, self._base)
+        nouns = _nouns(evidence.log, self._base)
         known = np.flatnonzero(np.diff(nouns.start))
         if len(known) != len(users):
             return Checked(f"it has {len(users)} users, the log has {len(known)} with a noun")
@@ -96,6 +99,35 @@ class BagUsers(_Generalized):
         if members is not None and len(misfits(np.arange(len(users)), members, bags, nouns, end)) == 0:
             return Checked(None, f"all {len(users):,} users have the bag that the certificate names for them")
         return _assigned(users, of_user, _taken(bags, one), holders, nouns, end)
+
+    def look_by_tables(self, evidence: Evidence) -> Checked:
+        """The same for a log that outgrows a machine; without a witness, bags of a large one are drawn at random."""
+        base = self._base
+        with evidence.log.workspace() as work:
+            bags = BagTables(work, evidence.released, len(base.tree))
+            repeats = None if self.duplicates else bags.repeats()
+            if repeats is not None:
+                return Checked(f"the bag of user {repeats} has an item more than once")
+            small = bags.few(self.users)
+            if small is not None:
+                return Checked(f"the bag of user {small} is that of fewer than {self.users} users")
+            found = nouns_of_users(evidence.log, work, base)
+            known, size = work.row(f"SELECT count(DISTINCT user_id) AS users, count(*) AS n FROM {found}")  # noqa: S608  # a table of ours
+            if known != bags.users:
+                return Checked(f"it has {bags.users} users, the log has {known} with a noun")
+            members = None if evidence.certificate is None else evidence.certificate.kept.get("members")
+            if members is not None and bags.fits_members(members, found, base.source):
+                return Checked(None, f"all {bags.users:,} users have the bag that the certificate names for them")
+            if size + bags.rows <= PAIRS:
+                users, every, nouns = bags.here(found)
+                one, of_user, holders = _distinct(every)
+                return _assigned(users, of_user, _taken(every, one), holders, nouns, base.tree.end.astype(np.int64))
+            drawn = bags.drawn(found, base.source)
+        how = f"{len(drawn):,} distinct bags, drawn at random, were compared with all users of the log"
+        few = next(((bag, n) for bag, n in drawn if n < bag.holders), None)
+        if few is not None:
+            return Checked(f"the bag of user {few[0].user} fits {few[1]} users of the log, not {few[0].holders}", how)
+        return Checked(None, f"{how}; no way was looked for to give all users one")
 
 
 def _distinct(bags: Bags) -> tuple[Longs, Longs, Longs]:
@@ -177,7 +209,6 @@ class ConceptUsers(_Generalized):
         wrong = self._wrong_table(evidence)
         if wrong is not None:
             return Checked(wrong)
-        here = local(evidence.log, "the check of concepts")
         counted = ', count(DISTINCT "user") AS users' if "user" in evidence.columns else ""
         rows = evidence.work.fetch(
             f"SELECT node, count(*) AS n{counted} FROM {evidence.released} GROUP BY node ORDER BY node"  # noqa: S608  # parts of this module
@@ -187,8 +218,11 @@ class ConceptUsers(_Generalized):
         if counted and len(node) and rows["users"].to_numpy().min() < self.users:
             few = int(rows["users"].to_numpy().argmin())
             return Checked(f"the concept '{names[int(node[few])]}' has {rows['users'][few]} users")
+        here = evidence.log
         if n.sum() != here.stats.events:
             return Checked(f"it has {n.sum()} rows, the log has {here.stats.events} events")
+        if not isinstance(here, LocalLog):
+            return self.look_by_tables(evidence, node, n)
         fits = self._fits(here, node)
         found = self._few(here, node, fits)
         if found is not None:
@@ -196,16 +230,31 @@ class ConceptUsers(_Generalized):
         certificate = evidence.certificate
         if certificate is not None and _is_assigned(certificate, here.events_per_query, node, n, fits):
             return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
-        events, kinds = _alike(here.events_per_query, fits, len(node))
-        if len(kinds[0]) <= PAIRS:
-            left = int(events.sum()) - _flow(events, n, kinds)[0]
-            wrong = f"{left} events are left without a concept that fits them" if left else None
-            return Checked(wrong, "a way was looked for to give all events a concept that fits")
-        return Checked(
-            self._too_many_below(here, node, n, fits),
-            f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
-            " and no way was looked for to give all events one; a certificate names one",
-        )
+        kinds = _alike(here.events_per_query, fits, len(node))
+        if len(kinds[1][0]) <= PAIRS:
+            return _given(kinds, n)
+        events = np.bincount(fits[0], weights=here.events_per_query[fits[1]], minlength=len(node))
+        return self._below(node, n, events)
+
+    def look_by_tables(self, evidence: Evidence, node: Longs, n: Longs) -> Checked:
+        """The same for a log that outgrows a machine.
+
+        Args:
+            evidence: What the check sees.
+            node: The released concepts, ascending.
+            n: The rows of each.
+        """
+        with evidence.log.workspace() as work:
+            tables = ConceptTables(evidence.log, work, self._base, node)
+            found = tables.few(self.users)
+            if found is not None:
+                name = self._base.tree.names[found]
+                return Checked(f"the concept '{name}' fits queries of fewer than {self.users} users")
+            concepts = None if evidence.certificate is None else evidence.certificate.kept.get("concepts")
+            if concepts is not None and tables.is_assigned(concepts, n):
+                return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
+            kinds = tables.kinds(PAIRS)
+            return self._below(node, n, tables.events()) if kinds is None else _given(kinds, n)
 
     def _fits(self, log: LocalLog, node: Longs) -> tuple[Longs, Longs]:
         """The queries that each released concept can stand for, by the place of the concept: the root for any."""
@@ -231,18 +280,35 @@ class ConceptUsers(_Generalized):
         found = fewer_users(cut, fits[1], first, user[order], log.n_users, self.users)
         return None if found < 0 else int(node[found])
 
-    def _too_many_below(self, log: LocalLog, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> str | None:
-        """A concept at or below which stands more than the log has queries for."""
+    def _below(self, node: Longs, n: Longs, events: NDArray[Any]) -> Checked:
+        """Look for a concept at or below which stands more than the log has queries for.
+
+        Args:
+            node: The released concepts, ascending.
+            n: The rows of each.
+            events: How many events of the log each can stand for.
+        """
         tree = self._base.tree
-        events = np.bincount(fits[0], weights=log.events_per_query[fits[1]], minlength=len(node))
+        how = (
+            f"more than {PAIRS:,} pairs of a concept and a query fit, so events at or below each concept were counted,"
+            " and no way was looked for to give all events one; a certificate names one"
+        )
         below = offsets(n)
         last = np.searchsorted(node, tree.end[node])
         for place, at in enumerate(node.tolist()):
             released = int(below[last[place]] - below[place])
             if released > events[place]:
                 name = tree.names[at]
-                return f"'{name}' stands for {released} events at or below it, the log has {int(events[place])}"
-        return None
+                wrong = f"'{name}' stands for {released} events at or below it, the log has {int(events[place])}"
+                return Checked(wrong, how)
+        return Checked(None, how)
+
+
+def _given(kinds: tuple[Longs, tuple[Longs, Longs]], n: Longs) -> Checked:
+    """Look for a way to give all events a concept that fits."""
+    left = int(kinds[0].sum()) - _flow(kinds[0], n, kinds[1])[0]
+    wrong = f"{left} events are left without a concept that fits them" if left else None
+    return Checked(wrong, "a way was looked for to give all events a concept that fits")
 
 
 def _is_assigned(certificate: Certificate, events: Longs, node: Longs, n: Longs, fits: tuple[Longs, Longs]) -> bool:

@@ -73,6 +73,8 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "may have been issued by one user alone, protected by similar queries of others. A person who saw it typed "
         "finds it again.",
         "Each word of such a query has many users, but a combination of common words can still name one person.",
+        "If queries are compared by meaning or clicks, those that protect a query may be about the same topic and not "
+        "ask the same; names, numbers and small places are recognized by lists, which do not have all of them.",
         _LINKED,
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
     ),

@@ -1,7 +1,4 @@
-"""The command line: one file for each verb.
-
-Exit codes: 0 done, 1 a check failed or a claim was refuted, 2 usage or bad input, 3 a bug in queryveil.
-"""
+"""The command line: one file for each verb. `outcome.py` has the exit codes."""
 
 import errno
 import inspect
@@ -13,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
+from typing import Any, NoReturn
 
 import typer
 
@@ -28,10 +26,12 @@ from queryveil.cli import (
     export,
     fragments,
     keygen,
+    messages,
     neighbours,
     plan,
     printing,
     profile,
+    progress,
     report,
     reproduce,
     series,
@@ -43,9 +43,11 @@ from queryveil.cli import (
     verify,
     web_directory,
 )
-from queryveil.cli.method_options import named_by_step
+from queryveil.cli.help import Verb, Verbs
+from queryveil.cli.method_options import belongs_to, every_flag, named_by_step
+from queryveil.cli.outcome import EXITS, Ending, failure
 from queryveil.cli.reading import reads_log
-from queryveil.errors import QueryveilError, QueryveilWarning, command_line, renamed
+from queryveil.errors import QueryveilError, QueryveilWarning, command_line, did_you_mean, renamed
 
 _KNOWLEDGE = {"--knowledge": "--taxonomy"}
 OLD: dict[str, dict[str, str]] = {
@@ -92,16 +94,18 @@ def build(words: list[str]) -> typer.Typer:
     """The application; `words` are the command line's, because a method brings its own options."""
     app = typer.Typer(
         name="queryveil",
+        cls=Verbs,
         help="Anonymize web-search query logs: a log in, a verified release out.",
         epilog="To start:  queryveil synth -o log.tsv.gz  &&  queryveil profile log.tsv.gz",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
     for name, verb in VERBS.items():
         epilog = EPILOGS[name](words) if name in EPILOGS else None
-        app.command(name, epilog=epilog)(verb or anonymize.command(words, lenient=_asks_for_help(words)))
+        app.command(name, epilog=epilog, cls=Verb)(verb or anonymize.command(words, lenient=_asks_for_help(words)))
     app.add_typer(_group("taxonomy", show=taxonomy.show), help="Browse a taxonomy.")
     web = "Make a taxonomy from the dump of a web directory."
     app.add_typer(_group("web-directory", build=web_directory.build), help=web)
@@ -119,15 +123,17 @@ def build(words: list[str]) -> typer.Typer:
         for command in part.registered_commands if part is not None else ():
             # Typer keeps line breaks, and those of a docstring are made for the source.
             command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command.callback) or "")
+            if command.callback is not None:
+                command.callback = messages.with_messages(command.callback)
     return app
 
 
 def _group(name: str, **verbs: Callable[..., None]) -> typer.Typer:
     """Verbs under a common word."""
-    group = typer.Typer(name=name, no_args_is_help=True)
+    group = typer.Typer(name=name, cls=Verbs, no_args_is_help=True, rich_markup_mode=None)
     group.callback()(lambda: None)  # else Typer would take a single verb for the group itself
     for verb, function in verbs.items():
-        group.command(verb)(function)
+        group.command(verb, cls=Verb)(function)
     return group
 
 
@@ -183,52 +189,87 @@ def main() -> None:
         signal.signal(number, _stop)
     warnings.simplefilter("always", QueryveilWarning)
     warnings.showwarning = partial(_warn, set())
+    words = sys.argv[1:]
+    messages.prepare(words)
+    fail = partial(_fail, as_json="--json" in messages.options(words))
     try:
         with command_line():
-            words = _modern(sys.argv[1:])
+            words = _modern(words)
             if "--then" in words or any(word.startswith("--then=") for word in words):
                 words = named_by_step(words)
-            build(words or _completed_words())(words)
+            sys.exit(build(words or _completed_words())(words, standalone_mode=False))
     except QueryveilError as error:
-        _leave_if_stopped()
-        _fail(str(error), 2)
-    except KeyboardInterrupt:
-        _leave_if_stopped()
+        _leave_if_stopped(fail)
+        fail(str(error), error.code)
+    except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+            sys.exit(EXITS["usage"])
+        fail(_usage(error, words), "usage")
+    except (KeyboardInterrupt, SystemExit) as error:
+        _leave_if_stopped(fail)
+        if isinstance(error.__context__, BrokenPipeError):  # Typer and Rich would end with 1, which means refuted
+            _leave_pipe()
         raise
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _leave_pipe()
     except MemoryError:
-        _fail("There is not enough memory for this log.", 2)
+        fail("There is not enough memory for this log.", "bad-input")
     except Exception as error:
-        _leave_if_stopped()
+        _leave_if_stopped(fail)
         if isinstance(error, OSError) and error.errno in _WRONG_PATHS and error.filename is not None:
             name = str(error.filename)
             shown = name if len(name) <= 80 else f"{name[:40]}…{name[-39:]}"
-            _fail(f"The path {shown} cannot be used: {error.strerror}; give another.", 2)
+            fail(f"The path {shown} cannot be used: {error.strerror}; give another.", "bad-input")
         # Messages of other packages may quote the log, so they are shown only on request.
         if os.environ.get("QUERYVEIL_DEBUG"):
             raise
-        _fail(f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", 3)
+        fail(f"This is a bug in queryveil ({type(error).__name__}); QUERYVEIL_DEBUG=1 shows where.", "bug")
     finally:
         cluster.opened.close()
+
+
+def _leave_pipe() -> NoReturn:
+    """Exit as a process does whose reader went away."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
+
+
+def _usage(error: typer.TyperException, words: list[str]) -> str:
+    """What is wrong with a command line, and where its options are listed."""
+    context: Any = getattr(error, "ctx", None)
+    sentence = error.format_message()
+    if context is None:
+        return sentence
+    if hasattr(error, "possibilities"):  # an unknown option
+        name = str(getattr(error, "option_name", ""))
+        owner = belongs_to(name, words) if context.info_name == "anonymize" else None
+        if owner is not None:
+            return owner
+        known = [flag for one in context.command.params if not getattr(one, "hidden", False) for flag in one.opts]
+        known += every_flag() if context.info_name == "anonymize" else ()
+        near = did_you_mean(name, known, f"see '{context.command_path} --help'")
+        return f"There is no option {name}; {near}."
+    sentence = sentence[:1].upper() + sentence[1:].removesuffix(".")
+    end = " See" if sentence.endswith("?") else "; see"
+    return f"{sentence}{end} '{context.command_path} --help'."
 
 
 def _warn(shown: set[str], message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
     """Show each warning of queryveil once, as a sentence; warnings of other packages do not concern the user."""
     if issubclass(category, QueryveilWarning) and str(message) not in shown:
         shown.add(str(message))
-        print(f"Warning: {printing.printable(str(message))}", file=sys.stderr)
+        progress.warn(str(message))
 
 
 _WRONG_PATHS = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
 _stopped: list[int] = []
 
 
-def _leave_if_stopped() -> None:
+def _leave_if_stopped(fail: Callable[[str, Ending], None]) -> None:
     """Exit as a stopped process does: the engines turn an interrupt into an error of their own."""
     if _stopped and _stopped[0] == signal.SIGINT:
-        _fail("Stopped.", 130)
+        fail("Stopped.", "stopped")
     if _stopped:
         sys.exit(128 + _stopped[0])
 
@@ -247,7 +288,8 @@ def _stop(number: int, frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _fail(sentence: str, code: int) -> None:
-    # It can contain names of files, which may hold anything.
-    print(f"queryveil: {printing.printable(sentence)}", file=sys.stderr)
-    sys.exit(code)
+def _fail(sentence: str, code: Ending, *, as_json: bool = False) -> None:
+    if as_json:
+        typer.echo(printing.json_text(failure(code, printing.printable(sentence))))
+    progress.fail(sentence, code)
+    sys.exit(EXITS[code])

@@ -3,20 +3,24 @@
 The options of a method come from its own declaration, so they depend on the method named on the command line.
 """
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from queryveil.cli import cluster, options, printing
 from queryveil.cli.method_options import Chosen, chosen_by, configured, off_option
-from queryveil.cli.progress import progress
-from queryveil.cli.reading import AnyReader, keywords, read_counted, reads_log, with_options
+from queryveil.cli.outcome import failure, finish
+from queryveil.cli.progress import note, progress, warn
+from queryveil.cli.reading import AnyReader, as_in_recipe, keywords, read_counted, reads_log, with_options
 from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
-    from queryveil.assess.policy import Policy
+    from queryveil.assess.policy import Judgement, Policy
     from queryveil.log import QueryLog
     from queryveil.methods import Method
     from queryveil.release import Release
@@ -54,13 +58,15 @@ def epilog(words: list[str]) -> str | None:
     if chosen is not None:
         known = [] if chosen.method is Pipeline else parameters_of(chosen.method)
         off = [off_option(parameter.name) for parameter in known if parameter.optional]
-        return f"To switch off what a recipe sets: {', '.join(off)}." if off else None
+        listed_off = fill(f"To switch off what a recipe sets: {', '.join(off)}.", 76, break_on_hyphens=False)
+        return listed_off if off else None
     listed = {
         "Methods": {name: method.summary for name, method in STEPS.items() if method.alone},
         "Steps of a pipeline": {name: method.summary for name, method in STEPS.items() if not method.alone},
     }
+    recipes = fill(f"Recipes: {', '.join(shipped())}.", 76, break_on_hyphens=False)
     return (
-        f"{printing.listed(listed)}\n\nRecipes: {', '.join(shipped())}.\n\n"
+        f"{printing.listed(listed)}\n\n{recipes}\n\n"
         "For the parameters of a method: queryveil anonymize --method NAME --help"
     )
 
@@ -134,6 +140,11 @@ def anonymize(
             rich_help_panel="Scrubbing",
         ),
     ] = None,
+    title: options.Title = None,
+    source: options.Source = None,
+    contact: options.Contact = None,
+    published: options.Published = None,
+    covers: options.Covers = None,
     counted_on: options.CountedOn = None,
     policy: options.Policy = None,
     as_json: options.Json = False,
@@ -144,14 +155,17 @@ def anonymize(
     """
     from queryveil.assess.policy import load_policy
     from queryveil.claims.certificates import SUFFIX
-    from queryveil.files.folders import check_file, is_address, local_folder
+    from queryveil.files.folders import check_file, is_address, local_file
     from queryveil.methods.recipe import load_recipe
-    from queryveil.release import check_target
+    from queryveil.release import MANIFEST, check_target
+    from queryveil.sources import folder_at
 
     base = load_recipe(recipe) if recipe is not None else None
     configuration = configured(chosen, base, parameters)
     if seed is None and base is not None:
         seed = base.seed
+    recipe_says = None if base is None else base.about
+    about = options.about(recipe_says, title=title, source=source, contact=contact, published=published, covers=covers)
     spark = reader.keywords["engine"] == "spark"
     if spark and output_format != "parquet":
         raise QueryveilError("Spark writes a release as Parquet; leave --output-format out.")
@@ -160,8 +174,8 @@ def anonymize(
             f"The aol format has no place for the table of {configuration.last.name}; use parquet or csv."
         )
     # Whether an earlier release may be replaced is decided once, before the work begins.
-    place = None if spark and is_address(output) else check_target(local_folder(output), output_format, overwrite)
-    map_file = Path(user_map) if user_map is not None else None
+    place = None if spark and is_address(output) else check_target(folder_at(output), output_format, overwrite)
+    map_file = local_file(user_map) if user_map is not None else None
     if map_file is not None:
         if getattr(configuration.last, "link", "user") == "none":
             raise QueryveilError(
@@ -169,7 +183,7 @@ def anonymize(
                 " --link session or --link user."
             )
         _check_private(map_file, output, "user map")
-    certificate_file = Path(certificate) if certificate is not None else None
+    certificate_file = local_file(certificate) if certificate is not None else None
     if certificate_file is not None:
         _check_private(certificate_file, output, "certificate", overwrite=overwrite)
         check_file(certificate_file, (SUFFIX,), overwrite=overwrite)
@@ -182,7 +196,7 @@ def anonymize(
             "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or use a"
             " sample of the users."
         )
-    read = read_counted(reader, log, counted_on)
+    read = read_counted(as_in_recipe(reader, base), log, counted_on)
     place = place or check_target(read.folder(output), output_format, overwrite)
     if scrubbing is not None:
         from queryveil.scrubbing import scrub as scrub_log
@@ -191,17 +205,15 @@ def anonymize(
             read = scrub_log(read, **scrubbing)
         cluster.opened.callback(read.close)
     for warning in configuration.warnings(read):
-        typer.echo(printing.printable(warning), err=True)
+        warn(warning.removeprefix("Warning: "))
     if seed is not None and 0 <= seed < 2**_UNGUESSED:
-        typer.echo(
+        warn(
             f"The seed {seed} can be guessed. Anyone who does can check guesses about rows that are not released;"
-            " leave --seed out for a release that others will see.",
-            err=True,
+            " leave --seed out for a release that others will see."
         )
     with progress("Anonymizing"):
         release = configuration.anonymize(read, seed=seed)
-    if rules is not None:
-        _judge(rules, configuration, release, read, as_json)
+    judged = None if rules is None else _judge(rules, configuration, release, read, as_json)
     written: list[Path] = []
     try:
         if map_file is not None:
@@ -214,33 +226,44 @@ def anonymize(
             release.save_certificate(new)
             written.append(new)
         with progress("Checking and writing"):
-            release.save(place, format=output_format, allow_empty=allow_empty)
+            verdicts = release.save(place, format=output_format, allow_empty=allow_empty, about=about)
     except BaseException:
         for path in written:
             path.unlink()
         raise
     if certificate_file is not None:
         new.replace(certificate_file)
-    _show(release, output, as_json)
+    if as_json:
+        made = {
+            "release": output,
+            "manifest": json.loads(place.folder.read(MANIFEST)),
+            "verdicts": [asdict(verdict) for verdict in verdicts],
+            "notes": release.notes,
+            "policy": None if judged is None else judged.as_dict(),
+        }
+        typer.echo(printing.json_text(made))
+    else:
+        _show(release, output)
 
 
-def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> None:
-    """Exit before anything is written, unless the release meets the policy."""
+def _judge(policy: "Policy", method: "Method", release: "Release", log: "QueryLog", as_json: bool) -> "Judgement":
+    """What the release meets of the policy. Exit before anything is written, unless it is all."""
     from queryveil.assess.policy import judge_release
 
     taxonomy = getattr(method.last, "taxonomy", None)
     with progress("Judging") as step:
         named = None if taxonomy == "wordnet" else taxonomy
         found = judge_release(policy, release, log, taxonomy=named, progress=step)
-    if found.meets is True:
-        typer.echo(found.summary, err=True)
-        return
-    if as_json:
-        typer.echo(printing.json_text({"release": None, "policy": found.as_dict()}))
-    else:
-        typer.echo(found.summary)
-        typer.echo("Nothing was written.")
-    raise typer.Exit(1)
+    if found.meets is not True:
+        if as_json:
+            judged = {"release": None, "policy": found.as_dict()}
+            typer.echo(printing.json_text(judged | failure("policy-not-met", found.summary)))
+        else:
+            typer.echo(found.summary)
+            typer.echo("Nothing was written.")
+        finish("policy-not-met")
+    note(found.summary)
+    return found
 
 
 def _scrubbing(how: str | None, kinds: str | None, rare: int | None, countries: str | None) -> dict[str, Any] | None:
@@ -253,13 +276,9 @@ def _scrubbing(how: str | None, kinds: str | None, rare: int | None, countries: 
         return None
     from queryveil.scrubbing import check_scrub
 
-    named, where = _listed(kinds), _listed(countries)
+    named, where = (None if one is None else options.listed(one) for one in (kinds, countries))
     check_scrub(how, named, rare, where)
     return {"how": how, "kinds": named, "rare_term_users": rare, "countries": where}
-
-
-def _listed(given: str | None) -> list[str] | None:
-    return None if given is None else [part.strip() for part in given.split(",") if part.strip()]
 
 
 def _check_private(path: Path, target: str, what: str, *, overwrite: bool = False) -> None:
@@ -268,18 +287,15 @@ def _check_private(path: Path, target: str, what: str, *, overwrite: bool = Fals
             f"The {what} must stay secret, so it cannot be written into the release; name another place."
         )
     if path.exists() and not overwrite:
-        raise QueryveilError(f"{path} exists already; name another file for the {what}.")
+        raise QueryveilError(f"{path} exists already; name another file for the {what}.", code="exists")
     if not path.parent.is_dir():
         raise QueryveilError(f"The folder {path.parent} for the {what} does not exist; make it first.")
 
 
-def _show(release: "Release", target: str, as_json: bool) -> None:
+def _show(release: "Release", target: str) -> None:
     from queryveil.release.summary import SCRUB_HEAD, band_rows, kept_rows, scrub_rows
 
     manifest = release.manifest
-    if as_json:
-        typer.echo(printing.json_text({"release": target, **manifest.model_dump(mode="json")}))
-        return
     head = ("queries of", "distinct", "kept", "events", "kept")
     found = band_rows(manifest)
     scrubbed = scrub_rows(manifest)

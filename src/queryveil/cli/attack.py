@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.outcome import Ending, failure, finish
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, in_language_of, read_counted
+from queryveil.cli.reading import Reader, as_released, read_counted
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
@@ -66,12 +67,11 @@ def attack(
 
     Every attack stands beside a baseline and a control, with an interval. No user is named, and queries are shown
     masked, but the output is about the log: it is for those who may see that. With --policy it also says whether the
-    release meets the policy, and exits with 1 if not.
+    release meets the policy, and exits with 6 if not.
     """
     from queryveil.assess.attacks import attack as run
     from queryveil.assess.attacks.background_knowledge import check_known
     from queryveil.assess.policy import gather, judge, load_policy
-    from queryveil.files.folders import local_folder
     from queryveil.release import MANIFEST, Release, with_user_map
     from queryveil.verification import verify
 
@@ -80,7 +80,7 @@ def attack(
     attacked = Release.load(release, lists=lists or ())
     compared = None if other is None else Release.load(other)
     options.use_taxonomy(attacked, taxonomy)
-    reader = in_language_of(reader, attacked)
+    reader = as_released(reader, attacked)
     log = read_counted(reader, original, counted_on)
     if user_map is not None:
         attacked = with_user_map(attacked, log, user_map)
@@ -95,21 +95,23 @@ def attack(
             reference=None if reference is None else reader([reference]),
             taxonomy=taxonomy,
             progress=step,
-            only=None if only is None else only.split(","),
+            only=None if only is None else options.listed(only),
         )
         judged = None
         if rules is not None:
             step("checking")
             judged = judge(rules, gather(attacked, log, found, verify(attacked, log)))
+    code: Ending | None = None if judged is None or judged.meets else "policy-not-met"
     if as_json:
-        judgement = {} if judged is None else {"judgement": judged.as_dict()}
-        about = {"manifest_sha256": sha256(local_folder(release).read(MANIFEST)).hexdigest()}
+        judgement = {} if judged is None else {"judgement": judged.as_dict()} | failure(code, judged.summary)
+        assert attacked.folder is not None  # noqa: S101
+        about = {"manifest_sha256": sha256(attacked.folder.read(MANIFEST)).hexdigest()}
         typer.echo(printing.json_text(about | found.as_dict() | judgement))
     else:
         printing.tables(
             *finding_tables(found), f"\n{found.summary}", *([] if judged is None else [f"\n{judged.summary}"])
         )
-    raise typer.Exit(0 if judged is None or judged.meets else 1)
+    finish(code)
 
 
 def finding_tables(found: "Findings") -> list[Any]:

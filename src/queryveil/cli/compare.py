@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.outcome import Ending, failure, finish
+from queryveil.cli.progress import progress, style
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError
 
@@ -25,7 +27,7 @@ def compare(
         str, typer.Option("--output", "-o", metavar="DIR", help="The folder for configurations, tables and the report.")
     ],
     methods: Annotated[str, typer.Option("--methods", metavar="NAME,...", help="Which methods, or all.")] = "all",
-    k: Annotated[str, typer.Option("--k", "-k", metavar="K,...", help="Values of k, for methods with one.")] = (
+    k: Annotated[str, typer.Option("-k", "--k", metavar="K,...", help="Values of k, for methods with one.")] = (
         "2,5,10,20"
     ),
     epsilon: Annotated[
@@ -47,7 +49,7 @@ def compare(
 ) -> None:
     """Compare all methods on one log: what each keeps, what each gives away, and which serves an aim best.
 
-    Only releases that meet the policy are recommended; with --policy, it exits with 1 if none does. A configuration
+    Only releases that meet the policy are recommended; with --policy, it exits with 6 if none does. A configuration
     is stored when it is finished, and a run that was stopped continues from there. The folder describes the
     log, so it is for people who may see the log.
     """
@@ -60,7 +62,7 @@ def compare(
     check_packages()
     rules = load_policy(policy)
     ks, epsilons = options.numbers("-k", k, int, least=2), options.numbers("--epsilon", epsilon, float)
-    named = None if methods == "all" else [name.strip() for name in methods.split(",")]
+    named = None if methods == "all" else options.listed(methods)
     for place in (taxonomy, web_directory):
         if place is not None:
             open_taxonomy(place)
@@ -68,7 +70,7 @@ def compare(
     if min(epsilons) <= 0:
         raise QueryveilError(f"--epsilon takes numbers above 0. Got '{epsilon}' instead.")
     read = reader(log)
-    with _live() as progress:
+    with _live() as board:
         found = run(
             read,
             output,
@@ -82,9 +84,9 @@ def compare(
             threads=jobs,
             policy=rules,
             overwrite=overwrite,
-            progress=progress,
+            progress=board,
         )
-    failed = policy is not None and not found.meeting
+    code: Ending | None = "policy-not-met" if policy is not None and not found.meeting else None
     if as_json:
         judged = {config.name: found.judgement(config.name) for config in found.configurations}
         result = {
@@ -97,25 +99,26 @@ def compare(
             "judgements": {name: one.as_dict() for name, one in judged.items() if one is not None},
             "recommendations": [asdict(one) for one in recommend(found)],
         }
-        typer.echo(printing.json_text(result))
-        raise typer.Exit(1 if failed else 0)
+        typer.echo(printing.json_text(result | failure(code, "No release meets the policy.")))
+        finish(code)
     shown = printing.printable(output)
     printing.tables(
         *_parts(found),
         f"\nTo read: {shown}/report.html. Every number: {shown}/measures.parquet, {shown}/measures.csv.",
     )
-    raise typer.Exit(1 if failed else 0)
+    finish(code)
 
 
 @contextmanager
 def _live() -> Iterator[Any]:
-    """A table on the terminal that shows how far every method is; nothing where stderr is no terminal."""
+    """A table on the terminal that shows how far every method is; elsewhere a line now and then."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
+    if not console.is_terminal or style.quiet or style.events:
+        with progress("Comparing") as update:
+            yield lambda board: update(str(board))
         return
     boards: list[Board] = []
     with Live(
@@ -131,9 +134,8 @@ def _board(board: "Board") -> Any:
     from rich.table import Table
 
     states = board.states
-    ended = sum(state not in ("waiting", "at work") for state in states)
     table = Table.grid(padding=(0, 2))
-    table.title = f"Comparing: {ended} of {len(states)} releases"
+    table.title = f"Comparing: {board}"
     for method in dict.fromkeys(config.method for config in board.configurations):
         mine = [place for place, config in enumerate(board.configurations) if config.method == method]
         now = next((board.configurations[place].name for place in mine if states[place] == "at work"), "")

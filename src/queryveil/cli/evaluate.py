@@ -9,7 +9,7 @@ import typer
 from queryveil.cli import options, printing
 from queryveil.cli.labels import Sensitive, read_labels
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, in_language_of
+from queryveil.cli.reading import Reader, as_released
 
 if TYPE_CHECKING:
     from queryveil.assess.evaluation import Measured
@@ -46,7 +46,7 @@ def evaluate(
     made = Release.load(release)
     base = open_taxonomy(taxonomy)
     labels = None if sensitive is None else read_labels(sensitive)
-    log = in_language_of(reader, made)(original)
+    log = as_released(reader, made)(original)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with progress("Evaluating") as step:

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
-from queryveil.cli.reading import Reader, in_language_of, read_counted
+from queryveil.cli.progress import progress
+from queryveil.cli.reading import Reader, as_released, read_counted
 
 
 def explain(
@@ -25,8 +26,9 @@ def explain(
 
     loaded = Release.load(release, lists=lists or ())
     options.use_taxonomy(loaded, taxonomy)
-    log = read_counted(in_language_of(reader, loaded), original, counted_on)
-    found = make(loaded, log, query)
+    log = read_counted(as_released(reader, loaded), original, counted_on)
+    with progress("Explaining"):
+        found = make(loaded, log, query)
     if as_json:
         typer.echo(printing.json_text(asdict(found) | {"released": found.released}))
         return

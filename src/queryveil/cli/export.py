@@ -20,6 +20,7 @@ def export(
             show_default="one file",
         ),
     ] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a release as Parquet or CSV in partitions, or as documents of UBI, with a data dictionary beside it.
 
@@ -28,7 +29,10 @@ def export(
     """
     from queryveil.release.export import export as write
 
-    columns = [name.strip() for name in (partition_by or "").split(",") if name.strip()]
+    columns = options.listed(partition_by)
     with progress("Exporting"):
         write(release, output, format=format, partition_by=columns)
+    if as_json:
+        typer.echo(printing.json_text({"export": output, "format": format, "partition_by": columns}))
+        return
     typer.echo(f"Written to {printing.printable(output)}; its schema.json says what the columns are.")

@@ -24,6 +24,7 @@ def fragments(
         typer.Option(formats=["%Y-%m-%d"], help="The date of new fragments.", show_default="today"),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier list.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """List the words and runs of words that enough users typed, for 'anonymize --fragment-list'.
 
@@ -37,4 +38,7 @@ def fragments(
     with progress("Counting"):
         day = None if since is None else since.date()
         n = list_fragments(read, output, min_users=min_users, words=words, since=day, keep=keep, overwrite=overwrite)
+    if as_json:
+        typer.echo(printing.json_text({"list": output, "fragments": n}))
+        return
     typer.echo(f"Written to {printing.printable(output)}: {n:,} fragments that stay allowed. Keep it private.")

@@ -1,10 +1,13 @@
 """The options of `anonymize` that come from the method's own declaration of its parameters."""
 
 import inspect
+from difflib import get_close_matches
+from itertools import cycle
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from queryveil.cli.options import listed
 from queryveil.errors import QueryveilError, did_you_mean
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
         if recipe is not None:
             name = name or load_recipe(recipe).method
         known = [known for known in METHODS if known != Pipeline.name]
+        if name is None:
+            _misspelt(words)
         if name is None or (name == Pipeline.name and recipe is None):
             raise QueryveilError(f"Name a method with --method ({', '.join(known)}), or a recipe with --recipe.")
         for one in then if name == Pipeline.name else (name, *then):
@@ -62,6 +67,39 @@ def chosen_by(words: list[str], lenient: bool) -> Chosen | None:
             return None
         raise
     return Chosen(METHODS[name] if name == Pipeline.name else STEPS[name], tuple(STEPS[one] for one in then))
+
+
+def _misspelt(words: list[str]) -> None:
+    """Refuse an option that is almost --method or --recipe, before one of these is missed."""
+    for word in (word.partition("=")[0] for word in words if word.startswith("--")):
+        if get_close_matches(word, ("--method", "--recipe"), 1, 0.75):
+            raise QueryveilError(f"There is no option {word}; {did_you_mean(word, ('--method', '--recipe'))}.")
+
+
+def belongs_to(flag: str, words: list[str]) -> str | None:
+    """What to say about an option that the chosen method does not have, if other methods have it."""
+    from queryveil.methods import STEPS, Pipeline
+
+    chosen = chosen_by(words, True)
+    owners = [name for name, method in STEPS.items() if any(flag in _flags(one) for one in options_of(method))]
+    if chosen is None or not owners:
+        return None
+    if chosen.method is Pipeline:
+        return f"{flag} belongs to {_any_of(owners)}, and a recipe with steps takes only -k; write it into the recipe."
+    named = _any_of([chosen.method.name, *(method.name for method in chosen.then)])
+    return f"{flag} belongs to {_any_of(owners)}, not to {named}; leave it out, or choose another --method."
+
+
+def every_flag() -> list[str]:
+    """The options of all methods, with which a misspelt one is compared."""
+    from queryveil.methods import STEPS
+
+    found = (flag for method in STEPS.values() for one in options_of(method) for flag in _flags(one))
+    return list(dict.fromkeys(found))
+
+
+def _any_of(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _thens(words: list[str]) -> list[tuple[int, str]]:
@@ -86,7 +124,10 @@ def named_by_step(words: list[str]) -> list[str]:
         if name not in STEPS:
             continue
         both = zip(options_of(STEPS[name]), options_of(STEPS[name], number), strict=True)
-        flags = dict(pair for plain, own in both for pair in zip(_flags(plain), _flags(own), strict=True))
+        # A step has no short options, so its only name stands for both.
+        flags = {
+            flag: name for plain, own in both for flag, name in zip(_flags(plain), cycle(_flags(own)), strict=False)
+        }
         end = thens[number][0] if number < len(thens) else len(words)
         for at in range(place + 1, end):
             flag, equals, value = words[at].partition("=")
@@ -128,7 +169,7 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
     from queryveil.methods import Pipeline, parameters_of
 
     if method is Pipeline:
-        each = typer.Option("-k", help="The k of every step that has one.", show_default="that of the recipe")
+        each = typer.Option("-k", "--k", help="The k of every step that has one.", show_default="that of the recipe")
         return [_keyword("k", Annotated[int | None, each], None)]
     behind = f"--then-{step}-" if step else "--"
     prefix = f"then_{step}_" if step else ""
@@ -136,11 +177,11 @@ def options_of(method: "type[Method]", step: int = 0) -> list[inspect.Parameter]
     for parameter in parameters_of(method):
         name = parameter.name.replace("_", "-")
         flag = behind + name
-        names = [f"-{parameter.name}" if len(parameter.name) == 1 and not step else flag]
+        names = [f"-{name}", flag] if len(name) == 1 and not step else [flag]
         kind: Any = parameter.kind
         if kind is bool:
             names = [f"{flag}/{behind}{'allow' + name[2:] if name.startswith('no-') else 'no-' + name}"]
-        kind = list[kind] if parameter.many else kind
+        kind = list[str] if parameter.many else kind
         default = ", ".join(parameter.default or ()) if parameter.many else parameter.default
         bounds = f" ({parameter.expected})" if parameter.choices or parameter.bounds else ""
         option = typer.Option(
@@ -208,9 +249,16 @@ def _same_method(method: "type[Method]", recipe: "Recipe") -> None:
 
 def _configured(method: "type[Method]", recipe: "Recipe | None", given: dict[str, Any]) -> "Method":
     """One method, with the parameters of the recipe and of the command line."""
+    from queryveil.methods import parameters_of
+
     if recipe is not None:
         _same_method(method, recipe)
-    named = {name: given[name] for name in method.model_fields if given[name] not in (None, [])}
+    many = {parameter.name for parameter in parameters_of(method) if parameter.many}
+    named = {
+        name: listed(given[name]) if name in many else given[name]
+        for name in method.model_fields
+        if given[name] not in (None, [])
+    }
     off = _switched_off(method, given, named)
     result = method(**{**(recipe.parameters if recipe is not None else {}), **named, **off})
     for name in off:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.outcome import Ending, failure, finish
 from queryveil.cli.progress import progress
 from queryveil.cli.reading import Reader
 from queryveil.errors import QueryveilError, did_you_mean
@@ -48,7 +49,7 @@ def plan(
 ) -> None:
     """Find the release that keeps most of what you need and meets a policy, and write its recipe.
 
-    Then run 'anonymize --recipe FILE'. If nothing meets the policy, it exits with 1, says what came nearest, and
+    Then run 'anonymize --recipe FILE'. If nothing meets the policy, it exits with 6, says what came nearest, and
     writes no recipe. What is found is stored in a folder beside the recipe, and a run that was stopped continues from
     there. Both describe the log, so they are for people who may see the log.
     """
@@ -81,8 +82,9 @@ def plan(
         )
     if found.configuration is not None:
         found.save(place, overwrite=overwrite)
+    code: Ending | None = None if found.configuration is not None else "policy-not-met"
     if as_json:
-        typer.echo(printing.json_text(found.as_dict()))
+        typer.echo(printing.json_text(found.as_dict() | failure(code, " ".join(found.reasons))))
     elif found.configuration is None:
         typer.echo(printing.printable(" ".join(found.reasons)))
         typer.echo("Nothing was written.")
@@ -94,4 +96,4 @@ def plan(
             f"Written to {printing.printable(output)}. Next: queryveil anonymize LOG --recipe"
             f" {printing.printable(output)} --policy {printing.printable(policy)} -o release",
         )
-    raise typer.Exit(0 if found.configuration is not None else 1)
+    finish(code)

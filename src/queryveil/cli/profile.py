@@ -3,6 +3,7 @@
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.progress import progress
 from queryveil.cli.reading import AnyReader
 
 
@@ -15,7 +16,9 @@ def profile(
     from queryveil.assess.profiles import profile as make
     from queryveil.release.summary import share
 
-    found = make(reader(log))
+    read = reader(log)
+    with progress("Profiling"):
+        found = make(read)
     if as_json:
         typer.echo(printing.json_text(found.as_dict()))
         return

@@ -1,20 +1,21 @@
 """How a verb reads a log: the options for it, and the function that they are passed to."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from queryveil.cli.cluster import start_spark
-from queryveil.cli.printing import printable
-from queryveil.cli.progress import progress
+from queryveil.cli.progress import note, progress
 from queryveil.errors import QueryveilError, did_you_mean
 from queryveil.formats import FORMATS
 
 if TYPE_CHECKING:
+    from queryveil.formats.input import Input, ReadAs
     from queryveil.log import LocalLog, QueryLog
+    from queryveil.methods.recipe import Recipe, RecipeInput
     from queryveil.release import Release
 
 Log = TypeVar("Log", bound="QueryLog")
@@ -25,6 +26,8 @@ AnyReader = partial["QueryLog"]
 
 _ENGINE = ("engine", "master", "conf", "work_dir")
 """The options of `read` for the verbs that can run on Spark."""
+_INTERNAL = ("paths", "recipe", "stated")
+"""The arguments of `read` that are no options."""
 
 
 def read(
@@ -46,7 +49,24 @@ def read(
         ),
     ] = None,
     encoding: Annotated[
-        str | None, typer.Option(help="Encoding of text files.", show_default="utf-8; SogouQ: gb18030")
+        str | None,
+        typer.Option(help="Encoding of text files, such as latin-1 or utf-16.", show_default="utf-8; SogouQ: gb18030"),
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="How times are written, such as '%d/%m/%Y %H:%M'.",
+            show_default="detected automatically",
+        ),
+    ] = None,
+    from_sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY",
+            help="A query whose rows are the log; LOG is then a database, such as postgresql://HOST/NAME.",
+            show_default="LOG is files",
+        ),
     ] = None,
     language: Annotated[
         str | None,
@@ -88,15 +108,23 @@ def read(
             rich_help_panel="Engine",
         ),
     ] = None,
+    recipe: "RecipeInput | None" = None,
+    stated: "Input | None" = None,
 ) -> "QueryLog":
-    """Read a log with a progress line, and report the rows that were left out."""
+    """Read a log with a progress line, and report how it was read and the rows that were left out.
+
+    The last two are no options: what a recipe says about the log, and what the manifest of a release says.
+    """
     from queryveil.log.ingest import read_log
 
     named = mapping(
         "--columns", columns.split(",") if columns else [], "NAME=COLUMN pairs, such as user=cookie,query=q"
     )
-    shared: dict[str, Any] = {"format": format, "columns": named, "encoding": encoding, "max_bad_rows": max_bad_rows}
-    shared |= {} if language is None else {"language": language}
+    given = {"format": format, "encoding": encoding, "time_format": time_format, "language": language}
+    from_recipe = {} if recipe is None else recipe.arguments
+    shared: dict[str, Any] = from_recipe | {name: value for name, value in given.items() if value is not None}
+    shared |= {"columns": from_recipe.get("columns", {}) | named, "max_bad_rows": max_bad_rows, "stated": stated}
+    shared["sql"] = from_sql
     log: QueryLog
     if engine == "spark":
         if threads is not None:
@@ -116,11 +144,32 @@ def read(
             log = read_log(list(paths), threads=threads, memory_limit=memory_limit, progress=update, **shared)
     else:
         raise QueryveilError(f"There is no engine '{engine}'; {did_you_mean(engine, ('duckdb', 'spark'))}.")
+    for line in _how_read(log.stats.read_as):
+        note(line)
     for kind, count in log.stats.bad_rows.count.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
-        first = printable(log.stats.bad_rows.first[kind])
-        typer.echo(f"queryveil: left out {rows} with {kind}, the first at {first}.", err=True)
+        note(f"left out {rows} with {kind}, the first at {log.stats.bad_rows.first[kind]}.")
     return log
+
+
+def _how_read(read_as: "ReadAs | None") -> Iterator[str]:
+    """What nobody said about the columns. Only usual names are shown: without a header, others may be data."""
+    if read_as is None:
+        return
+    columns = read_as.columns
+    guessed = [f"{name}={columns[name]}" for name in read_as.guessed if columns.get(name, name) != name]
+    if guessed:
+        yield f"found by the names of columns: {', '.join(guessed)}; for others, use --columns NAME=COLUMN,..."
+    if "time_format" in read_as.guessed:
+        yield f"times are read as '{read_as.time_format}'; for another format, use --time-format."
+    if "time_format" in read_as.stated:
+        form = read_as.time_format
+        yield f"the manifest of the release reads times as '{form}'; for another format, use --time-format."
+    if "encoding" in read_as.stated:
+        yield f"the manifest of the release names the encoding {read_as.encoding}; for another, use --encoding."
+    named = ", ".join(f"{name}={columns[name]}" for name in read_as.stated if name in columns)
+    if named:
+        yield f"named by the manifest of the release: {named}; for others, use --columns NAME=COLUMN,..."
 
 
 def read_counted(reader: Callable[[Sequence[str]], Log], paths: Sequence[str], counted_on: Sequence[str] | None) -> Log:
@@ -139,15 +188,21 @@ def in_languages(reader: Callable[[Sequence[str]], Log], ids: Sequence[str]) -> 
     return partial(reader, language=",".join(ids))
 
 
-def in_language_of(reader: Callable[[Sequence[str]], Log], release: "Release") -> Callable[[Sequence[str]], Log]:
-    """A reader that reads in the languages of a release, unless others were asked for."""
-    stated = release.manifest.language
-    return reader if stated is None else in_languages(reader, stated.ids)
+def as_released(reader: Callable[[Sequence[str]], Log], release: "Release") -> Callable[[Sequence[str]], Log]:
+    """A reader that reads as the manifest of a release says, where neither the options nor the files say so."""
+    manifest = release.manifest
+    alike = reader if manifest.language is None else in_languages(reader, manifest.language.ids)
+    return partial(alike, stated=manifest.input) if isinstance(alike, partial) else alike
+
+
+def as_in_recipe(reader: "partial[Log]", recipe: "Recipe | None") -> "partial[Log]":
+    """A reader that reads as a recipe says, where the options say nothing else."""
+    return reader if recipe is None else partial(reader, recipe=recipe.input)
 
 
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:
     """A verb that takes a `reader`, as a verb that takes the options for reading instead."""
-    reading = [p for p in keywords(read) if p.name != "paths" and (spark or p.name not in _ENGINE)]
+    reading = [p for p in keywords(read) if p.name not in _INTERNAL and (spark or p.name not in _ENGINE)]
 
     def run(**given: Any) -> None:
         verb(reader=partial(read, **{p.name: given.pop(p.name) for p in reading}), **given)

@@ -1,12 +1,14 @@
 """queryveil report: everything about a release on one page."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.outcome import Ending, failure, finish
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, in_language_of, read_counted
+from queryveil.cli.reading import Reader, as_released, read_counted
 
 
 def report(
@@ -21,12 +23,13 @@ def report(
     seed: options.Seed = 0,
     policy: options.Policy = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier report.")] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Verify, evaluate and attack a release, and write what was found as one HTML file that needs no network.
 
     The report opens with whether the release meets the policy. It describes the log, so it is for those who may see
-    that, and is never written into the release. Exits with 1 if the release is refuted, or if --policy is given and not
-    met; the report is written all the same, and says so.
+    that, and is never written into the release. Exits with 1 if the release is refuted, and with 6 if --policy is given
+    and not met; the report is written all the same, and says so.
     """
     from queryveil.assess.policy import load_policy
     from queryveil.release import Release, with_user_map
@@ -37,7 +40,7 @@ def report(
     rules = load_policy(policy)
     made = Release.load(release, lists=lists or ())
     check_place(output, made, overwrite=overwrite)  # before the log is read
-    log = read_counted(in_language_of(reader, made), original, counted_on)
+    log = read_counted(as_released(reader, made), original, counted_on)
     if user_map is not None:
         made = with_user_map(made, log, user_map)
     with progress("Reporting") as step:
@@ -52,11 +55,22 @@ def report(
             progress=step,
         )
     verdicts, tried = found.verification.verdicts, found.findings.findings
+    code: Ending | None = found.verification.code
+    if code is None and policy is not None and found.judgement.meets is not True:
+        code = "policy-not-met"
+    if as_json:
+        result = {
+            "report": output,
+            "verdicts": [asdict(verdict) for verdict in verdicts],
+            "findings": found.findings.as_dict(),
+            "policy": found.judgement.as_dict(),
+        }
+        typer.echo(printing.json_text(result | failure(code, found.judgement.summary)))
+        finish(code)
     typer.echo(found.judgement.summary)
     typer.echo(
         f"{sum(verdict.holds for verdict in verdicts)} of {len(verdicts)} checks hold;"
         f" {sum(finding.succeeds for finding in tried)} of {len(tried)} attacks succeed."
     )
     typer.echo(f"Written to {printing.printable(output)}; it describes the log, and is for those who may see that.")
-    failed = not found.verification.holds or (policy is not None and found.judgement.meets is not True)
-    raise typer.Exit(1 if failed else 0)
+    finish(code)

@@ -38,6 +38,7 @@ def reproduce(
         str | None,
         typer.Option(
             "-k",
+            "--k",
             metavar="K,...",
             help="Values of k, for carpineto2015.",
             show_default="2,3,5,10,20,50,80,100,200, up to the users of the log",
@@ -83,7 +84,7 @@ def reproduce(
         raise QueryveilError("--resolver and --send-queries-to are only for erola2012; leave them out.")
     folder = Path(output) if output is not None else None
     if folder is not None and folder.exists():
-        raise QueryveilError(f"{folder} exists already; choose another name.")
+        raise QueryveilError(f"{folder} exists already; choose another name.", code="exists")
     if folder is not None and not folder.parent.is_dir():
         raise QueryveilError(f"The folder {folder.parent} does not exist; make it first.")
     if folder is not None:

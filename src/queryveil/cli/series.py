@@ -99,8 +99,17 @@ def _configured(name: str, jitter: float | None) -> "Method":
     from queryveil.methods.recipe import load_recipe
 
     recipe = load_recipe(name)
+    if recipe.input is not None:
+        raise QueryveilError(
+            f"The recipe {name} has a table [input], which a series does not keep; give its options to 'series add'."
+        )
     if recipe.method not in METHODS:
         raise QueryveilError(f"The recipe {name} names the method '{recipe.method}', which does not exist.")
+    if recipe.about is not None:
+        raise QueryveilError(
+            f"A series keeps no [about] of its recipe; leave it out of {name}, and give --title and the others"
+            " to 'series add'."
+        )
     method = METHODS[recipe.method](**recipe.parameters)
     if jitter is None:
         return method
@@ -132,6 +141,11 @@ def add(
         str | None,
         typer.Option(metavar="FILE", help="Also write data for quick checks; ends with .certificate. Keep it secret."),
     ] = None,
+    title: options.Title = None,
+    source: options.Source = None,
+    contact: options.Contact = None,
+    published: options.Published = None,
+    covers: options.Covers = None,
     as_json: options.Json = False,
 ) -> None:
     """Add the log of a period: its events wait with the others, and what can be released leaves.
@@ -142,11 +156,14 @@ def add(
     from queryveil.files.folders import is_address
     from queryveil.series import Series
 
+    about = options.about(title=title, source=source, contact=contact, published=published, covers=covers)
     series = None if is_address(ledger) else Series(ledger)  # a wrong folder must fail before the log is read
     read = (reader if series is None else in_languages(reader, series.languages))(log)
     series = series or Series(ledger, engine=getattr(read.engine, "session", None))
     with progress("Releasing what waits"):
-        period = series.add(read, output, format=output_format, drop_late=drop_late, certificate=certificate)
+        period = series.add(
+            read, output, format=output_format, drop_late=drop_late, certificate=certificate, about=about
+        )
     if as_json:
         written = None if period.release is None else output
         typer.echo(printing.json_text({"release_folder": written} | _plain(period)))
@@ -249,7 +266,7 @@ def verify(
     with progress("Checking"):
         logs = None if original is None else _read(in_languages(reader, series.languages), original)
         found = series.verify(releases, logs)
-    held = "The series keeps its promises."
+    held = f"The series keeps its promises{', as far as it was checked' if found.unchecked else ''}."
     if original is None:
         held = "The releases are complete and unchanged; what they promise was not checked."
     show_verdicts(found, held, "The series is refuted.", as_json)

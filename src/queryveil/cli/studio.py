@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from queryveil.cli import options
+from queryveil.cli.progress import note
 from queryveil.cli.reading import AnyReader, mapping
 from queryveil.errors import QueryveilError
+from queryveil.files.folders import is_address
 
 if TYPE_CHECKING:
     from queryveil.log import LocalLog
@@ -61,6 +63,11 @@ def studio(
         raise QueryveilError("Give a LOG to make a release of, or --release RELEASE and --original LOG to look at one.")
     if release is None and (user_map or certificate or lists):
         raise QueryveilError("--user-map, --certificate and --list belong to a release; give --release as well.")
+    if reader.keywords["from_sql"] is not None or any(map(is_address, (*(log or ()), *(original or ())))):
+        # It is shown in the browser and kept in the project, and an address may hold a password.
+        raise QueryveilError(
+            "The studio fetches nothing: it reads files of this machine; save the log as a file first."
+        )
     from queryveil.assess.policy import load_policy
     from queryveil.release import Release
     from queryveil.studio import check_packages, serve
@@ -72,7 +79,7 @@ def studio(
     logs = list(log or original or ())
     given = reader.keywords
     columns = mapping("--columns", given["columns"].split(",") if given["columns"] else [], "NAME=COLUMN pairs")
-    named = {name: given[name] for name in ("format", "encoding", "language", "max_bad_rows")}
+    named = {name: given[name] for name in ("format", "encoding", "time_format", "language", "max_bad_rows")}
     reading = Reading(columns=columns, **named)
     load_policy(policy)  # what is wrong must not wait for the log
     audit = None
@@ -83,7 +90,7 @@ def studio(
         project = f"{Path(logs[0]).name.partition('.')[0] or 'log'}.studio"
     kept = None if project is None else Project(project, logs, reading)
     if kept is not None and reading not in (Reading(), kept.state.reading):
-        typer.echo("The project has its own way to read the log, so options about reading are ignored.", err=True)
+        note("The project has its own way to read the log, so options about reading are ignored.")
     limits = {name: given[name] for name in ("threads", "memory_limit")}
     session = Session(logs, reading, partial(_read, limits), kept, audit, policy)
     session.read()
@@ -100,6 +107,8 @@ def _read(limits: dict[str, Any], paths: list[str], reading: "Reading", progress
         format=reading.format,
         columns=reading.columns,
         encoding=reading.encoding,
+        time_format=reading.time_format,
+        stated=reading.stated,
         max_bad_rows=reading.max_bad_rows,
         progress=progress,
         **named,

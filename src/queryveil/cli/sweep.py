@@ -17,6 +17,7 @@ def sweep(
         str | None,
         typer.Option(
             "-k",
+            "--k",
             metavar="K,...",
             help="Values of k, the least distinct users.",
             show_default="2,5,10,20,50, up to the users of the log",

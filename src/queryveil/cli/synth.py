@@ -1,7 +1,5 @@
 """queryveil synth: make a synthetic log."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +8,7 @@ import typer
 
 from queryveil.cli import options, printing
 from queryveil.cli.progress import progress
+from queryveil.errors import Done
 
 if TYPE_CHECKING:
     from queryveil.synth import Figure
@@ -65,7 +64,7 @@ def synth(
     """
     from queryveil import synth as logs
 
-    with _bar() as update:
+    with progress("Making users", "users") as update:
         made = logs.generate(
             output,
             users=users,
@@ -74,7 +73,7 @@ def synth(
             truth=truth,
             views=views,
             overwrite=overwrite,
-            progress=update,
+            progress=lambda done, whole: update(Done(done, done / whole)),
         )
     figures: list[Figure] = []
     if calibrate or (made.rows <= _MEASURED_ANYWAY and language == "en"):
@@ -99,18 +98,6 @@ def synth(
     if truth:
         parts.append(f"Ground truth, for measuring only: {printing.printable(str(truth))}")
     printing.tables(*parts)
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on the terminal; nothing if stderr is not a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("Making users", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _number(figure: str, value: float) -> str:

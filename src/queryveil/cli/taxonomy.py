@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from queryveil.cli import options, printing
+from queryveil.cli.outcome import failure, finish
 
 Name = Annotated[str, typer.Argument(metavar="TAXONOMY", help="wordnet, a web directory, or several with commas.")]
 
@@ -21,13 +22,15 @@ def show(
     from queryveil.knowledge.places import places
 
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    missing = f"'{printing.printable(text)}' is not in {printing.printable(name)}."
     found = places(open_taxonomy(name), text, categories)
     if as_json:
-        typer.echo(printing.json_text({"text": text, "nodes": [place.as_dict() for place in found]}))
+        nodes = {"text": text, "nodes": [place.as_dict() for place in found]}
+        typer.echo(printing.json_text(nodes | failure(None if found else "not-found", missing)))
     elif not found:
-        printing.tables(f"'{printing.printable(text)}' is not in {printing.printable(name)}.")
+        printing.tables(missing)
     if not found:
-        raise typer.Exit(1)
+        finish("not-found")
     if as_json:
         return
     for place in found:

@@ -22,8 +22,8 @@ def build(
         list[str] | None,
         typer.Option(
             "--leave-out",
-            metavar="NAME",
-            help="A top category to leave out, such as World, Regional or Kids; repeat for several.",
+            metavar="NAME,...",
+            help="Top categories to leave out, such as World,Regional.",
             show_default="nothing",
         ),
     ] = None,
@@ -52,7 +52,7 @@ def build(
         about = build_directory(
             dump,
             output,
-            leave_out=leave_out or (),
+            leave_out=options.listed(leave_out),
             language=language,
             map_world=map_world,
             overwrite=overwrite,

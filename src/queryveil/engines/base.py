@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from queryveil.errors import QueryveilError
 
@@ -27,6 +29,16 @@ def identifier(name: str) -> str:
     if "\0" in name:
         raise QueryveilError("The name of a column holds a NUL character; rename it.")
     return '"' + name.replace('"', '""') + '"'
+
+
+def numbered(rows: pa.Table, by: Sequence[str]) -> NDArray[np.int64]:
+    """1, 2, ... for rows in the order of some columns; rows with equal values in all of them share a number."""
+    is_new = np.zeros(len(rows), np.bool_)
+    is_new[:1] = True
+    for key in by:
+        values = rows[key].to_numpy()
+        is_new[1:] |= values[1:] != values[:-1]
+    return np.cumsum(is_new)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, BatchFunction, identifier
+from queryveil.engines.base import Batches, BatchFunction, identifier, numbered
 from queryveil.engines.memory import described, for_tables
 from queryveil.errors import QueryveilError, StoppedError, option
 from queryveil.files.scratch import Scratch
@@ -158,12 +158,7 @@ class DuckDB:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))
         found = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped
-        is_new = np.zeros(len(found), np.bool_)
-        is_new[:1] = True
-        for key in by:
-            values = found[key].to_numpy()
-            is_new[1:] |= values[1:] != values[:-1]
-        self.read(name, found.append_column(column, pa.array(np.cumsum(is_new))))
+        self.read(name, found.append_column(column, pa.array(numbered(found, by))))
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""

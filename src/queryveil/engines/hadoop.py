@@ -32,6 +32,11 @@ class HadoopFolder(RemoteFolder):
     def __init__(self, engine: Spark, address: str) -> None:
         self._engine = engine
         self._address = address.rstrip("/")
+        if engine.connect:
+            raise QueryveilError(
+                f"Spark Connect gives no access to the file system of {address}; name a folder that this machine and"
+                " all workers reach, or use a classic session."
+            )
         with working(address):
             context: Any = engine.session.sparkContext
             self._apache: Any = context._jvm.org.apache

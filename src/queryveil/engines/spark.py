@@ -1,7 +1,8 @@
 """Tables on a cluster: Spark. Every step is written to a private database before the next one reads it.
 
 So a step that is lost with a worker is done again from the tables before it, and nothing is computed twice. The driver
-sees only counts and other small results.
+sees only counts and other small results, and the whole tables of a log so small that writing them down would take
+longer than making them.
 """
 
 import itertools
@@ -11,35 +12,44 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier
+from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier, numbered
 from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_session import whole
-from queryveil.engines.spark_tasks import PART, WITHIN, backquoted, counting, ddl, each, of_group
+from queryveil.engines.spark_tasks import FIRST, PART, WITHIN, backquoted, counting, ddl, each, of_group
 from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import is_address
 from queryveil.files.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 ROWS_PER_TASK = 2_000_000
 """About so many rows of integers make a task of a shuffle: some 100 MB."""
+
+SMALL_LOG = 20_000
+"""A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Of two tables that are joined, the smaller becomes a hash table if its parts are small, and neither is sorted.
+    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
     # SQL reaches the tables of the session, and no file by its path.
     "spark.sql.runSQLOnFiles": "false",
 }
+_BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+_MANY_STEPS = re.compile(r"\b(JOIN|GROUP BY|OVER)\b")
+"""What makes the rows of a query too dear to be found twice."""
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
 """A text or a name in SQL."""
 
@@ -62,6 +72,7 @@ class Spark:
             self.session = session.newSession()
             for name, value in _SETTINGS.items():
                 self.session.conf.set(name, value)
+            self._broadcast = str(session.conf.get(_BROADCAST))
         self._work_dir = work_dir
         self.database = f"queryveil_{uuid.uuid4().hex[:16]}"
         place, folder = self._place(work_dir)
@@ -71,8 +82,9 @@ class Spark:
         self._numbers = itertools.count(1)
         self._tables: dict[str, str] = {}
         self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
+        self._small = False
         self._close = weakref.finalize(self, _drop_database, self.session, self.database, folder)
-        self.expect(0)
+        self._cut(2 * self._parallel())
 
     def _place(self, work_dir: str | None) -> tuple[str, Scratch | None]:
         if work_dir is not None:
@@ -100,17 +112,30 @@ class Spark:
             )
         return f"{warehouse.rstrip('/')}/{self.database}", None
 
+    @property
+    def connect(self) -> bool:
+        """Whether the session is one of Spark Connect, which reaches no Java on this side."""
+        return type(self.session).__module__.startswith("pyspark.sql.connect")
+
     def _master(self) -> str:
         with working():
             return self.session.conf.get("spark.master", "") or ""
 
     def expect(self, rows: int) -> None:
-        """Cut shuffles to a size that fits so many rows."""
+        """Cut shuffles to a size that fits so many rows, and keep the tables of a small log here."""
+        self._small = rows <= SMALL_LOG
+        self._cut(1 if self._small else max(2 * self._parallel(), rows // ROWS_PER_TASK))
+        # The tables of a small log are in one part, so a join needs no job that sends one of them around.
         with working():
-            parallel = 4
-            with suppress(Exception):  # Connect does not say
-                parallel = self.session.sparkContext.defaultParallelism
-            self.session.conf.set("spark.sql.shuffle.partitions", str(max(2 * parallel, rows // ROWS_PER_TASK)))
+            self.session.conf.set(_BROADCAST, "-1" if self._small else self._broadcast)
+
+    def _cut(self, parts: int) -> None:
+        with working():
+            self.session.conf.set("spark.sql.shuffle.partitions", str(parts))
+
+    def _parallel(self) -> int:
+        # Connect does not say how many cores there are.
+        return 4 if self.connect else int(self.session.sparkContext.defaultParallelism)
 
     def sql(self, query: str) -> "DataFrame":
         """The result of a query, not yet computed."""
@@ -119,6 +144,10 @@ class Spark:
     def keep(self, frame: "DataFrame", name: str) -> None:
         """Compute a frame, and keep it as a table."""
         self.progress(name)
+        if self._small:
+            with working():
+                self._hold(frame.toArrow(), name, frame.schema)
+            return
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
             frame.write.format("parquet").saveAsTable(stored)
@@ -126,11 +155,20 @@ class Spark:
         self._forget(name)
         self._tables[name] = stored
 
+    def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
+        """Keep a small table in the memory of the driver."""
+        from pyspark.sql.types import StructField, StructType
+
+        if schema is not None:  # as in a table that is written down, every column may be empty
+            schema = StructType([StructField(field.name, field.dataType) for field in schema])
+        frame = self.session.createDataFrame(table, schema)
+        (frame.coalesce(1) if self._small else frame).createOrReplaceTempView(backquoted(name))
+        self._forget(name)
+
     def read(self, name: str, table: pa.Table) -> None:
         """Make a small Arrow table known under a name."""
         with working():
-            self.session.createDataFrame(_plain(table)).createOrReplaceTempView(backquoted(name))
-        self._forget(name)
+            self._hold(_plain(table), name)
 
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
@@ -158,6 +196,12 @@ class Spark:
             frame = self.sql(query)
         self.keep(frame, name)
 
+    def view(self, query: str, name: str) -> None:
+        """Give a name to a query that is cheap to compute again, instead of keeping its result."""
+        with working():
+            self.sql(query).createOrReplaceTempView(backquoted(name))
+        self._forget(name)
+
     def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query; it runs where the data is."""
         with working():
@@ -174,24 +218,34 @@ class Spark:
         """Keep the result of a query numbered: sorted in ranges, each counted by itself, and the counts added up."""
         from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-        # Finding the ranges looks at all rows once, so they are written down first.
-        self.materialize(query, f"{name} unsorted")
         with working():
-            frame = self.session.table(backquoted(f"{name} unsorted"))
-            keys = [F.col(backquoted(key)).asc() for key in by]
-            frame = frame.repartitionByRange(*keys).sortWithinPartitions(
-                *keys, *(F.col(backquoted(key)).asc_nulls_last() for key in then)
-            )
+            frame = self.sql(query)
+        keys = [F.col(backquoted(key)).asc() for key in by]
+        order = [*keys, *(F.col(backquoted(key)).asc_nulls_last() for key in then)]
+        if self._small:
+            self._number_here(frame.coalesce(1).sortWithinPartitions(*order), by, name, column, then)
+            return
+        again = _MANY_STEPS.search(query) is not None
+        if again:
+            # Finding the ranges looks at all rows once, so they are written down first.
+            self.keep(frame, f"{name} unsorted")
+            with working():
+                frame = self.session.table(backquoted(f"{name} unsorted"))
+        with working():
+            frame = frame.repartitionByRange(*keys).sortWithinPartitions(*order)
             columns = ", ".join(
                 f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema.fields
             )
-            frame = frame.mapInArrow(counting(tuple(by)), f"{columns}, `{PART}` int, `{WITHIN}` bigint")
+            frame = frame.mapInArrow(
+                counting(tuple(by)), f"{columns}, `{PART}` int, `{WITHIN}` bigint, `{FIRST}` boolean"
+            )
         self.keep(frame, f"{name} parts")
-        self.drop(f"{name} unsorted")
+        if again:
+            self.drop(f"{name} unsorted")
         found = self.fetch(
             f'SELECT "{PART}" AS part, max("{WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
-            f' GROUP BY "{PART}" ORDER BY part'
-        )
+            f' GROUP BY "{PART}"'
+        ).sort_by("part")
         count = found["n"].to_numpy()
         offsets = {"part": found["part"], "before": np.cumsum(count) - count}
         self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
@@ -203,9 +257,32 @@ class Spark:
         parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
         self._order[name] = (column, tuple(then), parts)
 
+    def _number_here(self, frame: "DataFrame", by: Sequence[str], name: str, column: str, then: Sequence[str]) -> None:
+        """Number the rows of a small table, which are in order."""
+        from pyspark.sql.types import StructType
+
+        self.progress(name)
+        with working():
+            rows = frame.toArrow()
+            numbers = numbered(rows, by)
+            more = {
+                PART: np.zeros(len(rows), np.int32),
+                WITHIN: numbers,
+                FIRST: np.diff(numbers, prepend=0) > 0,
+                column: numbers,
+            }
+            for added, values in more.items():
+                rows = rows.append_column(added, pa.array(values))
+            kinds = f"`{PART}` int, `{WITHIN}` bigint, `{FIRST}` boolean, {backquoted(column)} bigint"
+            schema = StructType(list(frame.schema))
+            for field in cast(StructType, StructType.fromDDL(kinds)):
+                schema.add(field)
+            self._hold(rows, name, schema)
+        self._order[name] = (column, tuple(then), 1)
+
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
-        hidden = (PART, WITHIN)
+        hidden = (PART, WITHIN, FIRST)
         columns = [column for column in self.columns(name) if column not in hidden]
         return self.rows(name, f"SELECT r.* FROM {identifier(name)} r", columns)  # noqa: S608  # names are escaped
 

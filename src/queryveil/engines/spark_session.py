@@ -43,7 +43,7 @@ def start(
 
     _check_java()
     _check_master(master)
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = worker_python(settings or {})
     chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
     if work_dir is None:
         # Spark makes a warehouse at once, used or not, by default in the current folder.
@@ -64,6 +64,11 @@ def start(
         session = builder.getOrCreate()
     signal.signal(signal.SIGINT, ctrl_c)  # PySpark has replaced it
     return session
+
+
+def worker_python(settings: Mapping[str, str]) -> str:
+    """The Python of the workers; PySpark looks for the setting only in spark-submit, and else at the variable alone."""
+    return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def _check_java() -> None:

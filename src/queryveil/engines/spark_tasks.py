@@ -8,7 +8,7 @@ import pyarrow as pa
 from queryveil.engines.base import BatchFunction
 from queryveil.engines.spark_errors import on_worker
 
-PART, WITHIN = "part of the rows", "place in the part"
+PART, WITHIN, FIRST = "part of the rows", "place in the part", "first of its number"
 """Columns of a numbered table. No log has columns of these names."""
 
 
@@ -80,7 +80,8 @@ def counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterat
             last = tuple(values[-1] for values in keys)
             within = number + np.cumsum(is_new)
             number = int(within[-1])
-            extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within)]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=[*batch.schema.names, PART, WITHIN])
+            extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within), pa.array(is_new)]
+            names = [*batch.schema.names, PART, WITHIN, FIRST]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=names)
 
     return run

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import shutil
 import stat
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ _SMALL = 16 * 2**20
 
 def check_file(path: str | Path, endings: Sequence[str], overwrite: bool) -> Path:
     """Refuse a place where a file cannot or must not be written, before any work is done."""
-    place = Path(path)
+    place = local_file(path)
     if place.suffix.lower() not in endings:
         raise QueryveilError(f"{place} must end with {' or '.join(endings)}, which decides the format.")
     if place.is_dir() or (os.path.lexists(place) and not overwrite):
@@ -31,9 +32,17 @@ def check_file(path: str | Path, endings: Sequence[str], overwrite: bool) -> Pat
     return place
 
 
+def local_file(path: str | Path) -> Path:
+    """The place of a file on this machine; an address is refused."""
+    if is_address(path):
+        raise QueryveilError(f"{shown(path)} is not on this machine, where this file must be; name another place.")
+    return Path(path)
+
+
 def _exists(place: Path) -> QueryveilError:
     return QueryveilError(
-        f"{place} exists already; choose another name, or replace it with {option('overwrite', True)}."
+        f"{place} exists already; choose another name, or replace it with {option('overwrite', True)}.",
+        code="exists",
     )
 
 
@@ -225,7 +234,7 @@ class LocalFolder(Folder):
 
     def stage(self) -> "LocalFolder":
         """A new folder beside it that only its owner may read."""
-        return _Staged(Scratch(self.path.parent))
+        return Staged(Scratch(self.path.parent))
 
     def take(self, stage: Folder, replaces: State | None) -> None:
         """Become what is staged: at any instant either the old folder is here or the new one, each complete.
@@ -233,7 +242,7 @@ class LocalFolder(Folder):
         If the file system cannot exchange two folders, there is nothing here for an instant. The next run restores the
         old folder if this one is killed then.
         """
-        assert isinstance(stage, _Staged)  # noqa: S101
+        assert isinstance(stage, Staged)  # noqa: S101
         stage.share()
         if replaces is None:
             try:
@@ -246,7 +255,7 @@ class LocalFolder(Folder):
             self._replace(stage, replaces)
         sync_folder(self.path.parent)
 
-    def _replace(self, stage: "_Staged", replaces: State) -> None:
+    def _replace(self, stage: "Staged", replaces: State) -> None:
         changed = QueryveilError(
             f"{self} was changed by somebody else in the meantime and is left unchanged; look at it first."
         )
@@ -274,7 +283,7 @@ class LocalFolder(Folder):
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-class _Staged(LocalFolder):
+class Staged(LocalFolder):
     """An unfinished folder, inside a private one that is marked as in use."""
 
     def __init__(self, scratch: Scratch) -> None:
@@ -309,9 +318,25 @@ def is_address(path: str | Path) -> bool:
     return "://" in str(path) and not str(path).startswith("file://")
 
 
+def shown(path: str | Path) -> str:
+    """A path as messages may show it: of an address, neither the user and password nor what comes after the path."""
+    if not is_address(path):
+        return str(path)
+    scheme, _, rest = str(path).partition("://")
+    if scheme.lower() in ("s3", "gs", "az"):  # where names may have all these signs
+        end = r"\?(?=[\w.-]+=)"
+        secret, place = rest.rpartition("@")[::2] if re.match("[^/]*[@:]", rest) else ("", rest)
+    else:
+        end = "[?#]"
+        secret, place = rest.rpartition("@")[::2]  # a password may have a "/" or "@" in it
+    if re.search(end, secret):  # either a password with "?" or what comes after the path has "@"
+        return f"{scheme}://***"
+    return f"{scheme}://{re.split(end, place, maxsplit=1)[0]}"
+
+
 def local_folder(path: str | Path) -> LocalFolder:
     """A folder on this machine; an address is refused."""
     if is_address(path):
         spark = option("engine", "spark", python="a log that Spark has read")
-        raise QueryveilError(f"{path} is not on this machine; reach it with {spark}.")
+        raise QueryveilError(f"{shown(path)} is not on this machine; reach it with {spark}.")
     return LocalFolder(str(path).removeprefix("file://"))

@@ -2,14 +2,19 @@
 
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
-from queryveil.formats.table import csv_delimiter, looks_like, table_lines
+from queryveil.formats.table import csv_delimiter, header_of, is_table, table_lines
 
 NAMED_COLUMNS = True
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the first line names a user and a query, between commas, semicolons or bars."""
-    return looks_like(head, csv_delimiter(head))
+    """Whether the first line names columns, between commas, semicolons or bars."""
+    return is_table(head, csv_delimiter(head))
+
+
+def names(file: object, head: bytes) -> list[str]:
+    """The names of the columns."""
+    return header_of("csv", head)
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

@@ -17,6 +17,9 @@ from queryveil.text.arrays import from_offsets
 if TYPE_CHECKING:
     from queryveil.kernels.split import Fields
 
+SEPARATOR = re.compile(rb'"?sep=(.)"?\r?\n', re.IGNORECASE)
+"""A first line with the delimiter, for Excel."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -58,11 +61,13 @@ def _rows(layout: Layout, block: Block) -> Rows:
     bad = BadRows()
     bad.add("over-long line", int(block.overlong > 0), f"{block.file}:{block.overlong}")
     counts = np.array(sorted(layout.counts), np.int32)
-    keep = np.ones(len(fields.line), np.bool_)
+    separated = block.first_line == 1 and len(layout.header) > 0 and SEPARATOR.match(block.data) is not None
+    keep = fields.line > separated
     for kind, wrong in (
         ("undecodable bytes", ~fields.valid),
         ("wrong column count", fields.valid & ~np.isin(fields.width, counts)),
     ):
+        wrong &= keep
         if wrong.any():
             # A row that spans several lines counts as several: a stray quote may have swallowed good rows.
             bad.add(kind, int(fields.lines[wrong].sum()), f"{block.file}:{fields.line[wrong.argmax()]}")
@@ -85,7 +90,7 @@ def _headers(data: bytes | memoryview, fields: "Fields", layout: Layout) -> list
     lengths = [len(title.encode()) for title in layout.header[:width]]
     alike = (fields.end[:, :width] - fields.start[:, :width] == lengths).all(axis=1)
     if layout.quoted:
-        alike |= fields.line == 1  # its titles may be quoted
+        alike |= fields.line <= 2  # its titles may be quoted, and below the line that names the delimiter
     return [
         row
         for row in np.flatnonzero(alike).tolist()

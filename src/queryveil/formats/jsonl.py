@@ -42,6 +42,7 @@ from queryveil.text.arrays import from_offsets
 NAMED_COLUMNS = True
 _HEAD = 200
 """How many lines say whether a file has results."""
+_DEEPEST = 5
 
 
 def sniff(head: bytes) -> bool:
@@ -59,6 +60,22 @@ def first_object(head: bytes) -> dict[str, object] | None:
                 return None
             return value if isinstance(value, dict) else None
     return None
+
+
+def names(file: object, head: bytes) -> list[str]:
+    """The keys of the first objects, and of the objects in them with dots."""
+    keys: dict[str, None] = {}
+    for line in head.split(b"\n")[:_HEAD]:
+        keys.update(dict.fromkeys(_dotted(first_object(line) or {})))
+    return list(keys)
+
+
+def _dotted(one: Mapping[str, object], depth: int = 0) -> Iterator[str]:
+    for key, value in one.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from (f"{key}.{inside}" for inside in _dotted(value, depth + 1))
+        elif not isinstance(value, dict | list):
+            yield key
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

@@ -26,6 +26,7 @@ from queryveil.formats.results import (
     parts_of,
 )
 from queryveil.formats.rows import CANONICAL, MOST_RESULTS, ReadOptions, Rows, Task, choose_columns
+from queryveil.formats.source import File
 
 NAMED_COLUMNS = True
 _BATCH = 250_000
@@ -36,14 +37,26 @@ def sniff(head: bytes) -> bool:
     return head.startswith(b"PAR1")
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+def names(file: str | File, head: bytes) -> list[str]:
+    """The names of the columns."""
+    try:
+        return list(pq.read_schema(file if isinstance(file, str | Path) else file.open()).names)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(str(file)) from error
+
+
+def read(files: Sequence[File], options: ReadOptions) -> Iterator[Task]:
     """The rows of Parquet files."""
     for file in files:
         try:
-            with pq.ParquetFile(file) as table:
+            with pq.ParquetFile(file if isinstance(file, Path) else file.open()) as table:
                 yield from arrow_tasks(table.schema_arrow, table.iter_batches(_BATCH), options, str(file))
         except (pa.ArrowException, OSError) as error:
-            raise QueryveilError(f"The Parquet file {file} is cut off or damaged; fetch or write it again.") from error
+            raise _damaged(str(file)) from error
+
+
+def _damaged(file: str) -> QueryveilError:
+    return QueryveilError(f"The Parquet file {file} is cut off or damaged; fetch or write it again.")
 
 
 def arrow_tasks(

@@ -5,7 +5,7 @@ place in the list is the rank. Beside the list, a column `clicked` may hold the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,8 +38,12 @@ def find_results(lists: Sequence[str], options: ReadOptions) -> str | None:
 def of_events(options: ReadOptions, results: str) -> ReadOptions:
     """What the caller says about the columns of events, without those of their results."""
     inside = f"{results}."
-    kept = {name: at for name, at in options.columns.items() if name != RESULTS and not at.startswith(inside)}
-    return ReadOptions(kept, options.encoding)
+    kept = {
+        name: at
+        for name, at in options.columns.items()
+        if name in ("user", "query") or (name != RESULTS and not at.startswith(inside))
+    }
+    return replace(options, columns=kept)
 
 
 def parts_of(names: Sequence[str], options: ReadOptions, results: str) -> dict[str, str]:

@@ -13,20 +13,74 @@ from queryveil.text.show import printable
 MOST_COLUMNS = 100
 """A file with more columns is not a log: its columns are users or queries, or it is a transposed table."""
 
+LONGEST_NAME = 200
+"""The most characters of a column's name that a manifest keeps."""
+
 MOST_RESULTS = 1_000
 """A longer list of results is not what a search showed."""
 
 CANONICAL = ("user", "query", "time", "rank", "url", "clicked")
 
-# Other common names of the columns, compared without case, spaces, dashes and underscores.
+# Who searched, by any of these words, alone or with an ending such as `_id`; `device_id` is a user, `device` is not.
+_PEOPLE = (
+    "user", "visitor", "customer", "member", "account", "person", "shopper", "subscriber", "patron", "employee",
+    "participant", "anonymoususer", "nutzer", "kunde", "besucher", "utilisateur", "usuario",
+)  # fmt: skip
+_ENDINGS = ("id", "uuid", "guid", "hash", "key", "number", "no", "token", "code", "pseudoid")
+_THINGS = (
+    "anon",
+    "anonymous",
+    "client",
+    "device",
+    "browser",
+    "distinct",
+    "cookie",
+    "profile",
+    "fullvisitor",
+    "gaclient",
+)
+_SESSIONS = ("session", "searchsession", "visit", "gasession", "sitzung")
+
+_SESSION_NAMES = (*(f"{what}{ending}" for ending in (*_ENDINGS, "") for what in _SESSIONS), "sid")
+
 _ALIASES = {
-    "user": ("user", "userid", "anonid", "uid", "cookie", "clientid", "visitorid", "account"),
-    "query": ("query", "querytext", "userquery", "q", "searchterm", "searchquery", "keyword", "keywords"),
-    "time": ("time", "querytime", "timestamp", "ts", "datetime", "date", "eventtime"),
-    "rank": ("rank", "itemrank", "position", "clickrank", "resultrank"),
-    "url": ("url", "clickurl", "clickedurl", "resulturl", "link"),
-    "clicked": ("clicked", "isclicked", "wasclicked"),
-}
+    "user": (
+        *(f"{who}{ending}" for ending in ("", *_ENDINGS) for who in _PEOPLE),
+        *(f"{what}{ending}" for ending in _ENDINGS for what in _THINGS),
+        *("uid", "cookie", "username", "login", "email", "emailaddress", "muid"),
+        *_SESSION_NAMES,
+    ),
+    "query": (
+        "query", "querytext", "userquery", "rawquery", "originalquery", "typedquery", "searchquery", "q", "searchterm",
+        "searchterms", "searchphrase", "searchtext", "searchstring", "searchkeyword", "searchkeywords", "searchinput",
+        "searchword", "searchwords", "searchexpression", "querystr", "queryterm", "queryterms", "queryphrase",
+        "keywordquery", "sitesearchterm", "sitesearchquery", "internalsearchterm", "internalsearchkeyword",
+        "onsitesearchterm", "keyword", "keywords", "phrase", "term", "terms", "search", "suchbegriff", "suchanfrage",
+        "suchwort", "suchtext", "requete", "motcle", "consulta", "busqueda", "ricerca", "zoekterm", "zoekopdracht",
+    ),
+    "time": (
+        "time", "querytime", "timestamp", "@timestamp", "ts", "datetime", "eventtime", "eventtimestamp", "searchtime",
+        "searchtimestamp", "searchedat", "querytimestamp", "querydatetime", "searchdatetime", "eventdatetime",
+        "createdat", "createdon", "created", "occurredat", "loggedat", "logtime", "logtimestamp", "requesttime",
+        "requesttimestamp", "requestedat", "servertime", "clienttime", "hittime", "hittimestamp", "visittime",
+        "receivedat", "sentat", "timeutc", "utctime", "timestamputc", "datetimeutc", "timestampms", "timestampmillis",
+        "timems", "epoch", "epochms", "unixtime", "unixtimestamp", "zeitstempel", "zeitpunkt", "zeit", "horodatage",
+        "fecha", "fechahora", "tijdstip", "date", "eventdate", "searchdate", "querydate", "logdate", "dt", "day",
+        "datum",
+    ),
+    "rank": (
+        "rank", "itemrank", "position", "clickrank", "clickedrank", "clickposition", "clickedposition", "resultrank",
+        "resultposition", "itemposition", "productposition", "hitposition", "clickpos", "pos", "ordinal",
+    ),
+    "url": (
+        "url", "clickurl", "clickedurl", "resulturl", "link", "clickedlink", "resultlink", "clickedpage",
+        "clickedresult", "clickedresulturl", "clickeddocument", "clickeddoc", "clickeddocid", "clickeddocumentid",
+        "clickeditem", "clickeditemid", "clickedproduct", "clickedproductid", "clickedsku", "clickedid", "targeturl",
+        "destinationurl", "resultid", "objectid", "docid", "documentid",
+    ),
+    "clicked": ("clicked", "isclicked", "wasclicked", "isclick"),
+}  # fmt: skip
+"""Usual names of the columns, compared without case, spaces, dashes and underscores; of several, the first wins."""
 
 
 @dataclass
@@ -74,6 +128,9 @@ class ReadOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Canonical (or extra) name -> name in the file."""
     encoding: str | None = None
+    time_format: str | None = None
+    found: Mapping[str, str] = field(default_factory=dict)
+    """User and query, where the beginning of the log shows them by usual names: all of the log must agree."""
 
 
 Task = Callable[[], Rows]
@@ -88,6 +145,12 @@ def is_column_name(name: str) -> bool:
 def plain_name(name: str) -> str:
     """A name without what does not matter in it: case, spaces, dashes and underscores."""
     return "".join(c for c in name.lower() if c not in " -_")
+
+
+def names_a_session(column: str) -> bool:
+    """Whether this is a usual name of a session or a visit, of which a person has many."""
+    plain = plain_name(column)
+    return plain.startswith(("session", "searchsession")) or plain in _SESSION_NAMES
 
 
 def known_columns(names: Sequence[str]) -> dict[str, str]:
@@ -140,7 +203,15 @@ def choose_columns(names: Sequence[str], options: ReadOptions, where: str) -> di
             raise QueryveilError(f"There is no column '{printable(column)}' in {where}; {hint}.")
         chosen[name] = column
     taken = set(chosen.values())
-    for canonical, column in known_columns([name for name in names if name not in taken]).items():
+    usual = known_columns([name for name in names if name not in taken])
+    for canonical, column in options.found.items():
+        if canonical not in chosen and usual.get(canonical) != column:
+            raise QueryveilError(
+                f"By the names of columns the {canonical} is in column '{printable(column)}' at the beginning of the"
+                f" log, but not in {where}; name a column that all of the log has with"
+                f" {option('columns', {canonical: 'NAME'})}, or read the files separately."
+            )
+    for canonical, column in usual.items():
         chosen.setdefault(canonical, column)
     for needed in ("user", "query"):
         if needed not in chosen:

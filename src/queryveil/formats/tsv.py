@@ -2,14 +2,19 @@
 
 from queryveil.formats.rows import ReadOptions
 from queryveil.formats.source import Lines
-from queryveil.formats.table import looks_like, table_lines
+from queryveil.formats.table import header_of, is_table, table_lines
 
 NAMED_COLUMNS = True
 
 
 def sniff(head: bytes) -> bool:
-    """Whether the first line names a user and a query, between tabs."""
-    return looks_like(head, "\t")
+    """Whether the first line names columns, between tabs."""
+    return is_table(head, "\t")
+
+
+def names(file: object, head: bytes) -> list[str]:
+    """The names of the columns."""
+    return header_of("tsv", head)
 
 
 def lines(file: str, head: bytes, options: ReadOptions) -> Lines:

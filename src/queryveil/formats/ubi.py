@@ -10,7 +10,6 @@ is the rank, and a click belongs to the first hit with its object. Fields `devic
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from queryveil.engines import DuckDB
 from queryveil.formats.jsonl import first_object, json_rows
 from queryveil.formats.results import NOT_SHOWN, TOO_LONG
 from queryveil.formats.rows import MOST_RESULTS, BadRows, ReadOptions, Rows, Task
-from queryveil.formats.source import blocks
+from queryveil.formats.source import File, blocks
 
 NAMED_COLUMNS = False
 EXTRAS = ("device", "country", "language")
@@ -50,7 +49,7 @@ def sniff(head: bytes) -> bool:
     return isinstance(source, dict) and "query_id" in source and "client_id" in source
 
 
-def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
+def read(files: Sequence[File], options: ReadOptions) -> Iterator[Task]:
     """The rows of UBI exports; all files are read before the first row, because clicks are separate documents."""
     engine = DuckDB()
     bad = BadRows()
@@ -98,7 +97,7 @@ def read(files: Sequence[Path], options: ReadOptions) -> Iterator[Task]:
     engine.close()
 
 
-def _make_views(engine: DuckDB, files: Sequence[Path], bad: BadRows) -> None:
+def _make_views(engine: DuckDB, files: Sequence[File], bad: BadRows) -> None:
     """Make the table of what queries showed: id, rank, url and clicked; what was clicked in a query without a list."""
     engine.materialize(
         "SELECT id, place, one ->> '$' AS url FROM (SELECT id, unnest(list) AS one, generate_subscripts(list, 1) AS"
@@ -120,7 +119,7 @@ def _make_views(engine: DuckDB, files: Sequence[Path], bad: BadRows) -> None:
     )
 
 
-def _count_bad(engine: DuckDB, files: Sequence[Path], bad: BadRows, kind: str, documents: str) -> None:
+def _count_bad(engine: DuckDB, files: Sequence[File], bad: BadRows, kind: str, documents: str) -> None:
     """Count documents `b` that are bad, and find the first."""
     lost, file, line = engine.row(
         f"SELECT count(*), arg_min(b.file, (b.file, b.line)), arg_min(b.line, (b.file, b.line)) FROM {documents}"  # noqa: S608  # parts of this module
@@ -133,7 +132,7 @@ def _same(rows: Rows) -> Rows:
     return rows
 
 
-def _documents(files: Sequence[Path], options: ReadOptions, bad: BadRows) -> Iterator[pa.RecordBatch]:
+def _documents(files: Sequence[File], options: ReadOptions, bad: BadRows) -> Iterator[pa.RecordBatch]:
     paths = _FIELDS | {f"_{name}": f"/_source{path}" for name, path in _FIELDS.items()}
     paths |= {"index": "/index", "create": "/create"}
     for number, file in enumerate(files):

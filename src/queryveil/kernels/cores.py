@@ -6,7 +6,7 @@ import numpy as np
 
 from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.heavy import Groups, affine
-from queryveil.kernels.types import Bools, Ints, Longs
+from queryveil.kernels.types import Bools, Floats, Ints, Longs
 
 MANY = np.iinfo(np.int32).min
 """Stands for more than two users; no user has this number."""
@@ -94,8 +94,9 @@ def find_witnesses(
     group: Ints,
     groups: Groups,
     group_users: Ints,
+    layer_end: Longs,
     total: Longs,
-    theta2: float,
+    theta2: Floats,
     witness: Ints,
     next_group: Longs,
     next_member: Longs,
@@ -113,8 +114,9 @@ def find_witnesses(
         group: The groups of all vertices.
         groups: The groups.
         group_users: What `users_of_groups` returns for them.
-        total: The weight of each vertex.
-        theta2: The square of theta.
+        layer_end: Behind which group each layer ends, that is, the groups of one similarity.
+        total: The weight of each vertex, one row per layer.
+        theta2: The square of theta in each layer.
         witness: One row for each of `vertices`: the neighbours whose users were counted, -1 behind the last.
         next_group: For each of `vertices`, where its search goes on; -1 to begin anew and forget the witnesses.
         next_member: The same within the group.
@@ -144,10 +146,13 @@ def find_witnesses(
                 at += 1
                 continue
             m = max(m, groups.start[g])
+            layer = 0
+            while g >= layer_end[layer]:
+                layer += 1
             # Members come lightest first: behind the first that is too heavy, all are.
             while count < k and m < groups.start[g + 1]:
                 other = groups.member[m]
-                if not affine(groups.weight[g], total[v], total[other], theta2):
+                if not affine(groups.weight[g], total[layer, v], total[layer, other], theta2[layer]):
                     m = groups.start[g + 1]
                     break
                 m += 1

@@ -192,10 +192,10 @@ def _in_order(order: Ints, bounds: Longs, starts: Longs, nodes: Ints) -> tuple[I
     return of, out_start, out
 
 
-@kernel
 def partition_transactions(
-    start: Longs, item: Ints, parent: Ints, depth: Ints, end: Ints, leaves: Ints, k: int
-) -> tuple[Ints, Longs, Ints]:
+    start: Longs, item: Ints, parent: Ints, depth: Ints, end: Ints, leaves: Ints, k: int,
+    begun: tuple[Longs, Longs, Ints, Bools] | None = None
+) -> tuple[Ints, Longs, Ints]:  # fmt: skip
     """Partitions of at least k transactions, and the nodes that stand for the items of all transactions of each.
 
     A partition is split by the node that gains most of those by which it can be split; of equals, by the smallest. The
@@ -221,11 +221,26 @@ def partition_transactions(
         end: The first node that is not below it.
         leaves: Its leaves.
         k: Least transactions of a partition. If there are fewer at all, they are one partition, published as the root.
+        begun: Where to go on, if not with all in one partition: the first transaction of each partition, which lie one
+            behind the other, and the end of the last; where its nodes begin in the same way; its nodes, ascending; and
+            which of them are shut, because it cannot be split by them.
 
     Returns:
         The partition of each transaction, numbered in the order of their first transactions; where the nodes of each
         partition start; and the nodes, ascending.
     """
+    if begun is None:
+        n = len(start) - 1
+        begun = np.array([0, n]), np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.bool_)
+    return _split(start, item, parent, depth, end, leaves, k, *begun)
+
+
+@kernel
+def _split(
+    start: Longs, item: Ints, parent: Ints, depth: Ints, end: Ints, leaves: Ints, k: int, first: Longs,
+    first_node: Longs, begun_nodes: Ints, begun_shut: Bools
+) -> tuple[Ints, Longs, Ints]:  # fmt: skip
+    """The partitions of `partition_transactions`, from those that were begun."""
     n = len(start) - 1
     lines = ancestors(parent, depth, np.arange(len(parent)).astype(np.int32))
     weight = np.where(leaves == 1, 0, leaves).astype(np.int64)
@@ -251,9 +266,10 @@ def partition_transactions(
     done_order, done_start = np.zeros(n // k + 2, np.int64), np.zeros(n // k + 2, np.int64)
     # Those that wait lie one behind the other, and so do their transactions; the last is next. Those that are done
     # were the last at their time, so their transactions lie behind all that wait, from the end on.
-    wait_nodes[0], wait_shut[0] = 0, False
-    wait_order[1], wait_start[1] = n, 1
-    waiting = 1 if n > 0 else 0
+    waiting = len(first) - 1 if n > 0 else 0
+    for p in range(waiting):
+        wait_order[p + 1], wait_start[p + 1] = first[p + 1], first_node[p + 1]
+    wait_nodes[: len(begun_nodes)], wait_shut[: len(begun_nodes)] = begun_nodes, begun_shut
     done = 0
     while waiting > 0:
         waiting -= 1

@@ -125,6 +125,18 @@ def _parse(data: Bytes, start: int, end: int, today: int) -> int:
         else:
             return BAD
         return _micros(year, rest // 10**8, rest // 10**6 % 100, rest // 10**4 % 100, rest // 100 % 100, rest % 100)
+    point = start
+    while point < end and 48 <= data[point] <= 57:
+        point += 1
+    if start + 9 <= point <= start + 10 and end - point >= 2 and data[point] == 46:  # seconds with decimals
+        micros = 0
+        unit = 100_000
+        for at in range(point + 1, end):
+            if data[at] < 48 or data[at] > 57:
+                return BAD
+            micros += (data[at] - 48) * unit
+            unit //= 10
+        return _number(data, start, point) * 1_000_000 + micros
     if length >= 3 and data[start + 2] == 58:
         return _clock(data, start, end, today)
     if length < 10 or (data[start + 4] != 45 and data[start + 4] != 47) or data[start + 7] != data[start + 4]:
@@ -149,7 +161,8 @@ def parse_times(data: Bytes, starts: Longs, ends: Longs, today: int) -> Longs:
     """Microseconds since 1970 of every data[starts[i]:ends[i]]; MISSING if empty, BAD if it is no time.
 
     Understood are ISO 8601 dates and times with an optional zone (no zone is UTC), yymmddhhmmss, yyyymmdd[hhmmss],
-    seconds, milliseconds and microseconds since 1970, and a bare hh:mm:ss, which falls on the day `today`.
+    seconds (maybe with decimals), milliseconds and microseconds since 1970, and a bare hh:mm:ss, which falls on the day
+    `today`.
     """
     out = np.empty(len(starts), np.int64)
     for i in range(len(starts)):
@@ -159,16 +172,18 @@ def parse_times(data: Bytes, starts: Longs, ends: Longs, today: int) -> Longs:
 
 @kernel
 def parse_ranks(data: Bytes, starts: Longs, ends: Longs) -> Ints:
-    """The whole number in every data[starts[i]:ends[i]]; -1 if empty, -2 if it is none."""
+    """The whole number in every data[starts[i]:ends[i]], maybe written as 3.0; -1 if empty, -2 if it is none."""
     out = np.empty(len(starts), np.int32)
     for i in range(len(starts)):
         length = ends[i] - starts[i]
+        if length > 2 and data[ends[i] - 1] == 48 and data[ends[i] - 2] == 46:
+            length -= 2
         if length == 0:
             out[i] = -1
         elif length > 9:
             out[i] = -2
         else:
-            value = _number(data, starts[i], ends[i])
+            value = _number(data, starts[i], starts[i] + length)
             out[i] = value if value >= 0 else -2
     return out
 

@@ -91,7 +91,14 @@ def _adds(sets: Weighed, i: int, mark: Ints, owner: int, may_be_new: bool) -> bo
 
 @kernel
 def count_named(
-    some: Longs, name_start: Longs, name: Longs, sets: Weighed, k: int, most_new: int, theta2: float
+    some: Longs,
+    name_start: Longs,
+    name: Longs,
+    also: Bools,
+    sets: Weighed,
+    k: int,
+    most_new: int,
+    theta2: float,
 ) -> Longs:
     """Count the users behind some sets and those of the sets named beside them that are alike, up to k.
 
@@ -99,10 +106,11 @@ def count_named(
         some: The sets.
         name_start: Where the sets named for each of `some` start.
         name: The sets named.
+        also: Whether each is alike by something else than its elements.
         sets: All sets.
         k: How many users are enough.
         most_new: How many new accounts count.
-        theta2: The square of the least cosine.
+        theta2: The square of the least cosine; infinite if elements do not make sets alike.
     """
     found = np.zeros(len(some), np.int64)
     mark = np.full(len(sets.new), -1, np.int32)
@@ -113,8 +121,11 @@ def count_named(
             if count >= k:
                 break
             other = name[at]
-            common = _common(sets, i, other, float(sets.total[i]))
-            if _alike(common, sets.total[i], sets.total[other], theta2):
+            alike = also[at]
+            if not alike:
+                common = _common(sets, i, other, float(sets.total[i]))
+                alike = _alike(common, sets.total[i], sets.total[other], theta2)
+            if alike:
                 count, new = _count(sets, other, mark, i, count, new, k, most_new)
         found[number] = count
     return found
@@ -122,7 +133,15 @@ def count_named(
 
 @kernel
 def search(
-    some: Longs, sets: Weighed, posting_start: Longs, posting: Ints, k: int, most_new: int, theta2: float
+    some: Longs,
+    near_start: Longs,
+    near: Longs,
+    sets: Weighed,
+    posting_start: Longs,
+    posting: Ints,
+    k: int,
+    most_new: int,
+    theta2: float,
 ) -> Longs:
     """Count the users behind some sets and all sets alike, and stop at the k-th.
 
@@ -131,6 +150,8 @@ def search(
 
     Args:
         some: The sets.
+        near_start: Where the sets that are alike by something else than their elements start, for each of `some`.
+        near: These sets.
         sets: All sets.
         posting_start: Where the sets that hold each element start.
         posting: The sets that hold each element, ascending.
@@ -153,6 +174,11 @@ def search(
         i = some[number]
         count, new = _count(sets, i, mark, i, 0, 0, k, most_new)
         tried[i] = i
+        for at in range(near_start[number], near_start[number + 1]):
+            if count >= k:
+                break
+            tried[near[at]] = i
+            count, new = _count(sets, near[at], mark, i, count, new, k, most_new)
         lightest = first_from(total, 0, len(total), theta2 * total[i] * (1 - _HAIR))
         heaviest = first_from(total, lightest, len(total), total[i] / theta2 * (1 + _HAIR) + 1)
         n = start[i + 1] - start[i]
@@ -188,6 +214,25 @@ def search(
                     count, new = _count(sets, other, mark, i, count, new, k, most_new)
             passed += weight[element[start[i] + x]]
         found[number] = count
+    return found
+
+
+@kernel
+def common_sizes(start: Longs, element: Ints, one: Longs, other: Longs) -> Longs:
+    """How many elements two sets have in common, for each pair of them; elements are ascending."""
+    found = np.zeros(len(one), np.int64)
+    for pair in range(len(one)):
+        x, y = start[one[pair]], start[other[pair]]
+        last, behind = start[one[pair] + 1], start[other[pair] + 1]
+        while x < last and y < behind:
+            if element[x] == element[y]:
+                found[pair] += 1
+                x += 1
+                y += 1
+            elif element[x] < element[y]:
+                x += 1
+            else:
+                y += 1
     return found
 
 

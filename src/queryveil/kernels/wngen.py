@@ -106,8 +106,9 @@ def _turn(
 
 @kernel
 def cluster_queries(
-    start: Longs, node: Ints, user_start: Longs, user: Ints, users: int, parent: Ints, depth: Ints, end: Ints, k: int
-) -> Ints:
+    start: Longs, node: Ints, user_start: Longs, user: Ints, users: int, parent: Ints, depth: Ints, end: Ints, k: int,
+    top: int = 0
+) -> Ints:  # fmt: skip
     """The node whose cluster each query is in; the queries of every cluster have at least k distinct users.
 
     A query is in the cluster of a node that one of its nodes is at or below. One that has no nodes is in the root's.
@@ -129,6 +130,7 @@ def cluster_queries(
         depth: Its depth.
         end: The first node that is not below it.
         k: Least users of a cluster. If all queries together have fewer, they are one cluster at the root.
+        top: The node whose cluster all queries begin in: the root, or one that each has a node at or below.
     """
     n = len(start) - 1
     # The order of queries plays no part, but those of a cluster should lie together in memory.
@@ -136,7 +138,7 @@ def cluster_queries(
     start, node = _rearranged(given, start, node)
     user_start, user = _rearranged(given, user_start, user)
     lines = ancestors(parent, depth, np.arange(len(parent)).astype(np.int32))
-    out = np.zeros(n, np.int32)
+    out = np.full(n, top, np.int32)
     met, stamp = np.zeros(users, np.int32), 0
     place = np.zeros(len(parent), np.int64)
     child, query = np.empty(len(parent), np.int32), np.empty(len(node), np.int32)
@@ -144,7 +146,7 @@ def cluster_queries(
     order, room = np.arange(n).astype(np.int32), np.empty(n, np.int32)
     # Clusters that wait to be split lie one behind the other in the order; the last is next.
     wait_node, wait_order = np.zeros(len(parent), np.int32), np.zeros(len(parent) + 1, np.int64)
-    wait_order[1] = n
+    wait_node[0], wait_order[1] = top, n
     waiting = 1
     while waiting > 0:
         waiting -= 1

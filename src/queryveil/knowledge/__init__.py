@@ -68,9 +68,8 @@ def open_taxonomy(name: str | Path) -> Taxonomy:
 
         return wordnet()
     if not Path(name).exists():
-        raise QueryveilError(
-            f"There is no taxonomy '{name}'; use wordnet, or a folder that 'queryveil web-directory build' made."
-        )
+        there_are = "use wordnet, or a folder that 'queryveil web-directory build' made"
+        raise QueryveilError(f"There is no taxonomy '{name}'; {did_you_mean(str(name), ['wordnet'], there_are)}.")
     from queryveil.knowledge.opened import open_directory
 
     _remember(Path(name).resolve().name, Path(name).resolve())

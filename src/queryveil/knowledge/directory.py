@@ -97,7 +97,8 @@ def _check_target(place: LocalFolder, overwrite: bool) -> State | None:
         if place.path.is_symlink() or not (overwrite and _is_directory(place)):
             raise QueryveilError(
                 f"{place} exists already; choose another name, or replace an earlier web directory with"
-                f" {option('overwrite', True)}."
+                f" {option('overwrite', True)}.",
+                code="exists",
             )
     elif place.parent() is None:
         raise QueryveilError(f"The folder {place.path.parent} does not exist; make it first.")

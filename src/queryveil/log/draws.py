@@ -18,6 +18,11 @@ def keyed(key: bytes, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return digests(words.reshape(-1).view(np.uint8), starts, starts + 24)[0]
 
 
+def signed(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """As signed numbers in the same order, which every engine has."""
+    return (numbers ^ np.uint64(1 << 63)).view(np.int64)
+
+
 def drawn(schema: pa.Schema, of: str, key: bytes) -> tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]:
     """A function for `Engine.map` that gives each row a random number, and the columns it makes.
 
@@ -29,10 +34,8 @@ def drawn(schema: pa.Schema, of: str, key: bytes) -> tuple[Callable[[pa.RecordBa
     full = schema.append(pa.field("draw", pa.int64()))
 
     def draw(batch: pa.RecordBatch) -> pa.RecordBatch:
-        numbers = batch[of].to_numpy().astype(np.uint64)
-        # As signed numbers in the same order, which every engine has.
-        signed = (keyed(key, numbers) ^ np.uint64(1 << 63)).view(np.int64)
+        draws = signed(keyed(key, batch[of].to_numpy().astype(np.uint64)))
         columns = [batch[name].cast(schema.field(name).type) for name in schema.names]
-        return pa.RecordBatch.from_arrays([*columns, pa.array(signed)], schema=full)
+        return pa.RecordBatch.from_arrays([*columns, pa.array(draws)], schema=full)
 
     return draw, full

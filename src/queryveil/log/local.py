@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import Batches, DuckDB, Table, Workspace, identifier
 from queryveil.errors import NothingToReleaseError, QueryveilError, option
-from queryveil.files.folders import Folder, LocalFolder, local_folder
+from queryveil.files.folders import Folder, LocalFolder
 from queryveil.formats import writers
+from queryveil.formats.input import ReadAs
 from queryveil.formats.rows import BadRows
 from queryveil.kernels.types import Ints, Longs, ULongs
 from queryveil.log.log import DERIVED, Part, QueryLog, check_is_log
 from queryveil.log.stats import LogStats, Scrub, SeriesPlace
+from queryveil.sources import folder_at
 from queryveil.text import Language, normal_form
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Column, Digests
@@ -82,6 +84,7 @@ class LocalLog(QueryLog):
         scrub: Scrub | None = None,
         series: SeriesPlace | None = None,
         views: pa.Table | None = None,
+        read_as: ReadAs | None = None,
     ) -> None:
         stats = LogStats(
             rows=rows,
@@ -98,6 +101,7 @@ class LocalLog(QueryLog):
             scrub=scrub,
             series=series,
             views=0 if views is None else len(views),
+            read_as=read_as,
         )
         super().__init__(engine, stats, language)
         self.events = events
@@ -188,15 +192,29 @@ class LocalLog(QueryLog):
 
         return batches
 
+    def items(self, work: Workspace, rows: Table, schema: pa.Schema, names: pa.Array) -> Batches:
+        """Rows with the names of their nodes, which are looked up batch by batch."""
+        numbers = work.ordered(rows)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in numbers():
+                node = batch["query_id"]
+                found = {name: batch[name] for name in batch.schema.names} | {"item": names.take(node), "node": node}
+                arrays = [found[field.name].cast(field.type) for field in schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        return batches
+
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to a file."""
-        place = local_folder(str(folder)).path / table
+        assert isinstance(folder, LocalFolder)  # noqa: S101  # where a release is staged
+        place = folder.path / table
         place.touch(0o600)
         writers.write(place, format, schema, batches())
 
-    def folder(self, path: str | Path) -> LocalFolder:
-        """A folder on this machine."""
-        return local_folder(path)
+    def folder(self, path: str | Path) -> Folder:
+        """A folder on this machine, or in an object store."""
+        return folder_at(path)
 
     def rewritten(self, texts: str, urls: str, scrub: Scrub) -> "LocalLog":
         """This log with other queries: texts are numbered as on reading, and rows sorted again."""
@@ -264,6 +282,7 @@ class LocalLog(QueryLog):
             language=self.language,
             scrub=scrub,
             series=self.stats.series,
+            read_as=self.stats.read_as,
         )
         made.part = Part(self, None, np.flatnonzero(there))
         return made
@@ -308,6 +327,7 @@ class LocalLog(QueryLog):
             language=self.language,
             scrub=self.stats.scrub,
             series=self.stats.series,
+            read_as=self.stats.read_as,
         )
         part.part = Part(self, purpose, users.astype(np.int64))
         return part

@@ -201,6 +201,7 @@ class QueryLog(ABC):
     def list_key(self, seed: int) -> bytes:
         """A key for digests of lists that are not published: nobody can try short lists without the seed and the log.
 
+        The log alone would not do: somebody who knows the list and all rows but one could find the last row by trying.
         It is the same for a scrubbed log and for a part of a log.
         """
         return hmac.new(b"list|%d" % seed, self.stats.content, hashlib.sha256).digest()
@@ -247,6 +248,17 @@ class QueryLog(ABC):
             rows: The rows.
             schema: The columns wanted: `query`, `url` and any that the rows have.
             queries: The table that has the text of each query_id; by default that of the log.
+        """
+
+    @abstractmethod
+    def items(self, work: Workspace, rows: Table, schema: pa.Schema, names: pa.Array) -> Batches:
+        """Rows that `Workspace.number` kept, with their query_id, a node of a tree, as `node` and its name as `item`.
+
+        Args:
+            work: The workspace of the rows.
+            rows: The rows.
+            schema: The columns wanted: `item`, `node` and any that the rows have.
+            names: The name of every node.
         """
 
     @abstractmethod

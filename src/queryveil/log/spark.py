@@ -12,7 +12,7 @@ from queryveil.engines.spark import Spark, SparkRows
 from queryveil.engines.spark_errors import working
 from queryveil.errors import NothingToReleaseError, QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
-from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, LogStats, Part, QueryLog, Scrub
+from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, LocalLog, LogStats, Part, QueryLog, Scrub
 from queryveil.log.ingest.spark_tables import Known, find_clashes, make_words, stats_of, word_ids
 
 
@@ -34,6 +34,16 @@ class SparkLog(QueryLog):
             joins += " LEFT JOIN urls u ON u.url_id = r.url_id"
         selected = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
         return self.engine.rows(rows.name, f"SELECT {selected} FROM {rows} r{joins}", schema.names)  # noqa: S608  # names are escaped
+
+    def items(self, work: Workspace, rows: Table, schema: pa.Schema, names: pa.Array) -> Batches:
+        """Rows with the names of their nodes, joined where they are."""
+        found = work.fetch(f"SELECT CAST(query_id AS BIGINT) AS node FROM {rows} GROUP BY query_id")["node"]  # noqa: S608  # a table of ours
+        named = work.read(pa.table({"node": found, "item": names.take(found.combine_chunks())}), "names of items")
+        columns = {name: f"r.{identifier(name)}" for name in self.engine.columns(rows.name)}
+        columns |= {"item": "n.item", "node": "n.node"}
+        selected = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in columns.items())
+        query = f"SELECT {selected} FROM {rows} r JOIN {named} n ON n.node = r.query_id"  # noqa: S608  # names are escaped
+        return self.engine.rows(rows.name, query, schema.names)
 
     def write(self, folder: Folder, table: str, format: str, schema: pa.Schema, batches: Batches) -> None:
         """Write a released table to files in a folder of their own, in order of their names."""
@@ -128,6 +138,23 @@ class SparkLog(QueryLog):
         part = SparkLog(new, replace(stats, rows=n_rows(new, stats)), self.language)
         part.part = Part(self, purpose, None)
         return part
+
+    def brought(self, users: Table) -> LocalLog:
+        """The events of some users, few enough for this machine, as a log here; without extra columns.
+
+        Args:
+            users: The user_id of each.
+        """
+        from queryveil.log.ingest import read_log
+
+        more = "".join(f", c.{name} AS {name}" for name in ("rank", *(["clicked"] if self.has_views else [])))
+        rows = self.engine.fetch(
+            f'SELECT u."user" AS "user", q.query AS query, e.time AS time, a.url AS url{more} FROM events e'  # noqa: S608  # parts are this package's own
+            f" JOIN {users} s ON s.user_id = e.user_id JOIN users u ON u.user_id = e.user_id"
+            f" JOIN queries q ON q.query_id = e.query_id LEFT JOIN {self.results} c ON c.event_id = e.event_id"
+            " LEFT JOIN urls a ON a.url_id = c.url_id"
+        )
+        return read_log(rows, language=self.language.ids)
 
     def in_whole(self, table: Table, work: Workspace) -> Table:
         """A table of user_id and "user"; ids are the same in both, and only the session is another."""

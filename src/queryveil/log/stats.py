@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from queryveil.formats.input import ReadAs
 from queryveil.formats.rows import BadRows
 
 
@@ -139,3 +140,5 @@ class LogStats:
     """Where in its series a release of the log is, if its events wait in one."""
     views: int = 0
     """Results that were shown, clicked or not; 0 if the log has clicks alone."""
+    read_as: ReadAs | None = None
+    """How the files of the log were read, and which columns were found by their names; None if nobody read files."""

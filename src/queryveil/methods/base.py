@@ -135,8 +135,13 @@ class Method(BaseModel):
             )
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
+        for part in self.parts:
+            part.check_place(log)
         release = self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
         return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
+
+    def check_place(self, log: QueryLog) -> None:
+        """Refuse a log that is where the method cannot run, before any work is done."""
 
     @property
     def lists(self) -> dict[str, Path]:

@@ -4,6 +4,7 @@ Barbara Poblete, Myra Spiliopoulou, Ricardo Baeza-Yates, Website privacy preserv
 Security, and Trust in KDD (PinKDD 2007), LNCS 4890 (2008).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,23 +14,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.arrays import Ragged, offsets
 from queryveil.claims import Claim, ClickedSites, DisjointClicks
 from queryveil.engines import Table, Workspace
 from queryveil.engines.memory import reserve
 from queryveil.errors import QueryveilError, option
-from queryveil.kernels.removal import Classes, degrees, remove_by_degree, spelled
+from queryveil.kernels.removal import degrees, remove_by_degree
 from queryveil.kernels.types import Bools
-from queryveil.knowledge.hosts import domains_of, hosts_of
-from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log import LocalLog, QueryLog
+from queryveil.methods import poblete_tables
 from queryveil.methods.base import Reason
+from queryveil.methods.click_graph import classes_of, compact, density, edges_of, names_target, site_names
 from queryveil.methods.queries import QueryMethod, Selection, flags_of
-from queryveil.text.arrays import byte_spans
 
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-_OTHER = r"[^\p{L}\p{M}\p{N}]+"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +74,54 @@ class Poblete(QueryMethod):
 
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Remove queries until no two of those left share a clicked address."""
-        here = local(log, "poblete")
-        found = self.removal(here, flags_of(here, within))
+        if not isinstance(log, LocalLog):
+            return self.select_by_tables(log, work, within)
+        found = self.removal(log, flags_of(log, within))
         kept = work.read(pa.table({"query_id": np.flatnonzero(found.kept).astype(np.int32)}), "kept queries")
         return Selection(kept, found.notes)
 
     def claims(self, log: QueryLog) -> list[Claim]:
         """Where the queries lead."""
         return [ClickedSites(documents=self.k, sites=self.sites), DisjointClicks()]
+
+    def select_by_tables(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
+        """The same choice by tables, for a log that is not in the memory of this machine."""
+        with log.workspace() as steps:
+            clicked = poblete_tables.click_graph(log, steps)
+            if clicked is None:
+                raise _without_addresses()
+            passed = poblete_tables.passing(steps, clicked, self.k, self.sites, within)
+            failed = poblete_tables.failing(log, steps, clicked, self.k, self.sites)
+            before = poblete_tables.edges(steps, clicked)
+            removed = poblete_tables.remove(steps, clicked, passed)
+            kept = work.table(
+                f"SELECT p.query_id AS query_id FROM {passed} p LEFT JOIN (SELECT query_id FROM {removed}"
+                " WHERE query_id IS NOT NULL) AS r ON r.query_id = p.query_id WHERE r.query_id IS NULL",
+                "kept queries",
+            )
+            (queries,) = steps.row(f"SELECT count(*) AS n FROM {clicked.queries}")
+            (left,) = steps.row(f"SELECT count(*) AS n FROM {passed}")
+            edges, gone = steps.row(
+                f"SELECT coalesce(CAST(sum(edges) AS BIGINT), 0) AS n, count(query_id) AS gone FROM {removed}"
+            )
+        return Selection(kept, self._notes(((queries, before), (left, edges)), failed, gone))
+
+    def _notes(self, graphs: Sequence[tuple[int, int]], failed: tuple[int, int, int], gone: int) -> tuple[str, ...]:
+        """What each step found, in sentences.
+
+        Args:
+            graphs: How many queries and edges the graph has, before the first and before the last step.
+            failed: How many queries each of the first steps removes.
+            gone: How many the last one removes.
+        """
+        before, left = (density(*graph) for graph in graphs)
+        return (
+            f"The query graph of the log: {before}.",
+            f"Removed: {failed[0]:,} distinct queries with fewer than {self.k:,} clicked addresses,"
+            f" {failed[1]:,} that name their target, {failed[2]:,} with clicks"
+            f" on fewer than {self.sites:,} sites; some for several reasons. The graph of the rest: {left}.",
+            f"Removed by degree: {gone:,}. The graph of the release: density 0.",
+        )
 
     def removal(self, log: LocalLog, within: Bools | None = None) -> Removal:
         """Which queries are kept, of all or of those within a set, and what each step found.
@@ -92,10 +130,7 @@ class Poblete(QueryMethod):
             QueryveilError: If no click of the log has an address.
         """
         if not has_addresses(log):
-            raise QueryveilError(
-                "Poblete removes queries by the addresses that users clicked, but no click of the log has one; name the"
-                f" column of addresses with {option('columns', {'url': 'NAME'})}, or choose another method."
-            )
+            raise _without_addresses()
         pairs = log.engine.fetch(
             "SELECT query_id, url_id FROM clicks WHERE url_id IS NOT NULL GROUP BY query_id, url_id"
             " ORDER BY query_id, url_id"
@@ -106,27 +141,21 @@ class Poblete(QueryMethod):
         n = log.n_queries
         documents = np.bincount(query, minlength=n)
         named = np.zeros(n, np.bool_)
-        names, site = _names(log.url_text)
-        sites = np.bincount(np.unique(query << 32 | site[url]) >> 32, minlength=n)
-        text = pc.utf8_trim(pc.replace_substring_regex(log.query_text, _OTHER, " "), " ")
-        for name in names:
-            named[query[spelled(*byte_spans(text), *byte_spans(name), query, url)]] = True
+        names, site = site_names(log.url_text)
+        number = pc.dictionary_encode(site).indices.to_numpy().astype(np.int64)
+        sites = np.bincount(np.unique(query << 32 | number[url]) >> 32, minlength=n)
+        named[query[names_target(log.query_text, names, query, url)]] = True
         passed = (documents >= self.k) & ~named & (sites >= self.sites)
         passed = passed if within is None else passed & within
-        before = classes_of(*_compact(query, url, documents > 0))
-        notes = [f"The query graph of the log: {_density(before, degrees(before))}."]
-        left = classes_of(*_compact(query, url, passed))
+        before = classes_of(*compact(query, url, documents > 0))
+        left = classes_of(*compact(query, url, passed))
         degree = degrees(left)
+        graphs = (len(before.member), edges_of(before, degrees(before))), (len(left.member), edges_of(left, degree))
         kept = np.zeros(n, np.bool_)
-        notes.append(
-            f"Removed: {(documents < self.k).sum():,} distinct queries with fewer than {self.k:,} clicked addresses,"
-            f" {named.sum():,} that name their target, {((documents > 0) & (sites < self.sites)).sum():,} with clicks"
-            f" on fewer than {self.sites:,} sites; some for several reasons. The graph of the rest:"
-            f" {_density(left, degree)}."
-        )
         kept[np.flatnonzero(passed)] = remove_by_degree(left, degree)
-        notes.append(f"Removed by degree: {(passed & ~kept).sum():,}. The graph of the release: density 0.")
-        return Removal(documents, sites, named, passed, kept, tuple(notes))
+        failed = int((documents < self.k).sum()), int(named.sum()), int(((documents > 0) & (sites < self.sites)).sum())
+        notes = self._notes(graphs, failed, int((passed & ~kept).sum()))
+        return Removal(documents, sites, named, passed, kept, notes)
 
     def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
         """What each of the four steps found."""
@@ -150,64 +179,8 @@ def has_addresses(log: LocalLog) -> bool:
     return log.has_clicks and log.clicks["url_id"].null_count < len(log.clicks)
 
 
-def _names(urls: pa.Array) -> tuple[list[pa.Array], Longs]:
-    """Three names of the site of each address, without punctuation, and a number for the site.
-
-    The names are its host, its registrable domain, and the freely chosen part of that: `news.example.co.uk`,
-    `example.co.uk` and `example`. The site is the domain or, if there is none, the host or the address itself.
-    """
-    hosts = pc.dictionary_encode(hosts_of(urls))
-    domains = domains_of(hosts.dictionary).take(hosts.indices)
-    hosts = hosts.dictionary.take(hosts.indices)
-    chosen = pc.struct_field(pc.extract_regex(domains, r"^(?P<chosen>[^.]+)"), "chosen")
-    names = [pc.fill_null(pc.replace_substring_regex(name, _OTHER, ""), "") for name in (hosts, domains, chosen)]
-    sites = pc.dictionary_encode(pc.coalesce(domains, hosts, urls.cast(pa.string())))
-    return names, sites.indices.to_numpy().astype(np.int64)
-
-
-def _compact(query: Longs, url: Longs, chosen: Flags) -> tuple[Longs, Longs, int]:
-    """The clicks of some queries, with the queries and addresses renumbered without gaps."""
-    here = chosen[query]
-    number = np.cumsum(chosen) - 1
-    return number[query[here]], np.unique(url[here], return_inverse=True)[1], int(chosen.sum())
-
-
-def classes_of(query: Longs, url: Longs, queries: int) -> Classes:
-    """Put queries with the same addresses into one class.
-
-    Args:
-        query: The query of each click; each pair of query and address occurs once, in order.
-        url: The address of each click. Neither has gaps, and every query has an address.
-        queries: How many queries there are.
-    """
-    urls = int(url.max(initial=-1)) + 1
-    size = np.bincount(query, minlength=queries)
-    of_query = Ragged(offsets(size))
-    # Queries with the same addresses so far are split by the next address, one address at a time.
-    state, known, place, queue = np.zeros(queries, np.int64), 0, 0, np.arange(queries)
-    while len(queue):
-        found, number = np.unique(state[queue] * urls + url[of_query.start[queue] + place], return_inverse=True)
-        state[queue] = known + number
-        known += len(found)
-        place += 1
-        queue = queue[size[queue] > place]
-    _, first, of, members = np.unique(state, return_index=True, return_inverse=True, return_counts=True)
-    width = size[first]
-    mine = url[of_query.positions(first)]
-    holder = np.repeat(np.arange(len(first)), width)
-    return Classes(
-        offsets(width),
-        mine.astype(np.int32),
-        offsets(np.bincount(mine, minlength=urls)),
-        holder[np.argsort(mine, kind="stable")].astype(np.int32),
-        offsets(members),
-        np.argsort(of, kind="stable").astype(np.int32),
+def _without_addresses() -> QueryveilError:
+    return QueryveilError(
+        "Poblete removes queries by the addresses that users clicked, but no click of the log has one; name the"
+        f" column of addresses with {option('columns', {'url': 'NAME'})}, or choose another method."
     )
-
-
-def _density(classes: Classes, degree: Longs) -> str:
-    """The probability that two queries have an edge, in words."""
-    n = len(classes.member)
-    edges = int((degree * np.diff(classes.member_start)).sum()) // 2
-    share = 2 * edges / (n * (n - 1)) if n > 1 else 0.0
-    return f"density {share:.3g} ({n:,} distinct queries with a click, {edges:,} edges)"

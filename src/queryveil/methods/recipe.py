@@ -14,6 +14,22 @@ parameters = { k = 5, theta = 0.8 }
 
 [[steps]]
 method = "odp"
+
+What the publisher says about each release that it makes is optional as well:
+
+[about]
+title = "Frequent queries"
+source = "example.com, site search"
+contact = "data@example.com"
+
+How the log is read can be said as well, if its files do not say so:
+
+[input]
+format = "csv"
+columns = { user = "cookie", query = "typed" }
+encoding = "latin-1"
+time_format = "%d/%m/%Y %H:%M"
+language = "de"
 """
 
 import json
@@ -27,6 +43,8 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, renamed
+from queryveil.formats.input import Input
+from queryveil.release.about import About
 from queryveil.release.earlier import changed_defaults, translated
 from queryveil.release.manifest import PIPELINE
 
@@ -39,6 +57,18 @@ class RecipeStep(BaseModel):
     parameters: dict[str, Any] = {}
 
 
+class RecipeInput(Input):
+    """How a log is read, as a recipe says."""
+
+    language: str | list[str] | None = None
+    """The languages of its queries, or `auto`."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `read_log`; those that nothing is said about are left out."""
+        return {name: value for name, value in self if value}
+
+
 class Recipe(BaseModel):
     """What a recipe file says."""
 
@@ -47,6 +77,8 @@ class Recipe(BaseModel):
     seed: int | None = None
     parameters: dict[str, Any] = {}
     steps: list[RecipeStep] = Field(default=[], exclude=True)
+    about: About | None = None
+    input: RecipeInput | None = None
 
     @model_validator(mode="after")
     def _method_or_steps(self) -> Self:
@@ -92,8 +124,8 @@ def load_recipe(name: str) -> Recipe:
         problem = error.errors()[0]
         where = f" at '{'.'.join(map(str, problem['loc']))}'" if problem["loc"] else ""
         raise QueryveilError(
-            f"The recipe {name} has a fault{where} ({problem['msg'].lower()}); it holds a"
-            " method and a table [parameters], or several [[steps]], and a seed if you like."
+            f"The recipe {name} has a fault{where} ({problem['msg'].lower()}); it holds a method and a table"
+            " [parameters], or several [[steps]], and a seed and tables [input] and [about] if you like."
         ) from None
     if recipe.steps:
         return recipe.model_copy(update={"parameters": {"steps": [step.model_dump() for step in recipe.steps]}})

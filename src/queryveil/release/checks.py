@@ -49,7 +49,9 @@ def made_from(release: "Release", log: QueryLog) -> bool:
 def check_log(release: "Release", log: QueryLog) -> None:
     """Refuse a log that the release was not made from."""
     if not made_from(release, log):
-        raise QueryveilError("The release was made from another log than this one; give the log it was made from.")
+        raise QueryveilError(
+            "The release was made from another log than this one; give the log it was made from.", code="other-log"
+        )
 
 
 def scrub_again(release: "Release", log: QueryLog) -> QueryLog:
@@ -105,5 +107,7 @@ def checked(release: "Release", log: QueryLog, certificate: Certificate | None) 
     wrong = next((verdict for verdict in verdicts if not verdict.holds), None)
     if wrong is not None:
         # The counter-example is not published, so the message must not show it either.
-        raise QueryveilError(f"The release was not written, because a check refutes what it promises: {wrong.claim}")
+        raise QueryveilError(
+            f"The release was not written, because a check refutes what it promises: {wrong.claim}", code="refuted"
+        )
     return verdicts

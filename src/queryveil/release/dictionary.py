@@ -79,7 +79,12 @@ def data_dictionary(manifest: Manifest) -> bytes:
         {"name": column.name, "type": column.type, "description": column.meaning, "treatment": column.treatment}
         for column in columns_of(manifest)
     ]
-    return as_json({"fields": fields, "missingValues": [""]})
+    return as_json({**described(manifest), "fields": fields, "missingValues": [""]})
+
+
+def described(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """What the publisher says about the release, as an entry of a data dictionary; none if nothing is said."""
+    return {} if manifest.about is None else {"about": manifest.about.model_dump(exclude_none=True)}
 
 
 def as_json(value: object) -> bytes:

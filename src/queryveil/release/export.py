@@ -18,7 +18,7 @@ from queryveil.errors import QueryveilError, did_you_mean, option
 from queryveil.files.folders import LocalFolder, local_folder
 from queryveil.formats import writers
 from queryveil.release.checks import loaded_release
-from queryveil.release.dictionary import Column, as_json, columns_of
+from queryveil.release.dictionary import Column, as_json, columns_of, described
 from queryveil.release.release import Release
 from queryveil.release.store import MANIFEST, SCHEMA
 from queryveil.text.arrays import byte_spans
@@ -68,7 +68,7 @@ def export(
         raise QueryveilError(f"There is no export format '{format}'; {did_you_mean(format, FORMATS)}.")
     place, columns = local_folder(path), _partition_columns(made, format, partition_by)
     if place.state() is not None:
-        raise QueryveilError(f"{place} exists already; choose another place.")
+        raise QueryveilError(f"{place} exists already; choose another place.", code="exists")
     if place.parent() is None:
         raise QueryveilError(f"The folder around {place} does not exist; make it first.")
     if made.folder.path.resolve() in place.path.resolve().parents:
@@ -266,4 +266,6 @@ def _schema(release: Release, digest: str, columns: Sequence[str]) -> bytes:
         fields.append(field)
     source = {"software": release.manifest.software, "manifest_sha256": digest}
     partitions = {"partitionedBy": list(columns)} if columns else {}
-    return as_json({"fields": fields, "missingValues": [""], **partitions, "source": source})
+    return as_json(
+        {**described(release.manifest), "fields": fields, "missingValues": [""], **partitions, "source": source}
+    )

@@ -1,7 +1,7 @@
 """New releases: what a method chose from a log, as a released table with its manifest."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from queryveil.claims import Claim, DifferentialPrivacy, HashedWords, LinkedEven
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.lists import StatedList, stated_list
 from queryveil.engines import Batches, Table, Workspace
-from queryveil.log import QueryLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sessions import USERS, Linking
 from queryveil.release.bands import Band, bands
 from queryveil.release.linkage import measure_linkage
@@ -131,20 +131,13 @@ def of_items(
     rows = f"SELECT event_id, user_id, node AS query_id FROM ({items}) AS items"  # noqa: S608  # parts are this package's own
 
     def named(released: Table, schema: pa.Schema) -> Batches:
-        ordered = work.ordered(released)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for batch in ordered():
-                node = batch["query_id"]
-                found = {name: batch[name] for name in id_column(linking)} | {"item": names.take(node), "node": node}
-                arrays = [found[field.name].cast(field.type) for field in schema]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-        return batches
+        return log.items(work, released, schema, names)
 
     release = _instead_of_queries(log, work, rows, ("item", "node"), "items", linking, named, metadata)
     if not members or release.pseudonyms is None:
         return release
+    if not isinstance(log, LocalLog):
+        return replace(release, certificate=Certificate(metadata["seed"], kept={"members": release.pseudonyms}))
     who = work.fetch(f'SELECT user_id, "user" FROM {release.pseudonyms} ORDER BY user_id')  # noqa: S608  # a table of ours
     return replace(release, certificate=Certificate(metadata["seed"], {"members": who}))
 
@@ -313,6 +306,7 @@ def _manifest(
         # In a series most of the log still waits, and exact numbers about it would show who came from day to day. The
         # size of the log is also a total of a table of counts, from which hidden rows would follow.
         input_counts=UNPUBLISHED if private or kind == "counts" or log.stats.series is not None else counts_of(log),
+        input=None if log.stats.read_as is None else log.stats.read_as.kept,
         counted_on=None if log.counted is log else counted_on(log, metadata["seed"]),
         lists=stated_lists(log, metadata.get("lists", {}), metadata["seed"]),
         counts=counts,

@@ -17,7 +17,9 @@ from pydantic import (
 from queryveil import __version__
 from queryveil.claims import AnyClaim, DifferentialPrivacy
 from queryveil.claims.lists import StatedList
+from queryveil.formats.input import Input
 from queryveil.log import QueryLog, Scrub, SeriesPlace, Viewed
+from queryveil.release.about import About
 from queryveil.release.bands import Band
 from queryveil.release.linkage import Linkage
 from queryveil.text import language
@@ -86,6 +88,9 @@ def located(parameters: dict[str, Any], lists: Mapping[str, Path]) -> dict[str, 
     return parameters | {use: lists[name] for use, name in named.items() if name in lists}
 
 
+_RARE = ("input", "about", "language", "lists")
+"""Fields that are not written if they are empty."""
+
 Kind = Literal["events", "sessions", "records", "items", "tokens", "counts"]
 """What is released: events without links, sessions, records of users or of groups, nodes of a taxonomy instead of
 queries, tokens instead of words, or a table of counts, or of queries without any if it is differentially private."""
@@ -118,6 +123,8 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     format_version: int = FORMAT_VERSION
     software: str = SOFTWARE
+    about: About | None = None
+    """What the publisher says about it; not written if nothing is said."""
     method: str
     kind: Kind
     parameters: dict[str, Any]
@@ -138,6 +145,9 @@ class Manifest(BaseModel):
     """A digest of the original log under a key that follows from the seed; None if the release is differentially
     private, because it would reveal something exact about the log."""
     input_counts: Counts
+    input: Input | None = None
+    """How the log is read, where its files do not say so: names of columns, an encoding, a format of times; not written
+    if there is nothing to say. It decides nothing: the person who reads the log says who its users are."""
     counted_on: CountedOn | None = None
     """The log on which users of fragments were counted; None if that is the log itself."""
     lists: dict[str, StatedList] = {}
@@ -151,9 +161,9 @@ class Manifest(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the default language, and lists if there are none: most releases have no other."""
+        """Leave out what most releases do not have: words of the publisher, another language, lists."""
         found: dict[str, Any] = dump(self)
-        return {name: value for name, value in found.items() if name not in ("language", "lists") or value}
+        return {name: value for name, value in found.items() if name not in _RARE or value}
 
     @property
     def private(self) -> bool:

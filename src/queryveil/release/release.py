@@ -16,6 +16,7 @@ from queryveil.errors import QueryveilError, QueryveilWarning, option
 from queryveil.files.folders import Folder, Target
 from queryveil.formats import writers
 from queryveil.log import QueryLog, check_is_log
+from queryveil.release.about import About
 from queryveil.release.checks import check_log, checked
 from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Manifest
@@ -137,6 +138,7 @@ class Release(Tabular):
         format: str = "parquet",
         overwrite: bool = False,
         allow_empty: bool = False,
+        about: About | None = None,
         ready: Callable[[Folder], None] | None = None,
     ) -> tuple[Verdict, ...]:
         """Check every claim, then write the release as a new folder.
@@ -150,6 +152,7 @@ class Release(Tabular):
             format: `parquet`, `aol` (TSV) or `csv`.
             overwrite: Whether an earlier release may be replaced; ignored for a place from `check_target`.
             allow_empty: Whether to write a release without a query.
+            about: What its publisher says about it, such as `About.of(title="Queries of May")`.
             ready: Called with the complete folder before it is moved to its place.
 
         Returns:
@@ -165,7 +168,8 @@ class Release(Tabular):
         if self.manifest.counts.rows == 0 and not allow_empty:
             raise QueryveilError(
                 f"The release would be empty: {_why_empty(self.manifest)}, or write it anyway with"
-                f" {option('allow_empty', True)}."
+                f" {option('allow_empty', True)}.",
+                code="empty",
             )
         if self.measured is not None:
             warnings.warn(linkage_sentence(self.linkage), QueryveilWarning, stacklevel=2)
@@ -175,7 +179,7 @@ class Release(Tabular):
             table = f"log{writers.SUFFIXES[format]}"
             schema = writers.schema_in(format, self.schema)
             self.log.write(stage, table, format, self.schema, self.batches)
-            written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage}
+            written = {"table": table, "columns": tuple(schema.names), "linkage": self.linkage, "about": about}
             manifest = self.manifest.model_copy(update=written)
             verdicts = checked(
                 Release(manifest, *open_table(stage, table), lists=self.lists), self.log, self.certificate

@@ -14,12 +14,13 @@ from pydantic import ValidationError
 from queryveil.claims import Verdict
 from queryveil.engines import Batches, InFiles
 from queryveil.errors import QueryveilError, QueryveilWarning, did_you_mean, option
-from queryveil.files.folders import Folder, LocalFolder, RemoteFolder, Target, local_folder
+from queryveil.files.folders import Folder, LocalFolder, RemoteFolder, Target
 from queryveil.formats import writers
 from queryveil.release.dictionary import data_dictionary
 from queryveil.release.earlier import read_manifest
 from queryveil.release.manifest import FORMAT_VERSION, Manifest, written
 from queryveil.release.summary import markdown
+from queryveil.sources import UNFINISHED, copy_of
 
 MANIFEST, REPORT, SCHEMA = "manifest.json", "report.md", "schema.json"
 
@@ -30,7 +31,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
     Raises:
         QueryveilError: If there is none, or it is not as its manifest says.
     """
-    place = path if isinstance(path, Folder) else local_folder(path)
+    place = copy_of(path)
     try:
         text = place.read(MANIFEST).decode("utf-8", "replace")
         version = _version_of(text)
@@ -67,7 +68,7 @@ def open_folder(path: str | Path | Folder) -> tuple[Folder, Manifest, pa.Schema,
         schema, batches = open_table(place, table)
     except (pa.ArrowException, OSError, ValueError, IndexError):
         raise QueryveilError(damaged) from None
-    batches = replace(batches, batches=partial(_readable, batches.batches, damaged))
+    batches = replace(batches, batches=partial(_readable, place, batches.batches, damaged))
     if tuple(schema.names) != manifest.columns or len(set(schema.names)) != len(schema.names):
         raise QueryveilError(f"The table of {place} does not have the columns that its manifest names.")
     wrong = next((name for name in schema.names if not writers.is_typed(schema.field(name))), None)
@@ -88,19 +89,29 @@ def check_target(place: Folder, format: str, overwrite: bool) -> Target:
     if isinstance(place, LocalFolder):
         place.tidy()
     found = place.state()
+    files = [] if found is None else place.files()
+    if UNFINISHED in files and not overwrite:
+        raise QueryveilError(
+            f"A release is being put at {place}, or a run that should do so was ended; choose another place, or replace"
+            f" it with {option('overwrite', True)}.",
+            code="exists",
+        )
     if found is not None and not overwrite:
         raise QueryveilError(
-            f"{place} exists already; choose another place, or replace it with {option('overwrite', True)}."
+            f"{place} exists already; choose another place, or replace it with {option('overwrite', True)}.",
+            code="exists",
         )
     if found is not None and isinstance(place, LocalFolder) and place.path.is_symlink():
-        raise QueryveilError(f"{place} is a link, so it is not overwritten; name the folder that it leads to.")
-    if found is not None and MANIFEST not in place.files():
-        raise QueryveilError(f"{place} is not a release, so it is not overwritten; choose another place.")
+        sentence = f"{place} is a link, so it is not overwritten; name the folder that it leads to."
+        raise QueryveilError(sentence, code="exists")
+    if found is not None and not {MANIFEST, UNFINISHED} & set(files):
+        sentence = f"{place} is not a release, so it is not overwritten; choose another place."
+        raise QueryveilError(sentence, code="exists")
     return Target(place, found)
 
 
-def _readable(batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
-    """Batches of a file that may turn out to be damaged."""
+def _readable(place: Folder, batches: Batches, damaged: str) -> Iterator[pa.RecordBatch]:
+    """Batches of a file that may turn out to be damaged, in a folder that must not go away before them."""
     try:
         yield from batches()
     except (pa.ArrowException, OSError):  # its message would quote the file
@@ -115,7 +126,8 @@ def open_table(place: Folder, name: str) -> tuple[pa.Schema, InFiles]:
     """The table of a release with its columns."""
     if isinstance(place, RemoteFolder):
         return place.open_table(name)
-    return writers.open_table(local_folder(str(place)).path / name)
+    assert isinstance(place, LocalFolder)  # noqa: S101
+    return writers.open_table(place.path / name)
 
 
 def publish(

@@ -10,12 +10,15 @@ from queryveil.release.linkage import Linkage
 from queryveil.release.manifest import Counts, Manifest, Stage
 from queryveil.text.show import percent
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>&~$^=:\"'@/])")
+_SPECIAL = re.compile(r"[\\`*_{}\[\]()#!|<>&~$^:@]|(?<=www)\.|^[-+=]", re.IGNORECASE)
+"""What Markdown may take for markup. A dot is part of it only in an address, or behind the number of a list."""
+_NUMBERED = re.compile(r"^(\d+)\.(?=\s|$)")
 
 
 def escape(text: str) -> str:
     """Text from a log as inert Markdown: queries are hostile input."""
-    return _SPECIAL.sub(r"\\\1", "".join(c if c.isprintable() else " " for c in text))
+    inert = _SPECIAL.sub(r"\\\g<0>", "".join(c if c.isprintable() else " " for c in text))
+    return _NUMBERED.sub(r"\1\\.", inert)
 
 
 def _inert(sentence: str) -> str:
@@ -169,7 +172,8 @@ def _attacker(manifest: Manifest) -> list[str]:
 def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
     """The report of a release as Markdown."""
     parts = [
-        "# Release report",
+        f"# {escape(title_of(manifest))}",
+        *_about(manifest),
         f"Made by {manifest.software} with {_methods(manifest)}{_made_from(manifest)}.",
         *_series(manifest),
         "## What it promises",
@@ -192,6 +196,30 @@ def markdown(manifest: Manifest, verdicts: Sequence[Verdict]) -> str:
         _table(("column", "type", "meaning", "what was done to it"), _columns(manifest)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+_HELD = {
+    "events": "events",
+    "sessions": "sessions",
+    "records": "records",
+    "items": "generalized items",
+    "tokens": "hashed queries",
+    "counts": "counts",
+}
+
+
+def title_of(manifest: Manifest) -> str:
+    """What a release is called: its title, or what it holds and how it was made."""
+    if manifest.about is not None and manifest.about.title is not None:
+        return manifest.about.title
+    return f"Release of {_HELD[manifest.kind]} by {', '.join(step.method for step in manifest.steps)}"
+
+
+def _about(manifest: Manifest) -> list[str]:
+    """What the publisher says."""
+    rows = [] if manifest.about is None else manifest.about.rows
+    opening = "What its publisher says about it, which no check confirms:"
+    return [opening, _table(("", ""), [(name, escape(text)) for name, text in rows])] if rows else []
 
 
 def _series(manifest: Manifest) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from queryveil.assess.attacks import Finding, Findings
 from queryveil.assess.attacks.finding import estimated, shown
+from queryveil.assess.attacks.registry import ATTACKS
 from queryveil.assess.attacks.run import QUESTIONS
 from queryveil.assess.evaluation import Measured
 from queryveil.assess.measures import GROUPS, MEASURES
@@ -24,6 +25,8 @@ INK, MUTED, MAIN, OTHER, ALARM = "currentColor", "var(--muted)", "var(--main)", 
 _STEP, _LABEL, _MARK = 50, 10, 28
 """Pixels: the height of a row, and where in it its label and its marks are."""
 
+_LETTERS = 32
+"""Of a label that still leaves room for a number on a narrow screen."""
 _ROOM = 0.02
 """Of the scale, beyond its ends, for marks that lie there."""
 
@@ -114,27 +117,60 @@ def _people(band: Band) -> str:
 
 
 def utility(measured: Sequence[Measured]) -> Figure:
-    """What a release is still good for, beside the log: one drawing per group."""
+    """What a release is still good for, beside the log: one drawing per group and good direction."""
+    whole = [one for one in measured if one.measure != "queries_kept_by_users"]
     drawings = []
-    for group, some in groupby(
-        [one for one in measured if one.measure != "queries_kept_by_users"], key=lambda one: one.group
-    ):
-        known = [one for one in some if one.value is not None]
-        if known:
-            drawings.append(Drawing(GROUPS[group], _beside(known)))
+    for group, some in groupby(whole, key=lambda one: one.group):
+        known = [one for one in some if one.value is not None and one.separates]
+        shares = [(one, of_the_log(one.measure, one.value, one.best)) for one in known]
+        upward = [(one, reached) for one, reached in shares if reached is not None]
+        others = [(one, one.value) for one, reached in shares if reached is None and one.value is not None]
+        if upward:
+            title = "share of the log's own value; higher is better →"
+            drawings.append(Drawing(GROUPS[group], _beside(upward, title, percent=True)))
+        for better, title in (("lower", "← lower is better"), ("higher", "higher is better →")):
+            rest = [(one, value) for one, value in others if MEASURES[one.measure].better == better]
+            if rest:
+                shared = all(one.share for one, _ in rest)
+                what = "distance from the log, or error" if better == "lower" else "value"
+                name = GROUPS[group] if better == "higher" else f"{GROUPS[group]}: what is lost"
+                drawings.append(Drawing(name, _beside(rest, f"{what}; {title}", percent=shared)))
+    dull = ", ".join(one.label for one in whole if one.value is not None and not one.separates)
+    left = f" Not drawn, because they say nothing on this log (the table says why): {dull}." if dull else ""
     return Figure(
         "utility",
-        _losses(measured),
+        _losses(measured) + left,
         tuple(drawings),
         (("dot main", "release"), ("diamond muted", "the log itself")),
-        ("", "measure", "release", "log", "note"),
+        ("", "measure", "good direction", "release has", "log has", "share of the log's", "note"),
         tuple(
-            (one.group, one.label, number(one.value, one.share), number(one.best, one.share), one.why)
+            (
+                one.group,
+                one.label,
+                MEASURES[one.measure].better,
+                number(one.value, one.share),
+                number(one.best, one.share),
+                number(of_the_log(one.measure, one.value, one.best), True),
+                one.why,
+            )
             for one in measured
         ),
         texts=2,
         tail=True,
     )
+
+
+def of_the_log(measure: str, value: float | None, best: float | None) -> float | None:
+    """Which share of the log's own value a release reaches; None for what is better if lower, and if the log has 0."""
+    if value is None or best is None or best <= 0 or MEASURES[measure].better == "lower":
+        return None
+    return value / best
+
+
+def direction(measure: str, best: float | None) -> str:
+    """Which direction of a measure is good, and what the log itself has."""
+    one = MEASURES[measure]
+    return f"{one.better} is better; the log itself has {number(best, one.unit == 'share')}"
 
 
 def number(value: float | None, of_all: bool) -> str:
@@ -144,30 +180,30 @@ def number(value: float | None, of_all: bool) -> str:
     return percent(value) if of_all else f"{value:.3f}"
 
 
-def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
-    """For each measure the release's value and the log's, on one line."""
+def _beside(measured: Sequence[tuple[Measured, float]], title: str, *, percent: bool) -> dict[str, Any]:
+    """For each measure the release's place and the log's, on one line."""
     import altair as alt
 
-    values = [
+    values: list[dict[str, Any]] = [
         {
-            "label": _short(one.label),
-            "shown": number(one.value, one.share),
+            "label": short(one.label),
+            "shown": _reached(one),
+            "release": number(one.value, one.share),
             "log": number(one.best, one.share),
             "measure": one.label,
-            "value": one.value,
-            "best": one.best,
+            "value": value,
+            "best": one.best if of_the_log(one.measure, one.value, one.best) is None else 1.0,
             "row": i * _STEP + _LABEL,
             "at": i * _STEP + _MARK,
         }
-        for i, one in enumerate(measured)
+        for i, (one, value) in enumerate(measured)
     ]
     height = _STEP * len(values)
-    every = [value for one in measured for value in (one.value or 0.0, one.best)]
+    every = [value[name] for value in values for name in ("value", "best")]
     low, high = min(0.0, *every) - _ROOM, max(1.0, *every) + _ROOM
-    shares = all(one.share for one in measured)
     base = alt.Chart({"values": values})
-    tips = tooltips(("measure", "measure"), ("shown", "release"), ("log", "the log itself"))
-    value, best = (_across(name, low, high, None, percent=shares) for name in ("value", "best"))
+    tips = tooltips(("measure", "measure"), ("release", "release"), ("log", "the log itself"))
+    value, best = (_across(name, low, high, title, percent=percent) for name in ("value", "best"))
     y = _down("at", height)
     between = base.mark_rule(color=MUTED, strokeWidth=2, opacity=0.5).encode(x=value, x2="best:Q", y=y)
     log = base.mark_point(shape="diamond", size=110, fill="var(--page)", stroke=MUTED, opacity=1, strokeWidth=2)
@@ -182,15 +218,23 @@ def _beside(measured: Sequence[Measured]) -> dict[str, Any]:
     )
 
 
-def _short(measure: str) -> str:
-    """A measure without what is in brackets, for a narrow screen."""
+def _reached(one: Measured) -> str:
+    """What a release has, and of the log's own value if that is not 1."""
+    has, reached = number(one.value, one.share), of_the_log(one.measure, one.value, one.best)
+    if reached is None or one.best == 1:
+        return has
+    return f"{number(reached, True)} ({has.removesuffix(' %')} of {number(one.best, one.share)})"
+
+
+def short(measure: str) -> str:
+    """A measure without what is in brackets, for a narrow place."""
     return re.sub(r" \([^)]*\)", "", measure).replace("the 1,000 most frequent", "the top 1,000")
 
 
 def _losses(measured: Sequence[Measured]) -> str:
     """Where least is lost, and where most."""
     whole = [one for one in measured if one.measure != "queries_kept_by_users"]
-    known = [(_lost(one, one.value), one) for one in whole if one.value is not None]
+    known = [(_lost(one, one.value), one) for one in whole if one.value is not None and one.separates]
     if not known:
         return "None of the measures applies to this release."
     if max(lost for lost, _ in known) <= 0:
@@ -207,13 +251,10 @@ def _losses(measured: Sequence[Measured]) -> str:
 
 
 def _lost(one: Measured, value: float) -> float:
-    """How much worse a value is than the log's, as a share of that; less than 0 if it is better.
-
-    Where the log has 0 the measure is a distance or an error, unless it is the score of a task that fails on the log.
-    """
-    if one.best > 0:
-        return (one.best - value) / one.best
-    return value if MEASURES[one.measure].better == "lower" or one.group != "task" else -value
+    """How much worse a value is than the log's, as a share of that; less than 0 if it is better."""
+    if MEASURES[one.measure].better == "lower":
+        return value - one.best
+    return (one.best - value) / one.best if one.best > 0 else -value
 
 
 def attacks(found: Findings) -> Figure:
@@ -275,7 +316,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         control = finding.control
         values.append(
             {
-                "label": finding.title + (" (index)" if finding.unit == "index" else ""),
+                "label": _fitting(finding) + (" (index)" if finding.unit == "index" else ""),
                 "shown": estimated(finding.estimate, finding.unit),
                 "number": finding.number,
                 "value": finding.estimate.value,
@@ -300,7 +341,7 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
     base = alt.Chart({"values": values})
 
     def at(name: str) -> Any:
-        return _across(name, low, 1 + _ROOM, None, percent=True)
+        return _across(name, low, 1 + _ROOM, "share found; the lower, the more private", percent=True)
 
     colour = alt.Color("succeeds:N", scale=alt.Scale(domain=["yes", "no"], range=[ALARM, MAIN]), legend=None)
     tips = tooltips(
@@ -328,6 +369,12 @@ def _intervals(findings: Sequence[Finding]) -> dict[str, Any]:
         ),
         *_labels({"values": values}, height, "label", "shown"),
     )
+
+
+def _fitting(finding: Finding) -> str:
+    """What an attack is called beside its number, on a narrow screen too."""
+    short = ATTACKS[finding.attack].short
+    return finding.title.replace(finding.label, short) if short and len(finding.label) > _LETTERS else finding.title
 
 
 def tooltips(*titles: tuple[str, str]) -> list[Any]:
@@ -386,8 +433,13 @@ def _across(field: str, low: float, high: float, title: str | None, *, percent: 
         f"{field}:Q",
         title=title,
         scale=alt.Scale(domain=[low, high], nice=False),
-        axis=alt.Axis(format="~%" if percent else ".2~f", values=marks, tickCount=5),
+        axis=alt.Axis(values=marks, tickCount=5, **ticks(percent, ".2~f")),
     )
+
+
+def ticks(percent: bool, other: str = ",~f") -> dict[str, Any]:
+    """How the numbers of an axis are written: `25 %`, or in another format."""
+    return {"format": "~%", "labelExpr": "replace(datum.label, '%', ' %')"} if percent else {"format": other}
 
 
 def _down(field: str, height: int) -> Any:

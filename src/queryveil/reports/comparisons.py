@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queryveil import __version__
-from queryveil.assess.attacks.run import QUESTIONS
+from queryveil.assess.attacks.registry import ATTACKS
+from queryveil.assess.attacks.run import MEANING, QUESTIONS
 from queryveil.assess.comparison import REPORT, Comparison, recommend
 from queryveil.assess.comparison import compare as _compare
+from queryveil.assess.measures import GROUPS, MEASURES
 from queryveil.assess.policy import Criterion, Policy
 from queryveil.files.folders import write_whole
 from queryveil.log import QueryLog
+from queryveil.methods import METHODS
 from queryveil.release.bands import Band
 from queryveil.reports import words
-from queryveil.reports.charts import INK, finished, number, tooltips
+from queryveil.reports.charts import direction, number, of_the_log, short
 from queryveil.reports.frontiers import frontier_figure
-from queryveil.reports.page import Drawing, Figure, check_packages, render
+from queryveil.reports.page import Column, Field, Figure, Heat, check_packages, render
 from queryveil.text.show import percent
 
 if TYPE_CHECKING:
     from queryveil.assess.comparison import Configuration, Row
 
-_LINE = 22
-"""Pixels: the height of a line of a heat map."""
 _TESTS = 2_000
 """On how many events a task is tried unless asked otherwise."""
 _KEPT = ("distinct queries", "tail", "profiles", "terms")
@@ -49,13 +50,13 @@ def comparison_page(comparison: Comparison) -> str:
     """
     check_packages()
     done = [config for config in comparison.configurations if config.status == "done"]
-    drawn = frontier_figure(comparison), _bands(comparison), _attacks(comparison)
+    drawn = frontier_figure(comparison), _bands(comparison), _utility(comparison), _attacks(comparison)
+    methods = len({config.family for config in comparison.configurations})
     figures = [figure for figure in drawn if figure is not None]
     return render(
         "comparison.html",
         figures,
-        title="Methods compared on one log",
-        methods=len({config.family for config in comparison.configurations}),
+        title=f"Comparison of {methods} anonymization {'method' if methods == 1 else 'methods'} on one log",
         done=done,
         other=_unreleased(comparison),
         refuted=[config for config in done if not config.holds],
@@ -65,12 +66,24 @@ def comparison_page(comparison: Comparison) -> str:
         unranked=comparison.unranked,
         limits=_limits(comparison),
         rows=_table(comparison, done),
+        attacks=_attacks_in_words(comparison),
+        methods=_methods(comparison),
         glossary=sorted((words.GLOSSARY | words.COMPARED).items(), key=lambda item: item[0].lower()),
         command=command(comparison),
         fingerprint=comparison.fingerprint,
         seed=comparison.seed,
         version=__version__,
     )
+
+
+def _methods(comparison: Comparison) -> list[tuple[str, str]]:
+    """What each method does, and the steps of each pipeline."""
+    found = {}
+    for config in comparison.configurations:
+        steps = " then ".join(str(step["method"]) for step in config.parameters.get("steps", ()))
+        known = METHODS.get(config.method)
+        found[config.family] = f"a pipeline: {steps}" if steps else known.summary if known is not None else ""
+    return list(found.items())
 
 
 def _unreleased(comparison: Comparison) -> list[tuple[str, str]]:
@@ -183,65 +196,69 @@ def _bands(comparison: Comparison) -> Figure | None:
     if without:
         what = "release publishes" if without == 1 else "releases publish"
         caption += f" {without} {what} no query of the log as it was typed."
-    columns = [band.label.removesuffix("s").removesuffix(" user") for band in bands]
-    values = [
-        {"line": name, "column": column, "value": value, "shown": number(value, True), "text": _whole(value)}
-        for name, known in lines.items()
-        for column, value in zip(columns, known, strict=True)
-    ]
-    tips = (("line", "release"), ("column", "users"), ("shown", "queries kept"))
+    columns = tuple(
+        Column(
+            band.label.removesuffix("s").removesuffix(" user"),
+            f"{band.queries:,} queries of {band.label}",
+            "queries that so many users issued",
+        )
+        for band in bands
+    )
+    heat = Heat(
+        "release",
+        columns,
+        tuple(
+            (
+                name,
+                tuple(
+                    Field(_whole(value), value, f"{name}; {column.note}: {number(value, True)} kept")
+                    for column, value in zip(columns, known, strict=True)
+                ),
+            )
+            for name, known in lines.items()
+        ),
+    )
     return Figure(
         "bands",
         caption,
-        (
-            Drawing(
-                "", _heat(values, list(lines), columns, "var(--main)", tips, title="queries that so many users issued")
-            ),
-        ),
         (),
+        (("scale", "from 0 to 100 % kept"),),
         ("release", *(band.label for band in bands)),
         tuple((name, *(number(value, True) for value in known)) for name, known in lines.items()),
+        heat=heat,
     )
 
 
 def _attacks(comparison: Comparison) -> Figure | None:
-    """What every attack finds in every release."""
-    found = [row for row in comparison.rows if row.kind == "risk" and row.value is not None]
+    """What every attack finds in every release: a line a release, a column an attack, by the question that it asks."""
+    tried = [row for row in comparison.rows if row.kind == "risk"]
+    found = [row for row in tried if row.value is not None]
     shares = [row for row in found if row.unit != "accounts"]
     if not shares:
         return None
-    columns = list(dict.fromkeys(_title(row) for question in QUESTIONS for row in shares if row.group == question))
-    have = {row.configuration for row in shares}
-    lines = [config.name for config in comparison.configurations if config.name in have]
-    values = [
-        {
-            "line": row.configuration,
-            "column": _title(row),
-            "value": min(max(row.value or 0.0, 0.0), 1.0),
-            "text": _whole(row.value or 0.0),
-            "shown": _estimated(row),
-            "question": row.group,
-            "baseline": "–" if row.baseline is None else number(row.baseline, row.unit == "share"),
-            "control": "–" if row.control is None else number(row.control, row.unit == "share"),
-            "succeeds": "yes" if row.succeeds else "no",
-        }
+    places = {
+        (row.measure, row.setting): Column(_short(row), f"{_title(row)}: {ATTACKS[row.measure].summary}", row.group)
+        for one in sorted(ATTACKS.values(), key=lambda one: QUESTIONS.index(one.question))
         for row in shares
-    ]
-    caption = f"{_successes(found)} Numbers are in per cent; bold ones are above the baseline and the control."
-    tips = (
-        ("line", "release"),
-        ("column", "attack"),
-        ("question", "question"),
-        ("shown", "found (95 %)"),
-        ("baseline", "baseline"),
-        ("control", "control"),
-        ("succeeds", "succeeds"),
-    )
+        if row.measure == one.id
+    }
+    fields = {
+        (row.configuration, row.measure, row.setting): Field(
+            _whole(row.value or 0.0), row.value, _about(row), bool(row.succeeds)
+        )
+        for row in shares
+    }
+    why = {(row.configuration, row.measure): row.why for row in tried if row.value is None}
+    heat = Heat("release", tuple(places.values()), _lines(comparison, places, fields, why), "alarm")
     return Figure(
         "attacks",
-        caption,
-        (Drawing("", _heat(values, lines, columns, "var(--alarm)", tips)),),
+        _successes(found),
         (),
+        (
+            ("scale alarm", "from 0 to 100 % found"),
+            ("strong", "bold, with a frame: above the baseline and the control"),
+            ("none", "hatched: not applicable"),
+        ),
         ("release", "attack", "found (95 %)", "baseline", "control", "succeeds"),
         tuple(
             (
@@ -255,7 +272,120 @@ def _attacks(comparison: Comparison) -> Figure | None:
             for row in found
         ),
         texts=2,
-        wide=True,
+        heat=heat,
+    )
+
+
+def _short(row: "Row") -> str:
+    attack = ATTACKS[row.measure]
+    return ", ".join(part for part in (attack.short or attack.label, row.setting) if part)
+
+
+def _about(row: "Row") -> str:
+    """All that an attack found, for a field."""
+    succeeds = "succeeds" if row.succeeds else "does not succeed"
+    return (
+        f"{row.configuration}; {_title(row)}: {_estimated(row)}, baseline {_in_unit(row.baseline, row.unit)},"
+        f" control {_in_unit(row.control, row.unit)}; {succeeds}"
+    )
+
+
+def _attacks_in_words(comparison: Comparison) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """By question: what it asks, and the attacks that were tried, by their short names with what the attacker does."""
+    tried = {row.measure for row in comparison.rows if row.kind == "risk" and row.value is not None}
+    return [
+        (
+            question,
+            MEANING[question],
+            [(one.short or one.label, one.summary + _elsewhere(comparison, one.id)) for one in some],
+        )
+        for question in QUESTIONS
+        if (some := [one for one in ATTACKS.values() if one.id in tried and one.question == question])
+    ]
+
+
+def _elsewhere(comparison: Comparison, attack: str) -> str:
+    """Where an attack is that finds no share."""
+    units = {row.unit for row in comparison.rows if row.measure == attack and row.value is not None}
+    return "; a number of accounts, which is in the table" if units == {"accounts"} else ""
+
+
+def _utility(comparison: Comparison) -> Figure | None:
+    """What every release is still good for, beside the log: a line a release, a column a measure."""
+    found = [
+        row
+        for row in comparison.rows
+        if row.kind == "utility" and row.value is not None and row.measure != "queries_kept_by_users"
+    ]
+    if not found:
+        return None
+    order = {group: i for i, group in enumerate(GROUPS)}
+    places = {
+        (row.measure, row.setting): Column(
+            f"{_ARROWS[MEASURES[row.measure].better]} {short(row.label)}",
+            f"{row.label}; {direction(row.measure, row.best)}",
+            GROUPS[MEASURES[row.measure].group],
+        )
+        for row in sorted(found, key=lambda row: order[MEASURES[row.measure].group])
+    }
+    fields = {(row.configuration, row.measure, row.setting): _useful(row) for row in found}
+    why = {(row.configuration, row.measure): row.why for row in comparison.rows if row.value is None}
+    heat = Heat("release", tuple(places.values()), _lines(comparison, places, fields, why), "main")
+    return Figure(
+        "utility",
+        "The arrow says which direction is good. ↑ is the share of the log's own value that the release reaches, in per"
+        " cent: 100 is as good as the log. ↓ is a distance from the log, or an error, in hundredths: 0 is as good as"
+        " the log. A stronger colour is better.",
+        (),
+        (("scale", "from nothing left to as good as the log"), ("none", "hatched: not applicable")),
+        ("release", "measure", "good direction", "release has", "log has", "share of the log's"),
+        tuple(
+            (
+                row.configuration,
+                row.label,
+                MEASURES[row.measure].better,
+                number(row.value, row.unit == "share"),
+                number(row.best, row.unit == "share"),
+                number(of_the_log(row.measure, row.value, row.best), True),
+            )
+            for row in found
+        ),
+        texts=2,
+        heat=heat,
+    )
+
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def _useful(row: "Row") -> Field:
+    """A field of usefulness: a stronger colour is better, whatever the direction of the measure."""
+    value = row.value or 0.0
+    reached = of_the_log(row.measure, value, row.best)
+    has = f"{row.configuration}; {row.label}: {number(value, row.unit == 'share')}"
+    if reached is None:
+        return Field(_whole(value), 1 - value if MEASURES[row.measure].better == "lower" else value, has)
+    log = number(row.best, row.unit == "share")
+    return Field(_whole(reached), reached, f"{has}, which is {number(reached, True)} of the log's {log}")
+
+
+def _lines(
+    comparison: Comparison,
+    places: Mapping[tuple[str, str], Column],
+    fields: Mapping[tuple[str, str, str], Field],
+    why: Mapping[tuple[str, str], str],
+) -> tuple[tuple[str, tuple[Field, ...]], ...]:
+    """The lines of a heat map: those of the releases that have a field, with the reason where a field is missing."""
+    have = {name for name, _, _ in fields}
+
+    def field(name: str, place: tuple[str, str], column: Column) -> Field:
+        reason = why.get((name, place[0])) or "not applicable"
+        return fields.get((name, *place)) or Field(note=f"{name}; {column.name}: {reason}")
+
+    return tuple(
+        (config.name, tuple(field(config.name, place, column) for place, column in places.items()))
+        for config in comparison.configurations
+        if config.name in have
     )
 
 
@@ -301,40 +431,6 @@ def _estimated(row: "Row") -> str:
 def _whole(value: float) -> str:
     """A share in whole per cent that does not round something to nothing."""
     return "<1" if 0 < value < 0.005 else f"{100 * value:.0f}"
-
-
-def _heat(
-    values: Sequence[Mapping[str, Any]],
-    lines: Sequence[str],
-    columns: Sequence[str],
-    colour: str,
-    tips: Sequence[tuple[str, str]],
-    *,
-    title: str | None = None,
-) -> dict[str, Any]:
-    """Numbers in coloured fields; a stronger colour is a larger number."""
-    import altair as alt
-
-    x = alt.X(
-        "column:N",
-        sort=list(columns),
-        title=title,
-        axis=alt.Axis(orient="top", labelAngle=0 if title else -90, grid=False, labelLimit=160),
-    )
-    y = alt.Y("line:N", sort=list(lines), title=None, axis=alt.Axis(grid=False, labelLimit=190))
-    base = alt.Chart({"values": list(values)}).encode(x=x, y=y)
-    fields = base.mark_rect(fill=colour, stroke="var(--page)", strokeWidth=1).encode(
-        fillOpacity=alt.FillOpacity(
-            "value:Q", scale=alt.Scale(domain=[0, 1], range=[0.05, 0.95], clamp=True), legend=None
-        ),
-        tooltip=tooltips(*tips),
-    )
-    dark = alt.condition("datum.value > 0.75", alt.value("var(--page)"), alt.value(INK))
-    plain = base.transform_filter("datum.succeeds !== 'yes'").mark_text(fontSize=10.5)
-    bold = base.transform_filter("datum.succeeds === 'yes'").mark_text(fontSize=10.5, fontWeight="bold")
-    numbers = [some.encode(text="text:N", color=dark, tooltip=alt.value(None)) for some in (plain, bold)]
-    chart = alt.layer(fields, *numbers).properties(width="container", height=_LINE * len(lines))
-    return finished(chart, "")
 
 
 def command(comparison: Comparison) -> str:

@@ -4,25 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from queryveil.assess.comparison.results import UTILITIES
-from queryveil.reports.charts import INK, finished, number, tooltips
+from queryveil.reports.charts import INK, finished, number, ticks, tooltips
+from queryveil.reports.looks import Looks, looks_of_methods
 from queryveil.reports.page import Drawing, Figure
 
 if TYPE_CHECKING:
     from queryveil.assess.comparison import Comparison, Configuration, Frontier
 
-_COLOURS = tuple(f"c{i}" for i in range(1, 8))
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _HEIGHT, _GAP, _LANE = 300, 44, 24
 """Pixels: the height of the part with an axis, the gap below it, and the height of a lane of the strip."""
 _ROOM = 1.06
 """Of the scale, beyond the largest value."""
 
-Looks = Mapping[str, tuple[str, str]]
-
 
 def frontier_figure(comparison: "Comparison") -> Figure | None:
     """Risk against what is kept; None if no release has both."""
-    looks = _looks(comparison)
+    looks = looks_of_methods(config.family for config in comparison.configurations)
     some = [frontier for frontier in comparison.frontiers if frontier.points or frontier.apart]
     if not some:
         return None
@@ -64,12 +61,6 @@ def _by_risk(frontier: "Frontier") -> list[tuple[str, float]]:
     return [(name, kept) for name, (kept, _) in linked] + sorted(frontier.apart.items(), key=lambda one: -one[1])
 
 
-def _looks(comparison: "Comparison") -> dict[str, tuple[str, str]]:
-    """A colour and a shape for each method; the two go round at different speeds, so that no pair comes twice soon."""
-    methods = list(dict.fromkeys(config.family for config in comparison.configurations))
-    return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(methods)}
-
-
 def _drawing(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> Drawing:
     listed = tuple(
         f"{name} ({number(frontier.points[name][0], True)} kept, risk {number(frontier.points[name][1], True)})"
@@ -102,7 +93,7 @@ def _chart(comparison: "Comparison", frontier: "Frontier", looks: Looks) -> dict
         "kept:Q",
         title=f"{frontier.utility} →",
         scale=alt.Scale(domain=[low - margin, wide], nice=False, type=kind),
-        axis=alt.Axis(format="~%", tickCount=5, grid=False),
+        axis=alt.Axis(tickCount=5, grid=False, **ticks(True)),
     )
     lanes = list(dict.fromkeys(value["method"] for value in apart))
     main = _HEIGHT if linked else 0
@@ -151,7 +142,7 @@ def _linked(limit: float, values: Sequence[Mapping[str, Any]], x: Any, looks: Lo
     high = max(0.05, limit, *(value["risk"] for value in values)) * _ROOM
     # A range of its own leaves the strip below without an axis.
     scale = alt.Scale(domain=[0, high], range=[_HEIGHT, 0], nice=False)
-    y = alt.Y("risk:Q", title="risk →", scale=scale, axis=alt.Axis(format="~%", tickCount=5, orient="left"))
+    y = alt.Y("risk:Q", title="risk →", scale=scale, axis=alt.Axis(tickCount=5, orient="left", **ticks(True)))
     zone = alt.Chart({"values": [{"risk": 0, "limit": limit}]})
     base = alt.Chart({"values": list(values)})
     return alt.layer(

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from queryveil.errors import require
 from queryveil.text.show import printable
@@ -30,9 +31,55 @@ class Drawing(NamedTuple):
     """The names of what is numbered in it."""
 
 
+class Field(NamedTuple):
+    """One field of a heat map."""
+
+    text: str = ""
+    """The number that stands in it; empty where there is none."""
+    level: float | None = None
+    """How strong its colour is, from 0 to 1; None, and hatched, where there is no number."""
+    note: str = ""
+    """All about it, or why there is no number."""
+    strong: bool = False
+    """Whether it is marked as one to look at."""
+
+
+class Column(NamedTuple):
+    """One column of a heat map."""
+
+    name: str
+    """As short as can be."""
+    note: str
+    """What it is."""
+    group: str
+    """Those of a group stand together, under its name."""
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Numbers in coloured fields: a stronger colour is a larger number.
+
+    Attributes:
+        of: What a row is.
+        columns: Its columns, in the order of their groups.
+        rows: The name of each row, and its fields.
+        tone: The colour of its fields, by the name of a style.
+    """
+
+    of: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, tuple[Field, ...]], ...]
+    tone: Literal["main", "alarm"] = "main"
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The groups of columns, and how many columns each has."""
+        return [(name, len(list(some))) for name, some in groupby(self.columns, key=lambda one: one.group)]
+
+
 @dataclass(frozen=True)
 class Figure:
-    """Drawings with what they show in words and in numbers.
+    """Drawings, or a heat map, with what they show in words and in numbers.
 
     Attributes:
         name: Its anchor in the page.
@@ -44,6 +91,7 @@ class Figure:
         texts: How many of its first columns are texts; the others are numbers.
         tail: Whether the last column is a text, too.
         wide: Whether it is scrolled rather than squeezed on a narrow screen.
+        heat: What is shown as a heat map instead of drawings.
     """
 
     name: str
@@ -55,6 +103,7 @@ class Figure:
     texts: int = 1
     tail: bool = False
     wide: bool = False
+    heat: Heat | None = None
 
 
 def check_packages() -> None:
@@ -73,7 +122,7 @@ def templates(*packages: str) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(code=_code, shown=_shown)
+    environment.filters.update(code=_code, shown=_shown, step=_step)
     return environment
 
 
@@ -83,7 +132,7 @@ def render(template: str, figures: Sequence[Figure], **given: object) -> str:
 
     environment = templates()
     style = source(environment, "style.css")
-    script = f"{chart_library()}\n{source(environment, 'page.js')}"
+    script = "\n".join([chart_library(), source(environment, "page.js"), source(environment, "tables.js")])
     charts = {f"{figure.name}-{i}": drawing.chart for figure in figures for i, drawing in enumerate(figure.drawings)}
     policy = {
         "default-src": "'none'",
@@ -136,6 +185,11 @@ def _hash(text: str) -> str:
 def _shown(text: object) -> str:
     """Text without what steers the direction of writing or breaks a document."""
     return _whole("\n".join(printable(line) for line in str(text).split("\n")))
+
+
+def _step(level: float) -> int:
+    """The number of the style of a field: the policy of the page allows no colours but those of its style."""
+    return round(10 * min(max(level, 0.0), 1.0))
 
 
 def _whole(text: str) -> str:

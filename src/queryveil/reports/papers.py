@@ -7,20 +7,19 @@ from queryveil import __version__
 from queryveil.assess.reproduce import PAPERS, Published, beside
 from queryveil.assess.reproduce import Figure as PaperFigure
 from queryveil.log import QueryLog
-from queryveil.reports.charts import MUTED, finished, tooltips
+from queryveil.reports import words
+from queryveil.reports.charts import MUTED, finished, ticks, tooltips
+from queryveil.reports.looks import Looks
+from queryveil.reports.looks import looks as looks_of
 from queryveil.reports.page import Drawing, Figure, check_packages, render
 from queryveil.text.show import percent, printable
 
-_COLOURS = tuple(f"c{i}" for i in range(1, 8))
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _HEIGHT = 320
 """Pixels of a drawing."""
 _ROOM = 1.06
 """Of the scale, beyond the largest value."""
 _LINES = 12
 """Most lines that can be distinguished in a drawing; more are a table."""
-
-Looks = Mapping[str, tuple[str, str]]
 
 
 def paper_page(
@@ -55,6 +54,7 @@ def paper_page(
         paper=paper,
         citation=PAPERS[paper].citation,
         sections=sections,
+        glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
         tiles=[
             ("Users", f"{log.n_users:,}", "in the log", ""),
             ("Events", f"{log.stats.events:,}", "searches", ""),
@@ -70,7 +70,7 @@ def paper_page(
 
 def _figure(figure: PaperFigure, published: Sequence[Published]) -> Figure:
     """A figure of a paper as one of a page."""
-    looks = _looks(figure)
+    looks = looks_of(_line(figure, row) for row in figure.rows)
     points = _points(figure, published)
     panels = [None] if figure.panel is None else list(dict.fromkeys(row[figure.panel] for row in figure.rows))
     drawn = not figure.name.startswith("table") and len(looks) <= _LINES
@@ -103,12 +103,6 @@ def _caption(figure: PaperFigure) -> str:
     """What is drawn, in a sentence."""
     each = "" if figure.panel is None else f", one drawing for each {figure.panel}"
     return f"{figure.title}: {figure.y} against {figure.x}{each}."
-
-
-def _looks(figure: PaperFigure) -> dict[str, tuple[str, str]]:
-    """A colour and a shape for each line."""
-    names = dict.fromkeys(_line(figure, row) for row in figure.rows)
-    return {name: (_COLOURS[i % len(_COLOURS)], _SHAPES[i % len(_SHAPES)]) for i, name in enumerate(names)}
 
 
 def _line(figure: PaperFigure, row: Mapping[str, Any]) -> str:
@@ -147,7 +141,7 @@ def _drawing(figure: PaperFigure, panel: object, points: Sequence[Mapping[str, A
         "y:Q",
         title=figure.y,
         scale=alt.Scale(domain=[min((*every, 0.0)), max((*every, 0.0)) * _ROOM or 1.0], nice=False),
-        axis=alt.Axis(format="~%" if figure.share else ",~f", tickCount=6, labelFontSize=13, titleFontSize=13),
+        axis=alt.Axis(tickCount=6, labelFontSize=13, titleFontSize=13, **ticks(figure.share)),
     )
     colours = alt.Scale(domain=list(looks), range=[f"var(--{colour})" for colour, _ in looks.values()])
     shapes = alt.Scale(domain=list(looks), range=[shape for _, shape in looks.values()])

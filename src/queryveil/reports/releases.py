@@ -20,7 +20,7 @@ from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
 from queryveil.release.dictionary import columns_of
 from queryveil.release.manifest import Manifest, Stage
-from queryveil.release.summary import kept_rows, scrub_rows
+from queryveil.release.summary import SCRUB_HEAD, kept_rows, scrub_rows
 from queryveil.reports import charts, words
 from queryveil.reports.examples import COMMON, Example, examples
 from queryveil.reports.page import check_packages, render
@@ -144,8 +144,7 @@ def release_page(
     return render(
         "release.html",
         figures,
-        title=f"Release by {words.named(manifest)}",
-        method=words.named(manifest),
+        title=words.title(manifest),
         lead=words.lead(manifest),
         judged=found.judgement,
         judged_as={True: "meets", False: "misses", None: "open"}[found.judgement.meets],
@@ -170,6 +169,7 @@ def release_page(
             (column.name, column.type, column.meaning, " ".join(column.treatment)) for column in columns_of(manifest)
         ],
         kept_rows=kept_rows(manifest),
+        scrub_head=("found", *SCRUB_HEAD),
         scrub_rows=scrub_rows(manifest),
         private=manifest.private,
         hashed=manifest.kind == "tokens",
@@ -225,6 +225,9 @@ def commands(
     known = " --user-map map.csv" if known_users and linked else ""
     place = " --taxonomy TAXONOMY" if taxonomy else ""
     longer = "" if manifest.counted_on is None else " --counted-on LONGER"
+    # Other commands find the language in the manifest.
+    spoken = "" if manifest.language is None else f" --language {','.join(manifest.language.ids)}"
+    listed = f" --list {','.join(map(shlex.quote, sorted(manifest.list_names)))}" if manifest.list_names else ""
     again = f"release --original LOG{known}{place}{{}} --seed {seed}"
     first, *others = manifest.steps
     made = ["queryveil anonymize LOG", f"--method {shlex.quote(first.method)}", *_options(first)]
@@ -239,12 +242,12 @@ def commands(
     if not manifest.table.endswith(".parquet") and manifest.table:
         made.append(f"--output-format {'aol' if manifest.table.endswith('.tsv') else 'csv'}")
     return [
-        f"pip install 'queryveil[{','.join(_extras(manifest))}]=={__version__}'",
-        f"{' '.join(made)}{longer} -o release{known}",
-        f"queryveil verify release --original LOG{place}{longer}",
+        f"queryveil --version  # {__version__}, with the extras {', '.join(_extras(manifest))}",
+        f"{' '.join(made)}{longer}{spoken} -o release{known}",
+        f"queryveil verify release --original LOG{place}{longer}{listed}",
         f"queryveil evaluate {again.format('')}",
-        f"queryveil attack {again.format(longer)}",
-        f"queryveil report {again.format(longer)}{' --policy POLICY' if own_policy else ''} -o report.html",
+        f"queryveil attack {again.format(longer + listed)}",
+        f"queryveil report {again.format(longer + listed)}{' --policy POLICY' if own_policy else ''} -o report.html",
     ]
 
 

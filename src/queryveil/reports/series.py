@@ -5,6 +5,7 @@ from typing import Any
 
 from queryveil import __version__
 from queryveil.assess.attacks.finding import estimated, shown
+from queryveil.reports import words
 from queryveil.reports.charts import finished, tooltips
 from queryveil.reports.page import Drawing, Figure, check_packages, render
 from queryveil.series import Status
@@ -32,14 +33,29 @@ def series_page(status: Status, findings: SeriesFindings | None = None) -> str:
     ends = [f"{period.end:%Y-%m-%d}" for period in status.periods]
     events = _events(status, ends)
     figures = [events, _queries(status, ends), _waits(status, ends)]
-    if findings is not None and findings.exposure:
+    exposed = findings is not None and bool(findings.exposure)
+    if findings is not None and exposed:
         figures.append(_exposure(findings, ends))
     settings = status.ledger.settings
-    wait = "-" if status.mean_wait is None else f"{status.mean_wait:.1f} days"
+    wait = "–" if status.mean_wait is None else f"{status.mean_wait:.1f} days"
     return render(
         "series.html",
         figures,
-        title="A series of releases",
+        title=f"A series of releases by {settings.method}",
+        sections=[
+            ("section-events", "Events"),
+            ("section-queries", "Distinct queries"),
+            ("section-waits", "Waiting"),
+            *([("section-exposure", "Exposure")] if exposed else []),
+            *(
+                [("section-attacks", "Attacks")]
+                if findings is not None and (findings.findings or findings.skipped)
+                else []
+            ),
+            ("section-parameters", "Parameters"),
+            ("glossary", "Glossary"),
+        ],
+        glossary=sorted(words.GLOSSARY.items(), key=lambda item: item[0].lower()),
         method=settings.method,
         parameters=[(name, str(value)) for name, value in settings.parameters.items()],
         tiles=[
@@ -60,7 +76,7 @@ def series_page(status: Status, findings: SeriesFindings | None = None) -> str:
                 one.number,
                 estimated(one.estimate, one.unit),
                 shown(one.baseline, one.unit),
-                "-" if one.control is None else shown(one.control.value, one.unit),
+                "–" if one.control is None else shown(one.control.value, one.unit),
                 "yes" if one.succeeds else "no",
             )
             for one in (findings.findings if findings is not None else ())
@@ -71,7 +87,7 @@ def series_page(status: Status, findings: SeriesFindings | None = None) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return percent(part / whole) if whole else "-"
+    return percent(part / whole) if whole else "–"
 
 
 def _events(status: Status, ends: Sequence[str]) -> Figure:

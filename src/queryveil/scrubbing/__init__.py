@@ -18,14 +18,22 @@ from queryveil.log import Hits, QueryLog, Scrub, Size, check_is_log
 from queryveil.scrubbing.clicked import url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.scrubbing.scope import ENGLISH, Scope, check_countries, scope_of
-from queryveil.scrubbing.texts import DEFAULT_KINDS, Masked, check_packages, mask, mask_rare, packages_of
+from queryveil.scrubbing.texts import (
+    DEFAULT_KINDS,
+    Finds,
+    Masked,
+    check_packages,
+    finds,
+    mask,
+    mask_rare,
+    packages_of,
+)
 from queryveil.text import Language
 from queryveil.text.masks import KINDS, RARE
-from queryveil.text.words import without_phrases
 
 __all__ = [
-    "DEFAULT_KINDS", "ENGLISH", "KINDS", "Scope", "check_scrub", "mask", "repeat_scrub", "scope_of", "scrub",
-    "scrub_but", "url_hits",
+    "DEFAULT_KINDS", "ENGLISH", "KINDS", "Finds", "Scope", "check_scrub", "finds", "mask", "repeat_scrub", "scope_of",
+    "scrub", "scrub_but", "url_hits",
 ]  # fmt: skip
 
 _SCHEMA = pa.schema([("query_id", pa.int64()), ("text", pa.string()), ("hits", pa.int64()), ("stays", pa.bool_())])
@@ -82,7 +90,8 @@ def scrub_but(
 ) -> QueryLog:
     """As `scrub`, but leave alone what a reviewer allowed.
 
-    A query that is allowed stays as it is. So does one in which nothing is found without the words that are allowed.
+    A query that is allowed stays as it is. So does one in which everything that is found is part of words that are
+    allowed: who allows `smith` has not allowed `john smith chicago`.
     Words that few users typed are scrubbed all the same, because that is about users and not about texts. A query that
     is blocked is left out instead of masked.
 
@@ -181,17 +190,31 @@ def _mask_batch(
 
 
 def _mask_but(texts: pa.Array, kinds: tuple[str, ...], scope: Scope, decided: Decisions | None) -> Masked:
-    """As `mask`, but texts that are allowed stay, and those in which nothing is found without allowed words."""
+    """As `mask`, but texts that are allowed stay, and those in which allowed words hold everything that is found."""
     found = mask(texts, kinds, scope)
     places = np.flatnonzero(found.hits)
     if decided is None or not len(places):
         return found
     some = texts.take(pa.array(places)).cast(pa.large_string())
     itself = pc.is_in(some, value_set=decided.allowed_queries).to_numpy(zero_copy_only=False)
-    rest = without_phrases(some, decided.allowed_words).cast(texts.type)
+    words = set(decided.allowed_words.to_pylist())
+    held = [_within(finds(text, kinds, scope), words) for text in some.to_pylist()] if words else False
     stays = np.zeros(len(texts), np.bool_)
-    stays[places] = itself | (mask(rest, kinds, scope).hits == 0)
+    stays[places] = itself | held
     return Masked(pc.if_else(pa.array(stays), texts, found.texts), np.where(stays, 0, found.hits))
+
+
+def _within(found: Finds, phrases: set[str]) -> bool:
+    """Whether each find is part of one of the phrases, which stand in the text between blanks."""
+    blanks = [at for at, letter in enumerate(found.text) if letter == " "]
+    starts, ends = [0, *(at + 1 for at in blanks)], [*blanks, len(found.text)]
+    held = [
+        (start, end)
+        for size in {phrase.count(" ") for phrase in phrases}
+        for start, end in zip(starts, ends[size:], strict=False)
+        if found.text[start:end] in phrases
+    ]
+    return all(any(a <= start and end <= b for a, b in held) for start, end in found.spans)
 
 
 def _look_at_batch(batch: pa.RecordBatch, *, kinds: tuple[str, ...], scope: Scope) -> pa.RecordBatch:

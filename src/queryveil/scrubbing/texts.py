@@ -133,6 +133,27 @@ def mask(texts: pa.Array, kinds: Sequence[str] = DEFAULT_KINDS, scope: Scope = E
     return Masked(texts, hits)
 
 
+class Finds(NamedTuple):
+    """What is found in a text."""
+
+    text: str
+    """The text as it was searched: without signs that nobody sees."""
+    spans: list[patterns.Span]
+    """Where each find begins and ends; finds of several kinds may overlap."""
+
+
+def finds(text: str, kinds: Sequence[str] = DEFAULT_KINDS, scope: Scope = ENGLISH) -> Finds:
+    """Where everything stands that is found in a text in normal form.
+
+    Example:
+        >>> finds("pizza jane@example.com").spans
+        [(6, 22)]
+    """
+    seen = str(_visible(pa.array([text]))[0])
+    known = _finders(scope)
+    return Finds(seen, sorted({span for kind in kinds for span in known[kind](seen)}))
+
+
 def mask_rare(masked: Masked, common: pa.Array, language: Language) -> Masked:
     """Replace every rare word, with everything around it up to the next blanks, by `<rare>`; masks stay."""
     split = pc.split_pattern(masked.texts, " ")

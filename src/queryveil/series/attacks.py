@@ -157,7 +157,7 @@ def attack_series(
     else:
         carried = settings.carry_pseudonyms
         findings.append(_linkage([one for one in linked if one is not None], np.random.default_rng(seed), carried))
-    return SeriesFindings(method.name, tuple(findings), tuple(skipped), exposure)
+    return SeriesFindings(method.name, tuple(findings), tuple(skipped), exposure=exposure)
 
 
 def promised(releases: Sequence[Release]) -> int | None:

@@ -238,7 +238,7 @@ class LedgerFolder:
     def make(self, ledger: Ledger) -> None:
         """Make a new one."""
         if self.path.exists() or self.path.is_symlink():
-            raise QueryveilError(f"{self.path} exists already; choose another place for the ledger.")
+            raise QueryveilError(f"{self.path} exists already; choose another place for the ledger.", code="exists")
         try:
             self.path.mkdir(0o700)
             (self.path / _LOCK).touch(0o600)

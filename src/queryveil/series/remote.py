@@ -50,7 +50,7 @@ class RemoteLedgerFolder(LedgerFolder):
     def make(self, ledger: Ledger) -> None:
         """Make a new one."""
         if self._folder.exists():
-            raise QueryveilError(f"{self} exists already; choose another place for the ledger.")
+            raise QueryveilError(f"{self} exists already; choose another place for the ledger.", code="exists")
         self._folder.make()
         if not self._folder.is_private():
             self._folder.remove()

@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from queryveil.claims.certificates import SUFFIX
 from queryveil.errors import NothingToReleaseError, Progress, QueryveilError, option
-from queryveil.files.folders import Folder, Target, check_file, is_address, local_folder
+from queryveil.files.folders import Folder, Target, check_file, is_address, local_folder, shown
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.methods import Method, Pipeline
 from queryveil.release import Release, check_target
+from queryveil.release.about import About
 from queryveil.release.store import MANIFEST
 from queryveil.series.base import SeriesState
 from queryveil.series.budget import check_budget, spent
@@ -173,6 +174,7 @@ class Series:
         format: str = "parquet",
         drop_late: bool = False,
         certificate: str | Path | None = None,
+        about: About | None = None,
     ) -> Period:
         """Add the log of a period, and release what can be released of all events that wait.
 
@@ -184,6 +186,7 @@ class Series:
             drop_late: Whether to leave out events that are not later than the end of the last log. They may be
                 published already.
             certificate: A file to write data for quick checks of the release to.
+            about: What its publisher says about the release.
 
         Returns:
             What happened: how many events came, left, expired and wait.
@@ -223,7 +226,7 @@ class Series:
                 made = self._made(method, pool, settings)
                 if made is None:
                     return self._commit(ledger, state, period)
-                return self._publish(ledger, state, period, made, pool, target, format, certificate)
+                return self._publish(ledger, state, period, made, pool, target, format, certificate, about)
             finally:
                 pool.close()
 
@@ -271,6 +274,7 @@ class Series:
         target: Target,
         format: str,
         certificate: str | Path | None,
+        about: About | None,
     ) -> Period:
         """Write a release, and at the moment it is published make its events leave."""
         done: list[tuple[Ledger, Period]] = []
@@ -292,7 +296,7 @@ class Series:
         if certificate is not None:
             check_file(certificate, (SUFFIX,), False)
         try:
-            made.save(target, format=format, allow_empty=True, ready=ready)
+            made.save(target, format=format, allow_empty=True, about=about, ready=ready)
         except BaseException:
             for _, failed in done:
                 with suppress(QueryveilError, OSError):  # then the next change finds out
@@ -448,7 +452,7 @@ def _folder(path: str | Path, engine: "Spark | None") -> LedgerFolder:
         return LedgerFolder(path, lambda place: _at(place, engine))
     if engine is None:
         session = option("engine", "spark", python="'engine', a Spark session")
-        raise QueryveilError(f"The ledger {path} is not on this machine; reach it with {session}.")
+        raise QueryveilError(f"The ledger {shown(path)} is not on this machine; reach it with {session}.")
     from queryveil.series.remote import RemoteLedgerFolder
 
     return RemoteLedgerFolder(engine, str(path), lambda place: _at(place, engine))

@@ -112,7 +112,7 @@ def _against_logs(
             if wrong:
                 return Verification((*found, *wrong), tuple(unchecked))
     except OtherLogError as error:
-        return Verification((*found, Verdict(_LOGS, False, str(error))), tuple(unchecked))
+        return Verification((*found, Verdict(_LOGS, False, str(error))), tuple(unchecked), other_log=True)
     if content.hex() != ledger.content:
         return Verification((*found, Verdict(_COUNTS, False, "'content' of the ledger is not right")), tuple(unchecked))
     kept = f"Each of the {len(releases)} releases keeps its promises against the events that waited for it."

@@ -48,6 +48,7 @@ ACTIONS: dict[str, Handler] = {
     "/browse": browse.rows,
     "/mask": browse.mask,
     "/decide": decide.add,
+    "/decide/look": decide.look,
     "/decide/quick": decide.quick,
     "/decide/drop": decide.drop,
     "/judge/compare": judge.compare,
@@ -58,7 +59,7 @@ ACTIONS: dict[str, Handler] = {
 }
 _AUDIT = ("/mask", "/jobs", "/jobs/start", "/jobs/cancel")
 """What an audit may do beside its screens."""
-_PARTS = ("answer.html", "lines.html", "lines_waiting.html", "numbers.html", "jobs.html", "blocked.html")
+_PARTS = ("answer.html", "lines.html", "lines_waiting.html", "numbers.html", "jobs.html", "blocked.html", "hits.html")
 _TICK = 0.25
 _SCRIPT, _STYLE = "text/javascript", "text/css"
 
@@ -167,7 +168,11 @@ async def _form(request: "Request") -> Form:
         body += part
         if len(body) > MOST_BODY:
             raise QueryveilError("The request is too long; load the page again.")
+    try:
+        fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000)
+    except ValueError:
+        raise QueryveilError("The request has too many fields; load the page again.") from None
     found: dict[str, Any] = {}
-    for name, value in parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=1000):
+    for name, value in fields:
         found[name] = f"{found[name]},{value}" if name in found else value
     return found

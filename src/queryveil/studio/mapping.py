@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 from queryveil.errors import QueryveilError
 from queryveil.formats import FORMATS
 from queryveil.formats.detection import detect_head
+from queryveil.formats.input import checked_encoding
+from queryveil.formats.json import lines_of
 from queryveil.formats.rows import CANONICAL, MOST_COLUMNS, known_columns
-from queryveil.formats.source import find_files, sample
+from queryveil.formats.source import File, find_files, sample
 from queryveil.formats.table import csv_delimiter, header_of
 from queryveil.reports.examples import shape
 from queryveil.studio.project import Reading
 from queryveil.text.show import printable, shortened
 
-NAMED = ("csv", "tsv", "jsonl", "parquet")
+NAMED = ("csv", "tsv", "json", "jsonl", "parquet")
 """Formats whose columns can be named."""
 _ROWS, _LONGEST = 5, 24
 
@@ -52,20 +54,21 @@ class Preview:
         return CANONICAL
 
 
-def preview(paths: Sequence[str], format: str | None) -> Preview:
+def preview(paths: Sequence[str], format: str | None, encoding: str | None = None) -> Preview:
     """Look at the beginning of the first file of a log.
 
     Args:
         paths: The log.
         format: Its format, if somebody said so.
+        encoding: Its encoding, if somebody said so; names of columns are in it too.
     """
     file = find_files(paths)[0]
-    head = sample(file)
+    head = sample(file, checked_encoding(encoding))
     known = format or _guessed(str(file), head)
     if known == "parquet":
         return Preview(known, _parquet(file), ())
-    if known == "jsonl":
-        return _objects(head)
+    if known in ("json", "jsonl"):
+        return replace(_objects(lines_of(head) if known == "json" else head), format=known)
     if known not in NAMED:
         return Preview(known, (), ())
     columns = tuple(printable(name) for name in header_of(known, head))[:MOST_COLUMNS]
@@ -79,7 +82,8 @@ def mapped(paths: Sequence[str], form: Mapping[str, str], before: Reading) -> Re
     format = form.get("format", "")
     if format not in FORMATS:
         raise QueryveilError(f"Choose a format: {', '.join(FORMATS)}.")
-    names = preview(paths, format).columns
+    encoding = form.get("encoding", "").strip() or None
+    names = preview(paths, format, encoding).columns
     columns: dict[str, str] = {}
     for place, name in enumerate(names):
         role = form.get(f"role.{place}", "")
@@ -92,8 +96,9 @@ def mapped(paths: Sequence[str], form: Mapping[str, str], before: Reading) -> Re
     if format in NAMED and columns and not {"user", "query"} <= columns.keys():
         raise QueryveilError("Choose which column has the users, and which the queries.")
     language = form.get("language", "").strip() or None
-    encoding = form.get("encoding", "").strip() or None
-    return before.model_copy(update={"format": format, "columns": columns, "language": language, "encoding": encoding})
+    times = form.get("time_format", "").strip() or None
+    named = {"format": format, "columns": columns, "language": language, "encoding": encoding, "time_format": times}
+    return before.model_copy(update=named)
 
 
 def _guessed(file: str, head: bytes) -> str:
@@ -106,9 +111,9 @@ def _guessed(file: str, head: bytes) -> str:
         return "tsv" if b"\t" in first else "csv"
 
 
-def _parquet(file: Path) -> tuple[str, ...]:
+def _parquet(file: File) -> tuple[str, ...]:
     try:
-        return tuple(pq.read_schema(file).names)[:MOST_COLUMNS]
+        return tuple(pq.read_schema(file if isinstance(file, Path) else file.open()).names)[:MOST_COLUMNS]
     except (pa.ArrowException, OSError):
         raise QueryveilError(f"{file} is not a Parquet file; choose another format.") from None
 

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import write_whole
+from queryveil.formats.input import Input
 from queryveil.methods.recipe import RecipeStep
+from queryveil.text.show import printable
 
 STATE, JOURNAL, DECISIONS, LOCK = "project.json", "journal.jsonl", "decisions.jsonl", "lock"
 _MOST = 16 << 20
@@ -29,8 +31,11 @@ class Reading(BaseModel):
     format: str | None = None
     columns: dict[str, str] = {}
     encoding: str | None = None
+    time_format: str | None = None
     language: str | None = None
     max_bad_rows: float = 0.01
+    stated: Input | None = Field(default=None, exclude=True)
+    """What the manifest of a release says, where it is looked at; it is not kept."""
 
 
 class Signed(BaseModel):
@@ -98,6 +103,7 @@ class Project:
     def __init__(self, path: str | Path, logs: Sequence[str], reading: Reading) -> None:
         self.path = Path(path).absolute()
         self._lock = _private_folder(self.path)
+        _check_plain(self.path)
         self._saving = threading.RLock()
         self._timer: threading.Timer | None = None
         found = self._read(STATE)
@@ -215,6 +221,22 @@ class Project:
             if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST:
                 raise QueryveilError(f"The file {self.path / name} is not one of a project; name another folder.")
             return file.read()
+
+
+def _check_plain(folder: Path) -> None:
+    """Refuse a folder with anything but files and folders: what a link leads to would be read, replaced or removed."""
+
+    def fail(error: OSError) -> None:
+        raise QueryveilError(f"The project {folder} cannot be read: {error.strerror}; name another folder.")
+
+    for place, folders, names in os.walk(folder, onerror=fail):
+        for name in (*folders, *names):
+            kind = os.lstat(os.path.join(place, name)).st_mode
+            if not (stat.S_ISDIR(kind) or stat.S_ISREG(kind)):
+                raise QueryveilError(
+                    f"The project {folder} holds '{printable(name)}', which is neither a file nor a folder; remove it,"
+                    " or name another project."
+                )
 
 
 def _private(path: str, flags: int) -> int:

@@ -11,7 +11,8 @@ from queryveil.assess.attacks import attack
 from queryveil.assess.browse import Browser
 from queryveil.assess.comparison import Comparison
 from queryveil.assess.evaluation import Evaluation, evaluate
-from queryveil.assess.grid import Grid, grid
+from queryveil.assess.grid import Grid
+from queryveil.assess.grid_making import grid
 from queryveil.assess.policy import DEFAULT, Judgement, gather, judge, load_policy
 from queryveil.assess.profiles import Profile, profile
 from queryveil.assess.signing import statement_beside
@@ -25,6 +26,7 @@ from queryveil.reports import compare
 from queryveil.scrubbing.decisions import Decision
 from queryveil.studio.browsing import Browsing
 from queryveil.studio.decided import DecisionList, decisions_in, mark
+from queryveil.studio.hits import Hits, hits_of
 from queryveil.studio.jobs import Job, Jobs, Update
 from queryveil.studio.making import RELEASE, make_run, remove_unfinished
 from queryveil.studio.project import DECISIONS, Project, Reading, State
@@ -81,6 +83,7 @@ class Session:
         self.found = Found()
         self.comparison: Comparison | None = None
         self._browsing = Browsing(self.jobs)
+        self._hits: dict[tuple[LocalLog, str, str, str], Hits] = {}
         self._state = State(logs=list(logs), reading=reading)
         check_kept(self.state.steps)
         if project is not None and audit is None:
@@ -160,6 +163,22 @@ class Session:
         """What the reviewer decided, in order."""
         return () if self.project is None else decisions_in(self.project.file(DECISIONS))
 
+    def hits(self, decision: Decision, *, count: bool = True) -> Hits | None:
+        """How many queries and events of the log a decision is about, counted once.
+
+        Args:
+            decision: The decision.
+            count: Whether to count now; otherwise None if that was not done before, as without a log.
+        """
+        log = self.log
+        if log is None:
+            return None
+        key = log, decision.kind, decision.of, decision.text
+        if key not in self._hits and count:
+            self._hits = {known: found for known, found in self._hits.items() if known[0] is log}
+            self._hits[key] = hits_of(decision, log)
+        return self._hits.get(key)
+
     @property
     def outdated(self) -> bool:
         """Whether steps or decisions changed since the release was made."""
@@ -205,6 +224,8 @@ class Session:
         release = None if self.audit is None else Release.load(self.audit.release)
         if release is not None and reading.language is None and release.manifest.language is not None:
             reading = reading.model_copy(update={"language": ",".join(release.manifest.language.ids)})
+        if release is not None:
+            reading = reading.model_copy(update={"stated": release.manifest.input})
         log = self._reader(self.state.logs, reading, update)
         if self.state.fingerprint not in (None, log.fingerprint):
             raise QueryveilError("The log is another one than when the project was begun; name another project.")

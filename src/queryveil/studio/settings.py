@@ -210,9 +210,9 @@ def reading_options(reading: Reading) -> list[str]:
         words += ["--format", reading.format]
     if reading.columns:
         words += ["--columns", ",".join(f"{name}={column}" for name, column in reading.columns.items())]
-    for name in ("encoding", "language"):
+    for name in ("encoding", "time_format", "language"):
         if getattr(reading, name) is not None:
-            words += [f"--{name}", getattr(reading, name)]
+            words += [f"--{name.replace('_', '-')}", getattr(reading, name)]
     if reading.max_bad_rows != Reading().max_bad_rows:
         words += ["--max-bad-rows", f"{reading.max_bad_rows:g}"]
     return words

@@ -70,7 +70,8 @@ def generate(
     for target in filter(None, (path, truth)):
         if target.exists() and not overwrite:
             raise QueryveilError(
-                f"{target} exists already; choose another name, or replace it with {option('overwrite', True)}."
+                f"{target} exists already; choose another name, or replace it with {option('overwrite', True)}.",
+                code="exists",
             )
         if not target.parent.is_dir():
             raise QueryveilError(f"{target} cannot be written, because the folder {target.parent} does not exist.")

@@ -63,6 +63,11 @@ def json_text(value: Any) -> str:
     return json.dumps(_finite(value), indent=2, allow_nan=False)
 
 
+def json_line(value: Any) -> str:
+    """The same on one line."""
+    return json.dumps(_finite(value), allow_nan=False)
+
+
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}

@@ -2,5 +2,6 @@
 
 from queryveil.verification.rebuild import verify
 from queryveil.verification.verifier import Verification
+from queryveil.verification.without_log import verify_files
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Verification", "verify", "verify_files"]

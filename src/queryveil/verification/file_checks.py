@@ -73,6 +73,7 @@ _SPARK = {
     pa.bool_(): "boolean",
     pa.timestamp("us"): "timestamp_ntz",
 }
+_CONNECT = {"string": "string collate UTF8_BINARY"}
 IN_PARTS = "Rows of the table were compared, and not its bytes, because a cluster wrote it in parts."
 
 
@@ -84,7 +85,12 @@ def _odd_part(release: Release, place: Folder) -> str | None:
         {"name": name, "type": _SPARK[writers.type_of(name)], "nullable": True, "metadata": {}}
         for name in release.schema.names
     ]
-    row = json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), ensure_ascii=False).encode()
+    # Through Connect, Spark also names the collation of texts, always the same one.
+    connect = [field | {"type": _CONNECT.get(str(field["type"]), field["type"])} for field in fields]
+    rows = [
+        json.dumps({"type": "struct", "fields": each}, separators=(",", ":"), ensure_ascii=False).encode()
+        for each in (fields, connect)
+    ]
     for name in release.manifest.files:
         if name in (REPORT, SCHEMA):
             continue
@@ -92,7 +98,7 @@ def _odd_part(release: Release, place: Folder) -> str | None:
         written_by = dict(about.metadata or {})
         version = written_by.pop(b"org.apache.spark.version", b"")
         made = re.fullmatch(r"parquet-mr version [\d.]+ \(build [0-9a-f]{40}\)", about.created_by)
-        if written_by != {b"org.apache.spark.sql.parquet.row.metadata": row} or not made:
+        if written_by not in [{b"org.apache.spark.sql.parquet.row.metadata": row} for row in rows] or not made:
             return name
         if not re.fullmatch(rb"\d+\.\d+\.\d+", version):
             return name

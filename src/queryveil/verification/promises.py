@@ -66,7 +66,8 @@ def _affinity(manifest: Manifest, log: QueryLog) -> list[Claim]:
         "concept_min_users": given["concept_min_users"] or max(5, round(0.0001 * log.n_users)),
         "min_term_users": given["min_term_users"] or k,
     }
-    same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users")}
+    same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users", "similarity")}
+    same |= {f"theta_{way}": given[f"theta_{way}"] for way in ("meaning", "clicks") if way in given["similarity"]}
     return [PartOfLog(), AffineUsers(users=k, **least, **same), *_clicks(k, log), *_linked(given)]
 
 

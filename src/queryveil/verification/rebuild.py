@@ -189,6 +189,8 @@ def _different(manifest: Manifest, again: Release, exact: bool) -> str | None:
             "table": manifest.table,
             "files": manifest.files,
             "columns": manifest.columns,
+            "about": manifest.about,  # words of the publisher, which nothing confirms
+            "input": manifest.input,  # the same log may be read from other files
             **({} if exact else {name: getattr(manifest, name) for name in _KEYED}),
         }
     )

@@ -4,6 +4,7 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,12 +13,12 @@ from queryveil.claims import AffineUsers, Verdict
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.limits import limits_of
 from queryveil.claims.listed import missing_list
-from queryveil.claims.lists import rest_of, stated_list
+from queryveil.claims.lists import stated_list
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog, Scrub
 from queryveil.release import Release, check_loaded, counts_of, loaded, made_from, scrub_again
 from queryveil.release.manifest import FORMAT_VERSION
-from queryveil.scrubbing import mask, scope_of, url_hits
+from queryveil.scrubbing import Finds, finds, mask, scope_of, url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
@@ -33,11 +34,19 @@ class Verification(Tabular):
     verdicts: tuple[Verdict, ...]
     unchecked: tuple[str, ...] = ()
     """What could not be checked, a sentence each."""
+    other_log: bool = False
+    """Whether it failed because the log is not the one that the manifest says, so nothing else was checked. A manifest
+    that was changed looks the same, so the release does not hold either."""
 
     @property
     def holds(self) -> bool:
         """Whether everything that was checked holds."""
         return all(verdict.holds for verdict in self.verdicts)
+
+    @property
+    def code(self) -> Literal["refuted", "other-log"] | None:
+        """What kind of failure it is, for programs; None if everything that was checked holds."""
+        return None if self.holds else "other-log" if self.other_log else "refuted"
 
     def to_arrow(self) -> pa.Table:
         """One row per verdict."""
@@ -49,6 +58,8 @@ class Verification(Tabular):
         return html_table(title, self.to_arrow()) + html_list("Not checked", self.unchecked)
 
 
+OTHER_LOG = "this is not the log that the release was made from, or its manifest was changed."
+"""What a log means that is not the one of the manifest."""
 _SCRUBBED = "The log was scrubbed as the manifest says."
 _NOTHING_LEFT = "No released query or address holds anything of the kinds that were scrubbed."
 _NOTHING_BUT = f"{_NOTHING_LEFT[:-1]}, but what a reviewer allowed."
@@ -84,7 +95,8 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     in_parts = release.folder is not None and release.manifest.table not in release.manifest.files
     unchecked = (IN_PARTS,) if in_parts else ()
     # A differentially private release says nothing about its log that could be compared.
-    checks: list[Callable[[], Verdict]] = [] if release.manifest.private else [lambda: _same_log(release, log)]
+    of_log: list[Callable[[], Verdict]] = [] if release.manifest.private else [lambda: _same_log(release, log)]
+    checks = [*of_log]
     if (release.manifest.series, log.stats.series) != (None, None):
         checks = [lambda: _in_series(release, log), *checks]
     if release.manifest.counted_on is not None:
@@ -98,7 +110,7 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
     for check in checks:  # one after the other, because each relies on those before
         sound = (*sound, check())
         if not sound[-1].holds:
-            return Verification(sound)
+            return Verification(sound, other_log=check in of_log)
     words, scrub = other_words(release.manifest, log), other_packages(release.manifest)
     found = _with_log(release, log)
     # Only what depends on the other versions is in doubt: a forger may name any version.
@@ -130,7 +142,8 @@ def _checked(release: Release, log: QueryLog) -> tuple[Verdict, ...]:
     """Everything that is checked once the log is known to be the right one."""
     # A claim that the method does not make must not run: its fields may come from anybody.
     first: tuple[Verdict, ...] = ()
-    for check in (language_right, _promises_kept, _limits_right, columns_right):  # each relies on those before
+    checks = (language_right, _promises_kept, lambda release, log: limits_right(release), columns_right)
+    for check in checks:  # each relies on those before
         verdict = check(release, log)
         first = first if verdict is None else (*first, verdict)
         if verdict is not None and not verdict.holds:
@@ -191,12 +204,15 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     kinds, scope = stated.kinds, scope_of(log.language, stated.countries)
 
     decided = None if stated.decisions is None else Decisions.of(read_decisions(release.lists[stated.decisions]))
+    allowed = set() if decided is None else set(decided.allowed_queries.to_pylist())
+    phrases = set() if decided is None else set(decided.allowed_words.to_pylist())
 
     def in_queries(batch: pa.RecordBatch) -> pa.RecordBatch:
         found = pa.array(mask(batch["query"], kinds, scope).hits)
         if decided is not None:
             there = batch["query"].filter(pc.greater(found, 0)).to_pylist()
-            found = pa.array(mask(_not_allowed(there, decided), kinds, scope).hits)
+            left = (query for query in there if query not in allowed)
+            found = pa.array([int(not _allowed(finds(query, kinds, scope), phrases)) for query in left], pa.int64())
         return pa.RecordBatch.from_arrays([found], schema=hits)
 
     def in_urls(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -215,11 +231,16 @@ def _nothing_left(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, True)
 
 
-def _not_allowed(queries: list[str], decided: Decisions) -> pa.Array:
-    """Queries that a reviewer did not allow, without the words that they allowed."""
-    allowed = set(decided.allowed_queries.to_pylist())
-    phrases = {tuple(text.split(" ")) for text in decided.allowed_words.to_pylist()}
-    return pa.array([rest_of(query, phrases) for query in queries if query not in allowed], pa.string())
+def _allowed(found: Finds, phrases: set[str]) -> bool:
+    """Whether each find, with what stands around it up to the next blanks, is in a row of words that is allowed."""
+    words = found.text.split(" ")
+    most = max((phrase.count(" ") + 1 for phrase in phrases), default=0)
+    for start, end in found.spans:
+        first, last = found.text[:start].count(" "), found.text[:end].count(" ")
+        rows = ((a, b) for a in range(max(last - most + 1, 0), first + 1) for b in range(last + 1, a + most + 1))
+        if not any(" ".join(words[a:b]) in phrases for a, b in rows):
+            return False
+    return True
 
 
 def _promises_kept(release: Release, log: QueryLog) -> Verdict:
@@ -237,7 +258,8 @@ def _promises_kept(release: Release, log: QueryLog) -> Verdict:
     return Verdict(claim, True)
 
 
-def _limits_right(release: Release, log: QueryLog) -> Verdict:
+def limits_right(release: Release) -> Verdict:
+    """Whether the manifest has the limits of its method."""
     claim = "The manifest says what its method does not promise, and nothing else."
     manifest = release.manifest
     drawn = any(isinstance(claim, AffineUsers) and claim.drawn for claim in manifest.claims)
@@ -291,7 +313,7 @@ def _same_lists(release: Release, log: QueryLog) -> Verdict:
             return Verdict(claim, False, f"'{name}' has {found.entries:,} entries, and had {one.entries:,}")
         if release.seed is not None and not hmac.compare_digest(found.digest, one.digest):
             return Verdict(claim, False, f"'{name}' has other entries than it had")
-    how = None if release.seed is not None else "compared by their length, because the seed is not known"
+    how = "compared by their length; with the certificate, also by their entries" if release.seed is None else None
     return Verdict(claim, True, how=how)
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import queryveil as qv
@@ -13,6 +14,7 @@ from queryveil.assess.signing import NotSignedError
 from queryveil.assess.signing.files import sha256_of
 from queryveil.assess.signing.statement import CHECKED, GIVEN, UNCHECKED, WITHHELD
 from tests.assess.signing.signed import findings, holds, stated
+from tests.fuzz.forging import mend
 
 
 def test_what_was_signed_holds(home):
@@ -43,9 +45,20 @@ def test_with_the_log_a_statement_holds_the_verdicts_and_they_can_be_repeated(co
     assert [verdict.holds for verdict in signed.repeated(other)] == [False]
 
 
-def test_a_release_that_a_check_refutes_is_not_signed(copy):
-    other = qv.read_log(pa.table({"user": ["a"], "query": ["tea"]}))
+def test_a_release_that_a_check_refutes_is_not_signed(copy, log):
+    table = copy / "release" / "log.parquet"
+    rows = pq.read_table(table)
+    # An event that nobody issued, in files that agree with each other.
+    pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), table)
+    mend(copy / "release", qv.Release.load(copy / "release").manifest)
     with pytest.raises(NotSignedError, match="a check refutes what it promises"):
+        qv.sign(copy / "release", copy / "key", log=log, output=copy / "checked.json")
+    assert not (copy / "checked.json").exists()
+
+
+def test_a_release_is_not_signed_with_another_log(copy):
+    other = qv.read_log(pa.table({"user": ["a"], "query": ["tea"]}))
+    with pytest.raises(NotSignedError, match="this is not the log that the release was made from"):
         qv.sign(copy / "release", copy / "key", log=other, output=copy / "checked.json")
     assert not (copy / "checked.json").exists()
 

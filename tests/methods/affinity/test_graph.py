@@ -24,7 +24,7 @@ def graph_of(users, edges, monkeypatch):
     behind = Users(start, np.array([who for u in users for who in sorted(u)], np.int32))
     member = np.array([v for edge in edges for v in sorted(edge)], np.int32)
     groups = Groups(np.arange(len(edges) + 1) * 2, member, np.ones(len(edges), np.int64))
-    monkeypatch.setattr("queryveil.methods.affinity.graph._groups", lambda vertices, theta, threads: groups)
+    monkeypatch.setattr("queryveil.methods.affinity.graph.heavy_groups", lambda sets, theta, threads: groups)
     return AffinityGraph(Vertices(np.arange(n, dtype=np.int32), sets, behind), 1.0, 1)
 
 
@@ -97,7 +97,7 @@ def test_neighbours_are_found_alike_through_groups_and_by_comparison():
     log = qv.read_log(table(rows))
     vertices = Candidates(qv.Affinity(k=2), log).vertices
     graph = AffinityGraph(vertices, 0.7, 1)
-    pairs = affine_pairs(vertices, np.arange(len(vertices)), 0.7)
+    pairs = affine_pairs(vertices.sets, vertices.postings, np.arange(len(vertices)), 0.7)
     edges = {tuple(pair) for pair in pairs.member.reshape(-1, 2).tolist()}
     assert edges
     for v in range(len(vertices)):

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
@@ -113,6 +113,30 @@ def test_blocks_hold_what_exact_groups_hold(distance, monkeypatch):
     for row in pa.Table.from_batches(release.batches()).to_pylist():
         (user,) = [u for u in range(80) if fresh[f"u{u}"] == row["user"]]
         assert row["query"] == words[user // 20]
+
+
+@settings(max_examples=examples(8))
+@given(
+    st.lists(EVENT, min_size=30, max_size=60),
+    st.booleans(),
+    st.sampled_from([{2}, {3}, {2, 3}, set()]),
+)
+def test_groups_by_tables_are_those_of_arrays(rows, compact, gone):
+    """Also of a log without times, without clicks, or without both."""
+    rows = [
+        tuple(None if i in gone else value for i, value in enumerate((u + 5 * n, *row)))
+        for n, (u, *row) in zip((0, 1, 2) * 20, rows, strict=False)
+    ]
+    log = read(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mdav, "BLOCK", 4)
+        method = qv.Mdav(k=2, distance="features", grouping="blocks", compact=compact)
+        assume(log.n_users >= 12)
+        one, other = method.anonymize(log, seed=1), method.release_by_tables(log, seed=1)
+    assert "blocks" in one.notes[0]
+    assert other.notes[0] == one.notes[0]
+    assert other.manifest == one.manifest
+    assert list(other.batches()) == list(one.batches())
 
 
 def test_more_than_the_log_has():

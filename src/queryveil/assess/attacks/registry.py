@@ -45,6 +45,7 @@ class Attack:
         summary: What the attacker does, in the help.
         question: Which of the three questions it asks.
         settings: Each tries the attack in one way, and raises `InapplicableError` where it does not apply.
+        short: What it is called where there is little room; its label if empty.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Attack:
     summary: str
     question: Question
     settings: tuple[Callable[[Attempt], Iterable[Finding]], ...]
+    short: str = ""
 
 
 def _known(on: Attempt) -> Iterable[Finding]:
@@ -87,6 +89,7 @@ ATTACKS: dict[str, Attack] = {
             "find a person's record by a few queries that they issued",
             "singling out",
             (_known,),
+            "background",
         ),
         Attack(
             "unique_queries",
@@ -108,6 +111,7 @@ ATTACKS: dict[str, Attack] = {
             "find a person by their whole record, if few people share it",
             "singling out",
             (_seeded(reidentification_risk),),
+            "re-identification",
         ),
         Attack(
             "history_linkage",
@@ -115,6 +119,7 @@ ATTACKS: dict[str, Attack] = {
             "find the rest of a person's queries by half of their history",
             "linkability",
             (_rerun(history_linkage), _rerun(older_history)),
+            "history",
         ),
         Attack(
             "record_linkage",
@@ -129,6 +134,7 @@ ATTACKS: dict[str, Attack] = {
             "train a classifier to say whether one user issued two queries",
             "linkability",
             (_seeded(user_linkage),),
+            "user linkage",
         ),
         Attack(
             "attribution",
@@ -150,6 +156,7 @@ ATTACKS: dict[str, Attack] = {
             "look for personal data in released queries",
             "inference",
             (_seeded(personal_data),),
+            "personal data",
         ),
         Attack(
             "differencing",
@@ -164,6 +171,7 @@ ATTACKS: dict[str, Attack] = {
             "subtract published rows of a table of counts from their total",
             "inference",
             (_seeded(margins), _seeded(margins_of_users)),
+            "totals",
         ),
         Attack(
             "token_hashing",
@@ -171,6 +179,7 @@ ATTACKS: dict[str, Attack] = {
             "read hashed words with the help of another log",
             "inference",
             (_tokens, _seeded(token_matching)),
+            "tokens",
         ),
         Attack(
             "sybil",
@@ -178,6 +187,11 @@ ATTACKS: dict[str, Attack] = {
             "plant accounts until a secret query is released",
             "inference",
             (_rerun(sybil),),
+            "Sybil",
         ),
     )
 }
+
+ON_SAMPLES = ("background_knowledge", "record_linkage", "user_linkage", "personal_data")
+"""Attacks that mean something when all that is known is some users and their records: no count of all users, no method
+that runs again, and no record of several users."""

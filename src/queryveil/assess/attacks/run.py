@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 import pyarrow as pa
 
@@ -18,14 +18,17 @@ from queryveil.assess.attacks.finding import (
     estimated,
     shown,
 )
-from queryveil.assess.attacks.registry import ATTACKS, Attempt
-from queryveil.errors import Progress, QueryveilError, did_you_mean, old_names
-from queryveil.log import QueryLog, check_is_log
+from queryveil.assess.attacks.registry import ATTACKS, ON_SAMPLES, Attempt
+from queryveil.errors import Progress, QueryveilError, Step, did_you_mean, old_names
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release, as_of, loaded_release
 from queryveil.text.tabular import Tabular, html_list, html_rows
 
+if TYPE_CHECKING:
+    from queryveil.log.spark import SparkLog
+
 QUESTIONS: tuple[Question, ...] = get_args(Question)
-_MEANING = {
+MEANING = {
     "singling out": "can one person be picked out",
     "linkability": "can records or queries of one person be brought together",
     "inference": "can something be learnt about a person",
@@ -47,6 +50,8 @@ class Findings(Tabular):
     method: str
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
+    sample: str = ""
+    """Which of its users it was tried on, if not on all."""
     of: ClassVar[str] = "this release"
     """What was attacked."""
 
@@ -55,10 +60,15 @@ class Findings(Tabular):
         """What a reader should take away, with the numbers behind it."""
         number = "1 attack was" if len(self.findings) == 1 else f"{len(self.findings)} attacks were"
         parts = [f"{number} tried on {self.of} by '{self.method}'."]
+        if self.sample:
+            parts.append(
+                f"Tried on {self.sample}: among all users a person is harder to find, so shares of persons and records"
+                " that are found are upper bounds."
+            )
         for question in QUESTIONS:
             tried = [finding for finding in self.findings if finding.question == question]
             won = [finding for finding in tried if finding.succeeds]
-            asked = f"{question.capitalize()} ({_MEANING[question]}):"
+            asked = f"{question.capitalize()} ({MEANING[question]}):"
             if won:
                 parts.append(
                     f"{asked} yes, by {len(won)} of {len(tried)}. "
@@ -77,6 +87,7 @@ class Findings(Tabular):
         return {
             "method": self.method,
             "summary": self.summary,
+            **({"sample": self.sample} if self.sample else {}),
             "findings": [finding.as_dict() for finding in self.findings],
             "skipped": [vars(skipped) | {"question": skipped.question} for skipped in self.skipped],
         }
@@ -138,7 +149,7 @@ def attack(
     Args:
         release: The release, or its folder. Attacks that need to know who is who are skipped for one that was loaded
             without its user map; see `Release.load`.
-        log: Its log.
+        log: Its log. Of one on Spark, a sample of users is brought here, and attacks run that mean something there.
         n_known: How many queries of a person the attacker saw; each number is an attack of its own.
         known: Which queries: `random`, the `rarest`, or `half` of all, whatever n_known is.
         seed: Random seed.
@@ -158,6 +169,14 @@ def attack(
     if wrong is not None:
         raise QueryveilError(f"There is no attack '{wrong}'; {did_you_mean(wrong, ATTACKS)}.")
     made = as_of(loaded_release(release), log)
+    sample, skipped = "", list[Skipped]()
+    if not isinstance(log, LocalLog):
+        from queryveil.assess.sampling import bring
+
+        made, log, sample = bring(made, cast("SparkLog", log), seed)
+        why = "on Spark, attacks run on a sample of users, which is not enough for this one"
+        skipped += [Skipped(name, why) for name in chosen if name not in ON_SAMPLES]
+        chosen = [name for name in chosen if name in ON_SAMPLES]
     attempt = Attempt(
         made,
         log,
@@ -169,18 +188,16 @@ def attack(
         taxonomy,
     )
     findings: list[Finding] = []
-    skipped: list[Skipped] = []
-    for one in ATTACKS.values():
-        if one.id not in chosen:
-            continue
+    tried = [one for one in ATTACKS.values() if one.id in chosen]
+    for place, one in enumerate(tried):
         if progress is not None:
-            progress(one.label)
+            progress(Step(one.label, place, len(tried)))
         for setting in one.settings:
             try:
                 findings.extend(setting(attempt))
             except InapplicableError as why:
                 skipped.append(Skipped(one.id, str(why), isinstance(why, NoUserMapError)))
-    return Findings(made.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)))
+    return Findings(made.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)), sample)
 
 
 def _strongest(findings: Sequence[Finding]) -> list[Finding]:

@@ -41,6 +41,10 @@ class Board:
     configurations: tuple[Configuration, ...]
     states: list[State]
 
+    def __str__(self) -> str:
+        ended = sum(state not in ("waiting", "at work") for state in self.states)
+        return f"{ended} of {len(self.states)} releases"
+
 
 @old_names(knowledge="taxonomy", directory="web_directory", watch="progress", read=None, again=None)
 def compare(
@@ -78,8 +82,8 @@ def compare(
         policy: What a release must meet to be recommended; by default the policy that comes with queryveil. Another
             policy needs no new run: it is applied to what is stored.
         overwrite: Whether an earlier comparison of another log, seed or version may be replaced.
-        progress: Called with the board when the first configuration is about to be made; the board then shows how far
-            each of them is.
+        progress: Called with the board, which says how far each configuration is, when the first begins and whenever
+            one is done.
     """
     here = local(log, "compare")
     at_least(1, "compare", "tests", tests)
@@ -140,7 +144,7 @@ def _prepare(place: Path, settings: dict[str, Any], overwrite: bool) -> None:
         for old in (*(place / _STORED).glob("*.json"), *(place / name for name in (*_TABLES, REPORT))):
             old.unlink(missing_ok=True)
     elif place.exists() and any(place.iterdir()):
-        raise QueryveilError(f"{place} exists already and is no comparison; name another folder.")
+        raise QueryveilError(f"{place} exists already and is no comparison; name another folder.", code="exists")
     if not place.parent.is_dir():
         raise QueryveilError(f"The folder {place.parent} does not exist; make it first.")
     place.mkdir(mode=0o700, exist_ok=True)  # what is found of a log is for those who may see it
@@ -164,8 +168,8 @@ def _run(
             todo.append(place)
         else:
             board.states[place] = done.configuration.status
-    if progress is not None:
-        progress(board)
+    say = progress or (lambda board: None)
+    say(board)
     families = [list(family) for _, family in groupby(todo, key=lambda place: configurations[place].method)]
     families.sort(key=lambda family: (not METHODS[configurations[family[0]].method].slow, -len(family)))
     waiting, failures = deque(families), deque[BaseException]()
@@ -179,6 +183,7 @@ def _run(
             for place in family:
                 board.states[place] = "at work"
                 board.states[place] = job.do(board.configurations[place], log).status
+                say(board)
 
     def beside() -> None:
         try:

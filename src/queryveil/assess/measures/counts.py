@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from queryveil.arrays import Longs
 from queryveil.claims import RecordUsers
+from queryveil.engines import Table
 from queryveil.log import LocalLog
 from queryveil.log.draws import keyed
 from queryveil.release import Release, loaded
@@ -20,10 +21,17 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
     that was released counts as it is.
     """
     found = np.zeros(log.n_queries, np.int64)
-    columns = release.schema.names
-    if "query" not in columns:
+    if "query" not in release.schema.names:
         return found
-    number = "count(*)"
+    with loaded(release, log) as released:
+        rows = log.engine.fetch(counted(release, released))
+    found[rows["query_id"].to_numpy()] = rows["n"].to_numpy()
+    return np.minimum(found, log.events_per_query) if "events" in release.schema.names else found
+
+
+def counted(release: Release, released: Table) -> str:
+    """SQL of query_id and n: for how many events each query of the log stands in a release of queries."""
+    columns, number = release.schema.names, "count(*)"
     if "events" in columns:  # several rows of a query may count the same event
         number = f"sum(CASE WHEN {'r.total' if 'total' in columns else '0'} = 0 THEN r.events END)"
     elif "count" in columns:
@@ -32,13 +40,10 @@ def released_counts(release: Release, log: LocalLog) -> Longs:
         number = "sum(r.users)"
     elif "event" in columns:
         number = "count(DISTINCT r.event)"
-    with loaded(release, log) as released:
-        rows = log.engine.fetch(
-            f"SELECT q.query_id AS query_id, CAST({number} AS BIGINT) AS n FROM {released} r"
-            " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
-        )
-    found[rows["query_id"].to_numpy()] = rows["n"].fill_null(0).to_numpy()
-    return np.minimum(found, log.events_per_query) if "events" in columns else found
+    return (
+        f"SELECT q.query_id AS query_id, CAST(coalesce({number}, 0) AS BIGINT) AS n FROM {released} r"
+        " JOIN queries q ON q.query = r.query GROUP BY q.query_id"
+    )
 
 
 def pseudonym(release: Release) -> str | None:

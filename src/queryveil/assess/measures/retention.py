@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from queryveil.arrays import Longs
-from queryveil.assess.measures.counts import released_counts
+from queryveil.assess.measures.counts import counted
 from queryveil.assess.measures.registry import Assessment, Value, measure
-from queryveil.log import QueryLog, local
+from queryveil.log import QueryLog, check_is_log
 from queryveil.release import Release, loaded
 from queryveil.release.bands import Band, bands
+
+NO_QUERY = "SELECT query_id, 0 AS n FROM per_query WHERE 1 = 0"
+"""What a release of items has of queries."""
 
 
 @dataclass(frozen=True)
@@ -56,42 +54,37 @@ class Retention:
 
 def retention(release: Release, log: QueryLog) -> Retention:
     """What a release keeps of its log."""
-    here = local(log, "retention")
-    counts = np.minimum(released_counts(release, here), here.events_per_query)
-    kept = np.flatnonzero(counts)
-    query_terms = here.engine.fetch("SELECT query_id, word_id FROM query_terms")
-    word = query_terms["word_id"].to_numpy()
-    some = np.unique(word[np.isin(query_terms["query_id"].to_numpy(), kept)])
+    check_is_log(log, "retention")
+    log.ensure_tables("per_query")
     users = release.manifest.counts.users
-    if "users" in release.schema.names:
-        with loaded(release, here) as released:
-            (users,) = here.engine.row(
+    with loaded(release, log) as released, log.workspace() as work:
+        counts = counted(release, released) if "query" in release.schema.names else NO_QUERY
+        kept = work.table(
+            f"SELECT p.query_id AS query_id, least(c.n, p.events) AS n FROM per_query p JOIN ({counts}) AS c"
+            " ON c.query_id = p.query_id WHERE c.n > 0",
+            "kept queries",
+        )
+        found = log.engine.fetch(
+            "SELECT p.users AS users, count(*) AS queries, CAST(sum(p.events) AS BIGINT) AS events, count(k.n) AS"
+            " kept_queries, CAST(coalesce(sum(k.n), 0) AS BIGINT) AS kept_events FROM per_query p"
+            f" LEFT JOIN {kept} k ON k.query_id = p.query_id GROUP BY p.users ORDER BY p.users"
+        )
+        (terms,) = work.row("SELECT count(DISTINCT word_id) AS n FROM query_terms")
+        (kept_terms,) = work.row(
+            f"SELECT count(DISTINCT t.word_id) AS n FROM query_terms t JOIN {kept} k ON k.query_id = t.query_id"
+        )
+        if "users" in release.schema.names:
+            (users,) = work.row(
                 f'SELECT CAST(sum(n) AS BIGINT) AS n FROM (SELECT max(users) AS n FROM {released} GROUP BY "user") AS r'
             )
-    frequency = here.users_per_query
-    order = np.unique(frequency)
-    place = np.searchsorted(order, frequency)
-
-    def by_users(values: NDArray[np.generic]) -> Longs:
-        return np.bincount(place, weights=values, minlength=len(order)).astype(np.int64)
-
-    table = pa.table(
-        {
-            "users": order,
-            "queries": by_users(np.ones(len(place))),
-            "events": by_users(here.events_per_query),
-            "kept_queries": by_users(counts > 0),
-            "kept_events": by_users(counts),
-        }
-    )
     return Retention(
-        Kept(len(kept), here.n_queries),
-        Kept(int(counts.sum()), here.stats.events),
-        None if "user" not in release.schema.names else Kept(int(users or 0), here.n_users),
-        Kept(release.manifest.counts.clicks, here.stats.clicks),
-        Kept(release.manifest.counts.views or 0, here.stats.views),
-        Kept(len(some), len(np.unique(word))),
-        bands(table),
+        Kept(sum(found["kept_queries"].to_pylist()), log.n_queries),
+        Kept(sum(found["kept_events"].to_pylist()), log.stats.events),
+        None if "user" not in release.schema.names else Kept(int(users or 0), log.n_users),
+        Kept(release.manifest.counts.clicks, log.stats.clicks),
+        Kept(release.manifest.counts.views or 0, log.stats.views),
+        Kept(kept_terms, terms),
+        bands(found),
         release.manifest.counts.sessions,
     )
 

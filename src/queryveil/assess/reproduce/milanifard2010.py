@@ -100,7 +100,7 @@ def _grouped(some: Transactions, *methods: Clump | Partition, seed: int = 0) -> 
         if isinstance(method, Partition):
             bags, name = method.bags(some), "Partition"
         else:
-            order = method.ordered(some, seed)
+            order = method.ordered(some, np.argsort(np.random.default_rng(seed).permutation(len(some))))
             bags = method.bags(some, order, method.clusters(some, order), tight=method.tight)
             name = "Clump1" if method.clustering == "greedy" else "nearest, tight"
         yield name, time.perf_counter() - begun, loss_of(some, bags)

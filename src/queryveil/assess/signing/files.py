@@ -93,10 +93,10 @@ def read_bounded(path: Path, what: str) -> bytes:
     return content
 
 
-def described(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The method and the parameters as in the manifest, which may have the names of an earlier version."""
+def described(folder: Path) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    """The method, the parameters and the publisher's words, as in the manifest, which may be of an earlier version."""
     try:
         manifest = json.loads(read_bounded(folder / MANIFEST, "manifest"))
-        return manifest["method"], manifest["parameters"]
+        return manifest["method"], manifest["parameters"], manifest.get("about")
     except (ValueError, KeyError, TypeError, RecursionError):
-        return "", {}
+        return "", {}, None

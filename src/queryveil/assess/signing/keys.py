@@ -93,7 +93,8 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
-        raise QueryveilError(f"{path} exists already, and keys are not replaced; name another.") from None
+        sentence = f"{path} exists already, and keys are not replaced; name another."
+        raise QueryveilError(sentence, code="exists") from None
     except OSError as error:
         raise QueryveilError(f"The key cannot be written to {path}: {error.strerror}; name another place.") from None
     with os.fdopen(handle, "wb") as file:

@@ -44,7 +44,7 @@ from queryveil.release import MANIFEST, Release, loaded_release
 from queryveil.release.manifest import LISTS
 from queryveil.release.release import by_name
 from queryveil.verification import verify
-from queryveil.verification.verifier import Verification
+from queryveil.verification.verifier import OTHER_LOG, Verification
 
 
 class NotSignedError(QueryveilError):
@@ -99,12 +99,13 @@ def sign(
     digests = _unchanged(made, folder)
     given = [_findings(path, digests[MANIFEST]) for path in attacks]
     stated_lists = _stated_lists(made, lists)
-    method, parameters = described(folder)
+    method, parameters, _ = described(folder)
     log = log() if callable(log) else log
     found = None if log is None else verify(made, log, certificate=certificate, lists=lists)
     if found is not None and not found.holds:
         wrong = next(verdict.claim for verdict in found.verdicts if not verdict.holds)
-        raise NotSignedError(f"The release was not signed, because a check refutes what it promises: {wrong}")
+        why = OTHER_LOG if found.other_log else f"a check refutes what it promises: {wrong}"
+        raise NotSignedError(f"The release was not signed, because {why}", code=found.code or "refuted")
     state, verdicts = (UNCHECKED, ()) if found is None else (CHECKED, found.verdicts)
     statement = Statement.model_validate(
         {
@@ -120,6 +121,7 @@ def sign(
                 "policy": _judged(policy, made, log, [findings for findings, _ in given], found),
                 "lists": stated_lists,
                 "review": review,
+                "about": made.manifest.about,
             },
         }
     )
@@ -176,7 +178,7 @@ def _judged(
     )
     judgement = judge(policy, gather(release, log, together, verification))
     if judgement.meets is not True:
-        raise NotSignedError(f"The release was not signed: {judgement.summary}")
+        raise NotSignedError(f"The release was not signed: {judgement.summary}", code="policy-not-met")
     return {"state": JUDGED, "rules": policy.model_dump(mode="json"), "criteria": judgement.criteria, "meets": True}
 
 

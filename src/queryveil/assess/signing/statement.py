@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from queryveil.errors import QueryveilError
+from queryveil.release.about import About
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "urn:queryveil:release-statement:1"
@@ -166,14 +167,14 @@ class Predicate(Part):
     lists: dict[str, StatedList]
     """By what they are for."""
     review: Review | None = None
+    about: About | None = None
+    """What the publisher says about the release, as its manifest has it."""
 
     @model_serializer(mode="wrap")
     def _without_review(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the key if nobody is named, as statements were written before there were reviews."""
+        """Without the keys for which there is nothing to say, as statements were written before there were any."""
         found: dict[str, Any] = handler(self)
-        if self.review is None:
-            found.pop("review", None)
-        return found
+        return {name: value for name, value in found.items() if name not in ("review", "about") or value is not None}
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -186,9 +187,16 @@ class Predicate(Part):
             f"Method and promises: {self.method}, {self.checks.state}{counted}.",
             *(f"Attacks: {won}{attacks.state}." for attacks in self.attacks[:1]),
             *([f"Policy: met, {self.policy.state}."] if self.policy is not None else []),
+            *([] if self.about is None else _words(self.about)),
             *([] if self.review is None else [_reviewed(self.review)]),
             *(_listed(one) for one in self.lists.values()),
         )
+
+
+def _words(about: About) -> list[str]:
+    """What the publisher says, a sentence each."""
+    title = [] if about.title is None else [("title", about.title)]
+    return [f"{name.capitalize()}: {text}" for name, text in (*title, *about.rows)]
 
 
 def _reviewed(review: Review) -> str:

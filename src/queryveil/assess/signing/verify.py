@@ -87,5 +87,6 @@ def _same_files(stated: Statement, folder: Path) -> Verdict:
 def _same_manifest(stated: Statement, folder: Path) -> Verdict:
     """The manifest is signed as well, but a reader of the statement alone must not be misled."""
     claim = "The statement names the method and the parameters of the release."
-    same = described(folder) == (stated.predicate.method, stated.predicate.parameters)
+    about = None if stated.predicate.about is None else stated.predicate.about.model_dump()
+    same = described(folder) == (stated.predicate.method, stated.predicate.parameters, about)
     return Verdict(claim, same, None if same else f"{MANIFEST} names others")

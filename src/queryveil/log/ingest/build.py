@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from queryveil.engines import DuckDB, identifier
 from queryveil.engines.memory import reserve
+from queryveil.formats.input import ReadAs
 from queryveil.formats.rows import CANONICAL, BadRows, check_width
 from queryveil.kernels.types import Bools, Ints, Longs
 from queryveil.log import LocalLog, split_queries
@@ -26,10 +27,12 @@ class Builder:
 
     Args:
         languages: The languages of its queries, or `AUTO`.
+        read_as: How its files are read.
     """
 
-    def __init__(self, languages: Sequence[str]) -> None:
+    def __init__(self, languages: Sequence[str], read_as: ReadAs) -> None:
         self.languages = languages
+        self.read_as = read_as
         self.user, self.query, self.url = Column(), Column(), Column()
         self.extras: dict[str, Column] = {}
         self.time: list[Longs] = []
@@ -134,6 +137,7 @@ class Builder:
             bad_rows=self.bad,
             empty_rows=self.empty,
             language=language,
+            read_as=self.read_as,
         )
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from queryveil.formats.results import NOT_SHOWN
 from queryveil.formats.rows import CANONICAL, BadRows, Rows
+from queryveil.formats.times import parse_times_as
 from queryveil.kernels.types import Bools, Flags, Ints, Longs, ULongs
 from queryveil.text import fold_blanks, normal_form
 from queryveil.text.arrays import byte_spans
@@ -20,6 +21,9 @@ MAX_TEXT_BYTES = 16_384
 _YEAR_1, _YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
 """Where the calendar of Python, and of most readers of a release, begins and ends, in microseconds since 1970."""
 
+
+_NULLS = pa.array(["NULL", "\\N"])
+"""What databases write for a missing value. A query or a user may be called so, a time or an address is not."""
 
 _SECRET = np.frombuffer(secrets.token_bytes(16), np.uint64)
 
@@ -65,15 +69,23 @@ class Prepared:
         return self
 
 
-def prepare(rows: Rows) -> Prepared:
-    """Leave out bad and empty rows, bring texts to their normal form, and digest them."""
+def prepare(rows: Rows, time_format: str | None = None) -> Prepared:
+    """Leave out bad and empty rows, bring texts to their normal form, and digest them.
+
+    Args:
+        rows: The rows.
+        time_format: How their times are written, if that is none of the usual ways.
+    """
     from queryveil.kernels.digest import digests
     from queryveil.kernels.times import BAD, parse_flags, parse_ranks
 
     n = len(rows.line)
+    for name in ("time", "rank", "url", "clicked"):
+        if name in rows.columns:
+            rows.columns[name] = _without_nulls(rows.columns[name])
     nothing = pa.nulls(n, pa.string())
     raw = rows.columns["query"]
-    time = _times(rows.columns.get("time"), n)
+    time = _times(rows.columns.get("time"), n, time_format)
     rank = parse_ranks(*byte_spans(rows.columns["rank"])) if "rank" in rows.columns else np.full(n, -1, np.int32)
     user = rows.columns["user"]
     _, starts, ends = byte_spans(raw)
@@ -118,6 +130,13 @@ def prepare(rows: Rows) -> Prepared:
     return made
 
 
+def _without_nulls(values: pa.Array) -> pa.Array:
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    missing = pc.is_in(values, _NULLS.cast(values.type))
+    return pc.if_else(missing, "", values) if pc.any(missing).as_py() else values
+
+
 def _bad_views(clicked: Flags, is_result: Bools, time: Longs) -> tuple[tuple[str, Bools], ...]:
     """What can be wrong with a row of results."""
     from queryveil.kernels.times import MISSING
@@ -130,13 +149,15 @@ def _bad_views(clicked: Flags, is_result: Bools, time: Longs) -> tuple[tuple[str
     )
 
 
-def _times(values: pa.Array | None, n: int) -> Longs:
+def _times(values: pa.Array | None, n: int, time_format: str | None) -> Longs:
     from queryveil.kernels.times import BAD, MISSING, parse_times
 
     if values is None:
         return np.full(n, MISSING, np.int64)
     if pa.types.is_timestamp(values.type):
         micros: Longs = pc.fill_null(values.cast(pa.int64()), MISSING).to_numpy()
+    elif time_format is not None:
+        micros = parse_times_as(values, time_format)
     else:
         micros = parse_times(*byte_spans(values), 0)
     far = (micros != MISSING) & ((micros < _YEAR_1) | (micros >= _YEAR_10000))

@@ -5,8 +5,10 @@ whole digests; so ids have the order that they have on one machine, and no join 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from codecs import BOM_UTF8
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,13 +24,23 @@ from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_tasks import backquoted, ddl, reporting
 from queryveil.errors import QueryveilError
 from queryveil.files.folders import is_address
-from queryveil.formats.detection import check_format, detect_head, line_format
+from queryveil.formats.detection import (
+    agreed,
+    agreed_columns,
+    agreed_format,
+    check_format,
+    detect_head,
+    line_format,
+    timed,
+    with_folders,
+)
+from queryveil.formats.input import Input, ReadAs
 from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows
-from queryveil.formats.source import BLOCK, Block, Lines, is_beside, recode
+from queryveil.formats.source import BLOCK, Block, Lines, is_beside, is_utf8, is_wide, marked, partitions, recode, roots
 from queryveil.log import LogStats
 from queryveil.log.ingest.prepared import Prepared, prepare
-from queryveil.log.ingest.spark_tables import Known, dictionary, digest_rows, ids, make_events, make_words, stats_of
+from queryveil.log.ingest.spark_tables import Known, dictionaries, digest_rows, ids, make_events, make_words, stats_of
 from queryveil.log.ingest.spark_views import drop_bad_views
 from queryveil.log.ingest.views import check_same
 from queryveil.log.spark import SparkLog
@@ -54,6 +66,7 @@ class _Source(NamedTuple):
     views: bool
     """Whether rows are results shown, instead of clicks."""
     where: str
+    read_as: ReadAs
 
 
 @dataclass
@@ -61,6 +74,7 @@ class _Found:
     """What was found on reading, beside the rows."""
 
     rows: int = 0
+    untimed: int = 0
     empty: int = 0
     bad: BadRows = field(default_factory=BadRows)
 
@@ -71,6 +85,7 @@ def read_spark(
     *,
     format: str | None,
     options: ReadOptions,
+    stated: Input | None = None,
     refuse: Callable[[int, int, BadRows, str], None],
     languages: Sequence[str] = (),
     id_mask: int = 2**64 - 1,
@@ -82,11 +97,12 @@ def read_spark(
         engine: The cluster.
         format: The format; detected automatically by default.
         options: What the caller says about the files.
+        stated: What a manifest says about them.
         refuse: Takes rows, empty rows, bad rows and the place; raises if the log has too many bad rows.
         languages: The languages of its queries, or `AUTO`; by default English.
         id_mask: Which bits of a digest make an id; all of them, except in tests.
     """
-    rows = find_rows(source, engine, format, options)
+    rows = find_rows(source, engine, format, options, stated)
     odd = next((name for name in rows.extras if "`" in name or "." in name), None)
     if odd is not None:
         raise QueryveilError(
@@ -101,13 +117,13 @@ def read_spark(
             found.rows = engine.row("SELECT count(*) AS n FROM raw WHERE note IS NULL")[0]
         refuse(found.rows, found.empty, found.bad, rows.where)
         engine.expect(found.rows)
-        clashes = {kind: dictionary(engine, kind, id_mask) for kind in kinds}
-        if not any(clashes.values()):
+        texts, clashes = dictionaries(engine, kinds, id_mask)
+        if not clashes:
             break
         for kind, more in clashes.items():
             known[kind].update(more)
-    digested = digest_rows(engine, rows.extras, rows.views)
-    make_events(engine, rows.extras, rows.views)
+    digested = digest_rows(engine, rows.extras, found.rows, texts, rows.views)
+    make_events(engine, rows.extras, found.untimed > 0, rows.views)
     engine.drop("raw")
     # In the order of ids, which is the same on one machine.
     sample = f"SELECT query FROM queries ORDER BY query_id LIMIT {SAMPLE}"  # noqa: S608  # a number of this package
@@ -125,15 +141,18 @@ def read_spark(
         empty_rows=found.empty,
         bad_rows=found.bad,
         content=digested,
+        read_as=rows.read_as,
     )
     return SparkLog(engine, stats_of(engine, known_stats, rows.views), language)
 
 
-def find_rows(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
+def find_rows(
+    source: Any, engine: Spark, format: str | None, options: ReadOptions, stated: Input | None = None
+) -> _Source:
     """Where the rows of a log come from: paths, or a frame."""
     if hasattr(source, "mapInArrow"):
-        return _from_frame(source, options)
-    return _from_paths(source, engine, format, options)
+        return _from_frame(source, options, stated)
+    return _from_paths(source, engine, format, options, stated)
 
 
 def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask: int) -> _Found:
@@ -145,15 +164,31 @@ def read_rows(rows: _Source, engine: Spark, known: Mapping[str, Known], id_mask:
     for note in engine.fetch("SELECT note FROM raw WHERE note IS NOT NULL")["note"].to_pylist():
         counted = json.loads(note)
         found.rows += counted["rows"]
+        found.untimed += counted["untimed"]
         found.empty += counted["empty"]
         found.bad.merge(BadRows(counted["bad"], counted["first"]))
     return found
 
 
-def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the table") -> _Source:
+def _from_frame(
+    frame: "DataFrame",
+    options: ReadOptions,
+    stated: Input | None,
+    where: str = "the table",
+    of_folders: Collection[str] = (),
+) -> _Source:
     with working():
         schema = frame.limit(0).toArrow().schema
+    names = [name for name in schema.names if name not in of_folders]
+    options, read_as = agreed_columns(names, options, stated, [name for name in schema.names if name in of_folders])
+    if of_folders:  # folders can be the time, and nothing else by their names
+        options = replace(options, columns=read_as.columns)
     chosen = columns_of(schema, options, where)
+    time = chosen.columns.get("time")
+    if time is not None and pa.types.is_string(schema.field(time).type):
+        with working():
+            times = frame.select(backquoted(time)).limit(HEAD).toArrow()[time].combine_chunks()
+        read_as = timed(read_as, times, where, stated)
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
         seen = 0
@@ -164,10 +199,10 @@ def _from_frame(frame: "DataFrame", options: ReadOptions, where: str = "the tabl
     with working():
         selected = frame.select(*(backquoted(column) for column in chosen.names))
     extras = tuple(name for name in chosen.columns if name not in CANONICAL)
-    return _Source(selected, parse, extras, chosen.views, where)
+    return _Source(selected, parse, extras, chosen.views, where, read_as)
 
 
-def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions) -> _Source:
+def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOptions, stated: Input | None) -> _Source:
     given = [str(path) for path in ([source] if isinstance(source, str | Path) else source)]
     # A file that exists is taken by its name, even if that looks like a pattern.
     paths = [unglobbed(path) if not is_address(path) and Path(path).exists() else path for path in given]
@@ -177,32 +212,89 @@ def _from_paths(source: Any, engine: Spark, format: str | None, options: ReadOpt
     with working(where):
         lines = engine.session.read.option("lineSep", "\n").text(paths)
         files = sorted(unquote(file) for file in lines.inputFiles())
+        _refuse_lake(engine, paths, files, where)
         logs = [file for file in files if not is_beside(Path(file).name) or file.endswith(tuple(given))]
         if 0 < len(logs) < len(files):
             files, paths = logs, [unglobbed(file) for file in logs]
             lines = engine.session.read.option("lineSep", "\n").text(paths)
         head = _head(engine, files)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise QueryveilError(f"The file {files[0]} is UTF-16; convert it to UTF-8 first.")
-    format = format or detect_head(files[0] if files else where, head, options)
+    encoding = None
+    if options.encoding is None and stated is not None and marked(head) is None and is_utf8(head) is False:
+        encoding = stated.encoding
+        options = replace(options, encoding=encoding)
+    if is_wide(options.encoding or marked(head)):
+        raise QueryveilError(
+            f"The file {files[0]} is UTF-16 or UTF-32, which Spark cannot cut into lines; convert it to UTF-8."
+        )
+    first_line = head.split(b"\n", 1)[0].strip(b"\r")
+    head = bytes(recode(head, options.encoding or "utf-8")).removeprefix(BOM_UTF8)
+    named = format is not None
+    format = format or agreed_format(detect_head(files[0] if files else where, head, options), stated)
     check_format(format, options)
+    below = roots([path if is_address(path) else Path(path).absolute() for path in given])
+    folders = [partitions(_plain(file), below) for file in files]
     if format == "parquet":
-        with working(where):
-            return _from_frame(engine.session.read.option("mergeSchema", "true").parquet(*paths), options, where)
+        with working(where), _texts(engine):
+            frame = engine.session.read.option("mergeSchema", "true").parquet(*paths)
+        made = _from_frame(frame, options, stated, where, {name for each in folders for name in each})
+        return made._replace(read_as=replace(made.read_as, format=format, named=named))
     module = line_format(format)
     if module is None:
         raise QueryveilError(
             f"The {format} format cannot be read on Spark; read it without, or write it as Parquet first."
         )
-    first = module.lines(files[0], head, options)
-    sample = first.parse(Block(files[0], recode(head, first.encoding), 1))
+    chosen, read_as = agreed(format, files[0], head, options, stated, folders)
+    if encoding is not None:
+        read_as = replace(read_as, stated=(*read_as.stated, "encoding"))
+    first = module.lines(files[0], head, chosen)
+    text = head if options.encoding is not None else recode(head, first.encoding)
+    sample = with_folders(first.parse(Block(files[0], text, 1)), folders[0], read_as.columns)
+    read_as = timed(replace(read_as, named=named), sample.columns.get("time"), where, stated)
     extras = tuple(name for name in sample.columns if name not in CANONICAL)
     # Files of a table format must have the columns of the first, which all tasks get.
-    title = head.split(b"\n", 1)[0].strip(b"\r") if format in ("tsv", "csv") else None
+    title = first_line if format in ("tsv", "csv") else None
     with working():
         frame = lines.selectExpr("value", "_metadata.file_path AS file", "_metadata.file_block_start AS start")
-    parse = partial(_stretches, lambda file: module.lines(file, head, options), title)
-    return _Source(frame, parse, extras, "clicked" in sample.columns, where)
+    read = partial(_stretches, lambda file: module.lines(file, head, chosen), title)
+
+    def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[Rows]:
+        for rows in read(batches):
+            yield with_folders(rows, partitions(rows.file, below), read_as.columns)
+
+    return _Source(frame, parse, extras, "clicked" in sample.columns, where, read_as)
+
+
+def _refuse_lake(engine: Spark, paths: Sequence[str], files: Sequence[str], where: str) -> None:
+    """Refuse a table of a data lake: its folder also has the files of rows that were deleted."""
+    single = {_plain(file) for file in files}
+    kind = None
+    for path in (path.rstrip("/") for path in paths if path not in single):
+        for name, inside in {"Delta": "_delta_log/*.json", "Iceberg": "metadata/*.metadata.json"}.items():
+            with suppress(Exception):  # there is no such file
+                if engine.session.read.text(f"{path}/{inside}").inputFiles():
+                    kind = name
+    if kind is not None:
+        raise QueryveilError(
+            f"{where} is a table of {kind}, and its folder also has rows that were deleted; give read_log the frame"
+            " that Spark's own reader makes of it, or read it without Spark."
+        )
+
+
+@contextmanager
+def _texts(engine: Spark) -> Iterator[None]:
+    """While this is open, the folders of a partitioned log are read as text, as without Spark."""
+    conf, name = engine.session.conf, "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = conf.get(name)
+    conf.set(name, "false")
+    try:
+        yield
+    finally:
+        conf.set(name, before or "true")
+
+
+def _plain(file: str) -> str:
+    """The path of a file, without the scheme of this machine."""
+    return file.removeprefix("file://").removeprefix("file:")
 
 
 def _head(engine: Spark, files: Sequence[str]) -> bytes:
@@ -234,13 +326,15 @@ def _stretches(
         for begin, end in pairwise(edges):
             if begin == end:
                 continue
-            file_name = unquote(batch["file"][begin].as_py()).removeprefix("file://").removeprefix("file:")
-            place = (file_name, batch["start"][begin].as_py())
+            place = (_plain(unquote(batch["file"][begin].as_py())), batch["start"][begin].as_py())
             values = batch["value"].slice(begin, end - begin).cast(pa.large_binary())
             if place != here:
                 here, line, lines = place, 1, lines_of(place[0])
                 if title is not None and place[1] == 0 and values[0].as_py().strip(b"\r") not in (title, b""):
                     raise QueryveilError(f"{place[0]}:1 has other columns than the first file; read them separately.")
+                if place[1] == 0 and values[0].as_py().startswith(BOM_UTF8):
+                    bare = pa.array([values[0].as_py().removeprefix(BOM_UTF8)], values.type)
+                    values = pa.concat_arrays([bare, values[1:]])
             name = place[0] if place[1] == 0 else f"{place[0]}, counted from byte {place[1]:,}"
             yield from _stretch(lines, values, name, line)
             line += len(values)
@@ -276,7 +370,7 @@ def _reading(
     source: _Source, known: Mapping[str, Known], id_mask: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a task does: parse, prepare, assign ids; and report, in a row of its own, what else was found."""
-    parse, extras, views = source.parse, source.extras, source.views
+    parse, extras, views, time_format = source.parse, source.extras, source.views, source.read_as.time_format
     schema = _schema(extras, views)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -287,7 +381,7 @@ def _reading(
                     f"{rows.file} has a column that the first lines of the log lack; write the log as "
                     "Parquet first, or read it without Spark."
                 )
-            prepared = prepare(rows)
+            prepared = prepare(rows, time_format)
             check_same(views, prepared.clicked is None and prepared.has_results)
             yield _numbered(prepared, schema, extras, known, id_mask)
             yield _note(prepared, schema)
@@ -323,8 +417,11 @@ def _numbered(
 
 
 def _note(rows: Prepared, schema: pa.Schema) -> pa.RecordBatch:
+    from queryveil.kernels.times import MISSING
+
     note = {
         "rows": len(rows.time),
+        "untimed": int((rows.time == MISSING).sum()),
         "empty": rows.empty,
         "bad": rows.bad.count,
         "first": rows.bad.first,

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from queryveil.arrays import Ragged, offsets
 from queryveil.engines import identifier
 from queryveil.engines.spark import Spark
+from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_tasks import FIRST, ddl, of_group
 from queryveil.errors import QueryveilError
 from queryveil.log import LogStats
 from queryveil.log.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
@@ -38,11 +40,19 @@ _PARTS = 1 << 40
 """More than there are blocks on either side of 0."""
 
 
-def digest_rows(engine: Spark, extras: Sequence[str], views: bool = False) -> bytes:
-    """The digest of all rows, as on one machine: each block is digested where it is."""
-    kinds = ["user", "query", "url", *(f"extra {name}" for name in sorted(extras))]
-    counts = ", ".join(f"(SELECT count(*) FROM {identifier(_table(kind)[0])}) AS n{i}" for i, kind in enumerate(kinds))  # noqa: S608  # names are escaped
-    sizes = engine.row(f"SELECT count(*) AS n, {counts} FROM raw WHERE note IS NULL")  # noqa: S608  # names are escaped
+def digest_rows(
+    engine: Spark, extras: Sequence[str], rows: int, texts: Mapping[str, int], views: bool = False
+) -> bytes:
+    """The digest of all rows, as on one machine: each block is digested where it is.
+
+    Args:
+        engine: The cluster.
+        extras: The extra columns.
+        rows: How many rows there are.
+        texts: How many distinct texts there are of each kind.
+        views: Whether rows are results shown.
+    """
+    sizes = {kind: texts[kind] for kind in ("user", "query", "url", *(f"extra {name}" for name in sorted(extras)))}
 
     def digest_texts(batch: pa.RecordBatch) -> bytes:
         ids = batch["id"].to_numpy()
@@ -52,22 +62,22 @@ def digest_rows(engine: Spark, extras: Sequence[str], views: bool = False) -> by
     listed = (
         f'SELECT CAST({i} AS BIGINT) AS part, shiftright("{key}", {shift(size)}) AS block, "{key}" AS id,'  # noqa: S608  # names are escaped
         f' "{text}" AS text FROM {identifier(name)}'
-        for i, (size, (name, key, text)) in enumerate(zip(sizes[1:], map(_table, kinds), strict=True))
+        for i, (size, (name, key, text)) in enumerate(zip(sizes.values(), map(_table, sizes), strict=True))
     )
-    texts = _digested(engine, " UNION ALL ".join(listed), digest_texts, dict(zip(kinds, sizes[1:], strict=True)))
-    names = [f"{name} id" for name in sorted(extras) if sizes[1 + kinds.index(f"extra {name}")]]
+    found = _digested(engine, " UNION ALL ".join(listed), digest_texts, sizes)
+    names = [f"{name} id" for name in sorted(extras) if sizes[f"extra {name}"]]
     columns = ["user_id", "time", "query_id", "rank", "url_id", *(["clicked"] if views else []), *names]
 
     def digest(batch: pa.RecordBatch) -> bytes:
-        found = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
-        return row_block(ordered(found))
+        values = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
+        return row_block(ordered(values))
 
     listed_columns = ", ".join(map(identifier, columns))
-    rows = (
-        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(sizes[0])}) AS block, {listed_columns} FROM raw"  # noqa: S608  # names are escaped
+    listed_rows = (
+        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(rows)}) AS block, {listed_columns} FROM raw"  # noqa: S608  # names are escaped
         " WHERE note IS NULL"
     )
-    return content(_digested(engine, rows, digest, {"results" if views else "rows": sizes[0]})[0], texts)
+    return content(_digested(engine, listed_rows, digest, {"results" if views else "rows": rows})[0], found)
 
 
 def _digested(
@@ -87,9 +97,9 @@ def _digested(
         return pa.RecordBatch.from_arrays(columns, schema=_DIGESTED)
 
     keyed = f"SELECT *, part * {_PARTS} + block AS one FROM ({rows}) AS listed"  # noqa: S608  # names are escaped
-    engine.map_groups(keyed, "one", of_block, _DIGESTED, "digested")
-    found = engine.fetch("SELECT part, block, digest FROM digested ORDER BY part, block")
-    engine.drop("digested")
+    with working():  # one line for each block
+        blocks = engine.sql(keyed).groupBy("one").applyInArrow(of_group(of_block, _DIGESTED), ddl(_DIGESTED)).toArrow()
+    found = blocks.sort_by([("part", "ascending"), ("block", "ascending")])
     part, block, digests = found["part"].to_numpy(), found["block"].to_numpy(), found["digest"].to_pylist()
     edges = np.searchsorted(part, np.arange(len(sizes) + 1))
     return [
@@ -107,19 +117,37 @@ def _table(kind: str) -> tuple[str, str, str]:
     }.get(kind, (kind, "id", "value"))
 
 
-def dictionary(engine: Spark, kind: str, mask: int) -> dict[tuple[int, int], int]:
-    """Make the table of the texts of a kind; if some share an id, return which ids they should have."""
-    name, key, text = _table(kind)
-    column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
-    column, value = identifier(column), identifier(value)
-    engine.materialize(
-        f'SELECT {column} AS "{key}", {value} AS "{text}" FROM raw WHERE {value} IS NOT NULL'  # noqa: S608  # names are escaped
-        f" GROUP BY {column}, {value}",
-        name,
+def dictionaries(
+    engine: Spark, kinds: Sequence[str], mask: int
+) -> tuple[dict[str, int], dict[str, dict[tuple[int, int], int]]]:
+    """Make the tables of the texts of some kinds.
+
+    Returns:
+        How many texts there are of each kind, and the ids that those should have that share one.
+    """
+    for kind in kinds:
+        name, key, text = _table(kind)
+        column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
+        column, value = identifier(column), identifier(value)
+        distinct = (
+            f'SELECT {column} AS "{key}", {value} AS "{text}" FROM raw WHERE {value} IS NOT NULL'  # noqa: S608  # names are escaped
+            f" GROUP BY {column}, {value}"
+        )
+        if kind == "user":
+            engine.map(distinct, _with_digest, _USERS, name)
+        else:
+            engine.materialize(distinct, name)
+    listed = " UNION ALL ".join(
+        f'SELECT {i} AS kind, "{key}" AS id FROM {identifier(name)}'  # noqa: S608  # names are escaped
+        for i, (name, key, _) in enumerate(map(_table, kinds))
     )
-    if kind == "user":
-        engine.map('SELECT user_id, "user" FROM users', _with_digest, _USERS, name)
-    return find_clashes(engine, name, key, text, mask)
+    found = engine.fetch(
+        "SELECT kind, CAST(sum(n) AS BIGINT) AS texts, max(n) AS most FROM"  # noqa: S608  # names are escaped
+        f" (SELECT kind, id, count(*) AS n FROM ({listed}) AS listed GROUP BY kind, id) AS ids GROUP BY kind"
+    ).to_pylist()
+    sizes = dict.fromkeys(kinds, 0) | {kinds[row["kind"]]: row["texts"] for row in found}
+    shared = [kinds[row["kind"]] for row in found if row["most"] > 1]
+    return sizes, {kind: find_clashes(engine, *_table(kind), mask) for kind in shared}
 
 
 _USERS = pa.schema([("user_id", pa.int64()), ("user", pa.string()), ("digest", pa.int64())])
@@ -159,7 +187,7 @@ def find_clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> di
     return result
 
 
-def make_events(engine: Spark, extras: Sequence[str], views: bool = False) -> None:
+def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views: bool = False) -> None:
     """Number the events in the order of user, time and query, and hang the clicks on them, or the results shown."""
     from queryveil.kernels.times import MISSING
 
@@ -172,14 +200,15 @@ def make_events(engine: Spark, extras: Sequence[str], views: bool = False) -> No
     columns = f"user_id, time, query_id, rank, url_id{', clicked' if views else ''}{more}"
     rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
     untimed = f"FROM raw WHERE note IS NULL AND time = {missing}"
-    if engine.row(f"SELECT count(*) AS n {untimed}")[0]:
+    if some_untimed:
         rows += f" UNION ALL SELECT {columns}, CAST({place} AS BIGINT) AS place {untimed}"
     engine.number(rows, ("user_id", "time", "query_id", "place"), "numbered", "n")
+    moment = f"CASE WHEN time = {missing} THEN NULL ELSE CAST(timestamp_micros(time) AS TIMESTAMP_NTZ) END AS time"
     largest = "".join(f", coalesce(max(nullif({name}, -1)), -1) AS {name}" for name in names)
+    # The rows of an event differ in its clicks and in extra columns alone, so without these any of them will do.
+    one_row = "GROUP BY n, user_id, query_id, time" if extras else f'WHERE "{FIRST}"'
     engine.materialize(
-        f"SELECT n - 1 AS event_id, user_id, query_id, CASE WHEN time = {missing} THEN NULL ELSE"  # noqa: S608  # names are escaped
-        f" CAST(timestamp_micros(time) AS TIMESTAMP_NTZ) END AS time{largest} FROM numbered"
-        " GROUP BY n, user_id, query_id, time",
+        f"SELECT n - 1 AS event_id, user_id, query_id, {moment}{largest} FROM numbered {one_row}",  # noqa: S608  # names are escaped
         "events",
     )
     result = "FROM numbered WHERE url_id IS NOT NULL OR rank IS NOT NULL"
@@ -194,24 +223,22 @@ def make_events(engine: Spark, extras: Sequence[str], views: bool = False) -> No
     engine.drop("numbered")
 
 
-_TOK = pa.schema([("query_id", pa.int64()), ("position", pa.int32()), ("word_id", pa.int64())])
-_WORDS = pa.schema([("word_id", pa.int64()), ("word", pa.string())])
+_TERMS = pa.schema([("query_id", pa.int64()), ("position", pa.int32()), ("word_id", pa.int64()), ("word", pa.string())])
 
 
 def make_words(engine: Spark, known: dict[tuple[int, int], int], id_mask: int, language: Language) -> None:
     """Split every distinct query into words: `query_terms` and `words`."""
-    queries = "SELECT query_id, query FROM queries"
     while True:
-        engine.map(
-            queries, partial(_distinct_words, known=known, mask=id_mask, language=language), _WORDS, "some words"
+        split = partial(_split, known=known, mask=id_mask, language=language)
+        engine.map("SELECT query_id, query FROM queries", split, _TERMS, "split queries")
+        engine.materialize(
+            'SELECT word_id, word FROM "split queries" WHERE word IS NOT NULL GROUP BY word_id, word', "words"
         )
-        engine.materialize('SELECT word_id, word FROM "some words" GROUP BY word_id, word', "words")
-        engine.drop("some words")
         clashes = find_clashes(engine, "words", "word_id", "word", id_mask)
         if not clashes:
             break
         known.update(clashes)
-    engine.map(queries, partial(_query_terms, known=known, mask=id_mask, language=language), _TOK, "query_terms")
+    engine.view('SELECT query_id, position, word_id FROM "split queries"', "query_terms")
 
 
 def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
@@ -221,33 +248,31 @@ def word_ids(text: pa.Array, known: Known, mask: int) -> NDArray[np.int64]:
     return ids(digests(*byte_spans(text)), known, mask)
 
 
-def _query_terms(batch: pa.RecordBatch, *, known: Known, mask: int, language: Language) -> pa.RecordBatch:
+def _split(batch: pa.RecordBatch, *, known: Known, mask: int, language: Language) -> pa.RecordBatch:
+    """The words of some queries; the text of a word is with one of the rows that have it, which is enough."""
     per_query, text = language.words(batch["query"])
-    query = np.repeat(batch["query_id"].to_numpy(), per_query)
-    position = Ragged(offsets(per_query)).within
-    return pa.RecordBatch.from_arrays(
-        [pa.array(query), pa.array(position.astype(np.int32)), pa.array(word_ids(text, known, mask))], schema=_TOK
-    )
-
-
-def _distinct_words(batch: pa.RecordBatch, *, known: Known, mask: int, language: Language) -> pa.RecordBatch:
-    text = pc.unique(language.words(batch["query"]).text)
-    return pa.RecordBatch.from_arrays([pa.array(word_ids(text, known, mask)), text.cast(pa.string())], schema=_WORDS)
+    distinct = text.dictionary_encode()
+    codes = distinct.indices.to_numpy()
+    other = np.ones(len(codes), np.bool_)
+    other[np.unique(codes, return_index=True)[1]] = False
+    columns = {
+        "query_id": np.repeat(batch["query_id"].to_numpy(), per_query),
+        "position": Ragged(offsets(per_query)).within.astype(np.int32),
+        "word_id": word_ids(distinct.dictionary, known, mask)[codes],
+        "word": pc.if_else(pa.array(other), None, text.cast(pa.string())),
+    }
+    return pa.RecordBatch.from_pydict(columns, schema=_TERMS)
 
 
 def stats_of(engine: Spark, known: LogStats, views: bool) -> LogStats:
     """What is known of a log, with what the tables hold counted; `views` says whether there is such a table."""
-
-    def count(table: str, what: str = "*") -> int:
-        return int(engine.row(f"SELECT count({what}) AS n FROM {table}")[0])  # noqa: S608  # parts are this package's own
-
-    return replace(
-        known,
-        events=count("events"),
-        users=count("users"),
-        queries=count("queries"),
-        words=count("words"),
-        clicks=count("clicks"),
-        views=count("views") if views else 0,
-        timed=count("events", "time"),
-    )
+    tables = ("events", "users", "queries", "words", "clicks", *(["views"] if views else []))
+    counted = engine.fetch(
+        " UNION ALL ".join(
+            f"SELECT '{name}' AS name, count(*) AS n, count({'time' if name == 'events' else '*'}) AS timed FROM {name}"  # noqa: S608  # parts are this package's own
+            for name in tables
+        )
+    ).to_pylist()
+    counts = {row["name"]: row["n"] for row in counted}
+    timed = next(row["timed"] for row in counted if row["name"] == "events")
+    return replace(known, **{"views": 0} | counts, timed=timed)

@@ -5,7 +5,7 @@ and Management 51, 2015, sections 3.2 to 3.4. Queries are compared by their vect
 `kernels/heavy.py` shows how affine ones are found without comparing all pairs.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,9 +55,7 @@ class Vertices:
     @cached_property
     def postings(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the vertices that hold each concept start, and these vertices."""
-        from queryveil.kernels.heavy import turned
-
-        return turned(self.sets.start, self.sets.element, len(self.sets.weight))
+        return holders(self.sets)
 
     def __len__(self) -> int:
         return len(self.sets.total)
@@ -100,10 +98,16 @@ def vertices_of(
     of_query[queries] = rank[number]
     begin, size = begin[fresh][lightest], (end - begin)[fresh][lightest]
     at = ranges(begin, size)
-    ids = np.arange(len(concepts), dtype=np.int64)
-    low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
-    sets = Sets(offsets(size), concept[at], total[lightest], weight, concepts.parts, low, high)
+    sets = Sets(offsets(size), concept[at], total[lightest], weight, concepts.parts, *digests_of(len(concepts)))
     return Vertices(of_query, sets, _users(log, of_query, len(lightest)))
+
+
+def digests_of(elements: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """A digest of each element."""
+    from queryveil.kernels.digest import digests
+
+    ids = np.arange(elements, dtype=np.int64)
+    return digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
 
 
 def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
@@ -158,6 +162,27 @@ class _Search:
         return search
 
 
+@dataclass(frozen=True)
+class Layer:
+    """Neighbours by one similarity: groups of vertices.
+
+    Two members of a group are neighbours if what they share, the weight of the group, is enough for their own weights.
+
+    Attributes:
+        similarity: Its name.
+        groups: The groups; the members of each are lightest first.
+        total: The weight of each vertex.
+        theta: The least cosine.
+        owner: If given, only this vertex has the members of each group as neighbours, and not they each other.
+    """
+
+    similarity: str
+    groups: "Groups"
+    total: NDArray[np.int64]
+    theta: float
+    owner: NDArray[np.int32] | None = None
+
+
 class AffinityGraph:
     """The graph of affine vertices, as groups of vertices that share a heavy subset.
 
@@ -165,21 +190,45 @@ class AffinityGraph:
         vertices: The vertices.
         theta: The least cosine of neighbours; the graph can be used for any theta from there up to 1.
         threads: The number of threads; does not change the result.
+        words: Whether vertices are compared by their words.
+        more: Neighbours by other similarities.
     """
 
-    def __init__(self, vertices: Vertices, theta: float, threads: int) -> None:
-        from queryveil.kernels.heavy import turned
-
+    def __init__(
+        self, vertices: Vertices, theta: float, threads: int, *, words: bool = True, more: Sequence[Layer] = ()
+    ) -> None:
         self.vertices = vertices
         self.theta = theta
         self._threads = threads
-        self.groups = _groups(vertices, theta, threads)
+        groups = heavy_groups(vertices.sets, theta, threads) if words else no_groups()
+        self._layers = [Layer("words", groups, vertices.sets.total, theta), *more]
+        self.groups = _joined([layer.groups for layer in self._layers]) if more else groups
+        self._layer_end = np.cumsum([len(layer.groups.weight) for layer in self._layers])
+        self._total = np.stack([layer.total for layer in self._layers]) if more else vertices.sets.total[None]
         reserve(4 * len(self.groups.member) + 16 * len(vertices), _WHAT)
-        self._group_start, self._group = turned(self.groups.start, self.groups.member, len(vertices))
+        self._group_start, self._group = self._seen()
         self.vouched = np.empty(0, np.int32), np.empty((0, 0), np.int32)
         """Vertices with too few users of their own, and for each the neighbours that vouch for it, -1 behind the last.
 
         They are those of the core that `cores` returned last; for removed vertices, what was found so far."""
+
+    def _seen(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the groups that each vertex looks into start, and these groups, ascending."""
+        from queryveil.kernels.heavy import turned
+
+        if all(layer.owner is None for layer in self._layers):
+            return turned(self.groups.start, self.groups.member, len(self.vertices))
+        # A group with an owner is one whose only member is the owner.
+        sizes = [
+            np.diff(layer.groups.start) if layer.owner is None else np.ones(len(layer.owner), np.int64)
+            for layer in self._layers
+        ]
+        members = [layer.groups.member if layer.owner is None else layer.owner for layer in self._layers]
+        return turned(offsets(np.concatenate(sizes)), np.concatenate(members), len(self.vertices))
+
+    def _theta2(self, theta: float) -> NDArray[np.float64]:
+        """The square of theta in each layer, with this one for words."""
+        return np.array([theta, *(layer.theta for layer in self._layers[1:])]) ** 2
 
     @cached_property
     def _group_users(self) -> NDArray[np.int32]:
@@ -213,7 +262,7 @@ class AffinityGraph:
         from queryveil.kernels.cores import lost_a_witness, own_users
 
         theta = self.theta if theta is None else theta
-        theta2 = theta * theta
+        theta2 = self._theta2(theta)
         users = self.vertices.users
         most_new = len(users.user) if most_new is None else most_new
         own = own_users(users, most_new)
@@ -241,7 +290,7 @@ class AffinityGraph:
         k: int,
         most_new: int,
         alive: NDArray[np.bool_],
-        theta2: float,
+        theta2: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
         """Search for witnesses; all threads see the same vertices, so their number does not change the result."""
         from queryveil.kernels.cores import find_witnesses
@@ -249,8 +298,8 @@ class AffinityGraph:
         def look(part: NDArray[np.int64]) -> NDArray[np.bool_]:
             return find_witnesses(
                 part, search.vertices, k, most_new, alive, self.vertices.users, self._group_start, self._group,
-                self.groups, self._group_users, self.vertices.sets.total, theta2, search.witness, search.next_group,
-                search.next_member,
+                self.groups, self._group_users, self._layer_end, self._total, theta2, search.witness,
+                search.next_group, search.next_member,
             )  # fmt: skip
 
         parts = np.array_split(places, max(1, min(4 * self._threads, len(places) // 1000)))
@@ -258,16 +307,23 @@ class AffinityGraph:
 
     def neighbours(self, vertex: int) -> NDArray[np.int32]:
         """The vertices affine to one, ascending, without itself."""
+        return np.array(sorted(set().union(*self.neighbours_by(vertex).values())), np.int32)
+
+    def neighbours_by(self, vertex: int) -> dict[str, set[int]]:
+        """The vertices affine to one, without itself, by the similarity that makes them so."""
         from queryveil.kernels.heavy import affine
 
-        total, theta2 = self.vertices.sets.total, self.theta * self.theta
-        found = {
-            int(other)
-            for g in self._group[self._group_start[vertex] : self._group_start[vertex + 1]]
-            for other in self.groups.member[self.groups.start[g] : self.groups.start[g + 1]]
-            if affine(self.groups.weight[g], total[vertex], total[other], theta2)
-        }
-        return np.array(sorted(found - {vertex}), np.int32)
+        theta2 = self._theta2(self.theta)
+        found: dict[str, set[int]] = {layer.similarity: set() for layer in self._layers}
+        for g in self._group[self._group_start[vertex] : self._group_start[vertex + 1]]:
+            i = int(np.searchsorted(self._layer_end, g, side="right"))
+            total = self._total[i]
+            found[self._layers[i].similarity] |= {
+                int(other)
+                for other in self.groups.member[self.groups.start[g] : self.groups.start[g + 1]]
+                if other != vertex and affine(self.groups.weight[g], total[vertex], total[other], theta2[i])
+            }
+        return found
 
 
 def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
@@ -281,30 +337,51 @@ def _with_steps(ks: Iterable[int]) -> Iterator[tuple[int, bool]]:
         done = max(done, k)
 
 
-def affine_pairs(vertices: Vertices, some: NDArray[np.int64], theta: float, threads: int = 1) -> "Groups":
-    """Some vertices with each of their neighbours, by comparison with all that hold one of their rarest concepts."""
+def holders(sets: "Sets") -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Where the sets that hold each element start, and these sets."""
+    from queryveil.kernels.heavy import turned
+
+    return turned(sets.start, sets.element, len(sets.weight))
+
+
+def affine_pairs(
+    sets: "Sets",
+    postings: tuple[NDArray[np.int64], NDArray[np.int32]],
+    some: NDArray[np.int64],
+    theta: float,
+    threads: int = 1,
+) -> "Groups":
+    """Some sets with each of their neighbours, by comparison with all that hold one of their rarest elements.
+
+    Args:
+        sets: The sets.
+        postings: What `holders` found for them.
+        some: The sets whose neighbours are wanted.
+        theta: The least cosine.
+        threads: The number of threads; does not change the result.
+    """
     from queryveil.kernels.heavy import pairs_of
 
-    among = np.zeros(len(vertices), np.bool_)
+    among = np.zeros(len(sets.total), np.bool_)
     among[some] = True
     return _joined(
         _threaded(
-            lambda part: pairs_of(part, among, vertices.sets, *vertices.postings, theta * theta),
+            lambda part: pairs_of(part, among, sets, *postings, theta * theta),
             np.array_split(some, max(1, min(4 * threads, len(some) // 100))),
             threads,
         )
     )
 
 
-def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
-    """All groups of vertices that share a heavy subset."""
+def heavy_groups(sets: "Sets", theta: float, threads: int) -> "Groups":
+    """All groups of sets that share a heavy subset."""
     from queryveil.kernels.heavy import Subsets, group_subsets, walk_subsets
 
-    n, theta2 = len(vertices), theta * theta
+    n, theta2 = len(sets.total), theta * theta
     most = min(MOST_SUBSETS, max(ENOUGH_SUBSETS, n // VERTICES_PER_SUBSET))
     counts = np.zeros(n, np.int32)
     # Heavy vertices have far more subsets than light ones; parts of about equal work, and more of them than threads.
-    work = np.cumsum(np.diff(vertices.sets.start) ** 3)
+    work = np.cumsum(np.diff(sets.start) ** 3)
     edges = np.searchsorted(work, np.linspace(0, work[-1], 8 * threads + 1))
     edges[-1] = n
     # 64 to 128 places a vertex: subsets outnumber them only at a low theta, where the filter lets more pass.
@@ -316,7 +393,7 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
 
     def walk(part: int, met: NDArray[np.uint64], listing: bool) -> Subsets:
         first, last = edges[part], edges[part + 1]
-        return walk_subsets(vertices.sets, first, last, theta2, most, counts, bits, met, listing)
+        return walk_subsets(sets, first, last, theta2, most, counts, bits, met, listing)
 
     def mark(part: int) -> None:
         met = filters.get()
@@ -352,8 +429,15 @@ def _groups(vertices: Vertices, theta: float, threads: int) -> "Groups":
     del subsets
     long = np.flatnonzero(counts > most)
     if len(long):
-        found.append(affine_pairs(vertices, long, theta, threads))
+        found.append(affine_pairs(sets, holders(sets), long, theta, threads))
     return _joined(found)
+
+
+def no_groups() -> "Groups":
+    """Groups of nobody."""
+    from queryveil.kernels.heavy import Groups
+
+    return Groups(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 def _joined(parts: "list[Groups]") -> "Groups":

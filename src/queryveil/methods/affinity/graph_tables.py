@@ -351,22 +351,21 @@ def _find_behind(
 ) -> Table:
     """Count the users behind the vertices to look at: vertex, n."""
     with log.workspace() as steps:
+        most, kind = f"place <= {params.k}", ""
+        if params.max_new_users is not None:
+            # A plain number too, because Spark then leaves out the others before it sends them around.
+            most = f"place <= {max(params.k, params.max_new_users)} AND"
+            most += f" place <= CASE WHEN new = 1 THEN {params.max_new_users} ELSE {params.k} END"
+            kind = ", new"
         # The users of each group that is asked, with the weight of the lightest living member that has them.
-        group_users = steps.table(
-            "SELECT m.low AS low, m.high AS high, u.user_id AS user_id, u.new AS new, min(m.total) AS total"
+        first_users = steps.table(
+            "SELECT low, high, user_id, new, total FROM (SELECT low, high, user_id, new, total, row_number() OVER"
+            f" (PARTITION BY low, high{kind} ORDER BY total, user_id) AS place FROM"
+            " (SELECT m.low AS low, m.high AS high, u.user_id AS user_id, u.new AS new, min(m.total) AS total"
             f" FROM {members} m JOIN (SELECT n.low AS low, n.high AS high FROM {members} n JOIN {look} l"
             " ON l.vertex = n.vertex GROUP BY n.low, n.high) AS asked ON asked.low = m.low AND asked.high = m.high"
             f" JOIN {alive} a ON a.vertex = m.vertex JOIN {graph.users} u ON u.vertex = m.vertex"
-            " GROUP BY m.low, m.high, u.user_id, u.new",
-            "users of groups",
-        )
-        most, kind = f"{params.k}", ""
-        if params.max_new_users is not None:
-            most, kind = f"CASE WHEN new = 1 THEN {params.max_new_users} ELSE {params.k} END", ", new"
-        first_users = steps.table(
-            "SELECT low, high, user_id, new, total FROM (SELECT low, high, user_id, new, total, row_number() OVER"
-            f" (PARTITION BY low, high{kind} ORDER BY total, user_id) AS place FROM {group_users}) AS ranked"
-            f" WHERE place <= {most}",
+            f" GROUP BY m.low, m.high, u.user_id, u.new) AS group_users) AS ranked WHERE {most}",
             "first users of groups",
         )
         return work.table(

@@ -13,17 +13,20 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from queryveil.claims import AffineUsers, Claim
+from queryveil.claims.similarity import SIMILARITIES, Similarity, comparable
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
+from queryveil.kernels.close import Device
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, local
 from queryveil.log.sharing import shared
 from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
-from queryveil.methods.affinity.graph import AffinityGraph, Vertices, new_accounts, vertices_of
+from queryveil.methods.affinity.graph import AffinityGraph, Layer, Vertices, new_accounts, vertices_of
 from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
+from queryveil.methods.affinity.layers import apart, click_layer, meaning_layer
 from queryveil.methods.base import Reason, check_k
 from queryveil.methods.queries import QueryMethod, Selection, flags_of
 
@@ -38,6 +41,9 @@ class Affinity(QueryMethod):
     other words, which have little weight. So a rare refinement of a popular query is protected by the popular one and
     by other refinements. A query without a concept is released if k users issued it. Clicks are released if k users
     made them; times and extra columns are dropped.
+
+    With other similarities, queries that mean the same or lead to the same addresses protect each other too. This is
+    not in the paper, which names it as future work.
     """
 
     name: ClassVar[str] = "affinity"
@@ -80,16 +86,47 @@ class Affinity(QueryMethod):
         "queries in all; protects against a Sybil attack (clicks count all users)",
     )
 
+    similarity: tuple[Similarity, ...] = Field(
+        ("words",),
+        min_length=1,
+        description="what makes two queries similar, any of them: their `words`; their `meaning`; or `clicks` on the "
+        "same addresses. A query with a rare word, a number, a name of a person or a small place is compared by "
+        "words alone",
+    )
+    theta_meaning: float = Field(
+        0.85, ge=0.5, le=1, description="least cosine of the meanings of two similar queries (English)"
+    )
+    theta_clicks: float = Field(
+        0.8,
+        ge=0.5,
+        le=1,
+        description="least cosine of the addresses clicked for two similar queries, of those that k users clicked",
+    )
+    device: Device = Field(
+        "cpu",
+        description="what compares meanings; on `cuda` all queries are compared, on `cpu` all up to 300,000 of them, "
+        "and beyond that those near each other",
+    )
+
     @model_validator(mode="after")
     def _theta_separates_queries(self) -> Self:
         if self.theta * self.theta < 1e-9:
             raise ValueError(f"{option('theta')} is {self.theta}, so low that all queries count as similar; raise it.")
         return self
 
+    @field_validator("similarity")
+    @classmethod
+    def _in_one_order(cls, named: tuple[Similarity, ...]) -> tuple[Similarity, ...]:
+        return tuple(name for name in SIMILARITIES if name in named)
+
     @property
     def term_users(self) -> int:
         """The least users of each word of a released query with a concept."""
         return self.k if self.min_term_users is None else self.min_term_users
+
+    def shared_word_users(self, log: QueryLog) -> int:
+        """The least users of each word of a query that is compared by more than its words."""
+        return max(self.concept_users(log), self.term_users)
 
     def concept_users(self, log: QueryLog) -> int:
         """The least users of a concept of the log."""
@@ -120,12 +157,16 @@ class Affinity(QueryMethod):
                 min_term_users=self.term_users,
                 min_query_users=self.min_query_users,
                 max_new_users=self.max_new_users,
+                similarity=self.similarity,
+                theta_meaning=self.theta_meaning if "meaning" in self.similarity else None,
+                theta_clicks=self.theta_clicks if "clicks" in self.similarity else None,
             )
         ]
 
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Choose every query of anonymity degree at least k."""
         check_k(self, log.n_users)
+        self.check_similarity(log)
         log.ensure_tables("per_query")
         concept_users = self.concept_users(log)
         kept, n_concepts, certified = self._choose(log, work, within)
@@ -138,10 +179,29 @@ class Affinity(QueryMethod):
         notes.append(f"{alone:,} chosen queries were themselves issued by fewer than {self.k} users.")
         return Selection(kept, notes, certified)
 
+    def check_similarity(self, log: QueryLog) -> None:
+        """Refuse a log that cannot be compared in the ways that are asked for."""
+        if self.similarity == ("words",):
+            return
+        if not isinstance(log, LocalLog):
+            raise QueryveilError(
+                "Similarity by meaning or clicks needs the log in the memory of one machine; read it without"
+                f" {option('engine')}, or compare by words."
+            )
+        if "meaning" in self.similarity and "en" not in log.language.ids:
+            raise QueryveilError(
+                f"Meanings are known in English only, and the log is in {log.language.label}; leave 'meaning' out of"
+                f" {option('similarity')}."
+            )
+        if "clicks" in self.similarity and not log.has_clicks:
+            raise QueryveilError(f"The log has no clicks; leave 'clicks' out of {option('similarity')}.")
+
     def _choose(self, log: QueryLog, work: Workspace, within: Table | None) -> tuple[Table, int, dict[str, pa.Table]]:
         """The queries to release, how many key concepts the log has, and the tables of the certificate."""
         if isinstance(log, LocalLog):
-            decides = (self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users)
+            rules = self.vectors, self.concept_users(log), self.term_users, self.min_query_users, self.max_new_users
+            ways = self.similarity, self.theta_meaning, self.theta_clicks, self.device
+            decides = *rules, *ways, self.k if "clicks" in self.similarity else None
             if within is None:
                 candidates = shared(log, ("candidates", *decides), lambda: Candidates(self, log))
             else:
@@ -223,7 +283,8 @@ class Candidates:
     """
 
     def __init__(self, method: Affinity, log: LocalLog, ks: Sequence[int] = (), *, within: Bools | None = None) -> None:
-        self._method, self._log = method, log
+        method.check_similarity(log)
+        self._method, self._log, self._ks, self._allowed = method, log, ks, within
         self._term_users = {k: k for k in ks} if method.min_term_users is None else {}
         fewest = min(self._term_users.values(), default=method.term_users)
         self.concepts = method.mine(log, fewest)
@@ -243,7 +304,15 @@ class Candidates:
         level = None
         if len(self._term_users) > 1:
             level = np.searchsorted(sorted(self._term_users.values()), self._log.rarest_word, side="right")
+        if not self.by_words_alone:
+            # Queries of the same words may differ in meaning and clicks; without words, none is similar by them.
+            level = apart(level, self._comparable if "words" in self._method.similarity else self.chosen)
         return vertices_of(self._log, self.concepts, self._start, self._concept, self.chosen, level)
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Whether queries are compared by their words alone."""
+        return self._method.similarity == ("words",)
 
     def _within(self, k: int, term_users: int | None) -> NDArray[np.bool_]:
         """The vertices in the graph of one k: if `min_term_users` is k, those without a rarer word."""
@@ -264,9 +333,34 @@ class Candidates:
         count = np.bincount(pairs["query_id"].to_numpy()[new], minlength=self._log.n_queries)
         return self._log.users_per_query - count + np.minimum(count, self.most_new)
 
+    @cached_property
+    def _comparable(self) -> NDArray[np.bool_]:
+        """Which queries are compared by more than their words."""
+        return self.chosen & comparable(self._log, self._method.shared_word_users(self._log))
+
+    @cached_property
+    def _meanings(self) -> Layer:
+        method, some = self._method, np.flatnonzero(self._comparable)
+        return meaning_layer(self._log, self.vertices, some, method.theta_meaning, method.device)
+
+    def _alone(self, k: int, term_users: int | None) -> "Candidates":
+        """The candidates of one k."""
+        least = self._method.min_term_users if term_users is None else term_users
+        method = self._method.model_copy(update={"k": k, "min_term_users": least})
+        return Candidates(method, self._log, within=self._allowed)
+
     def graph(self, theta: float) -> AffinityGraph | None:
         """The graph for any theta from this one up to 1; None if no query is a vertex."""
-        return AffinityGraph(self.vertices, theta, self._log.engine.threads) if self.chosen.any() else None
+        if not self.chosen.any():
+            return None
+        method, more = self._method, []
+        if "clicks" in method.similarity:
+            some = np.flatnonzero(self._comparable)
+            more.append(click_layer(self._log, self.vertices, some, method.theta_clicks, method.k))
+        if "meaning" in method.similarity:
+            more.append(self._meanings)
+        words = "words" in method.similarity
+        return AffinityGraph(self.vertices, theta, self._log.engine.threads, words=words, more=more)
 
     def released(
         self,
@@ -286,6 +380,11 @@ class Candidates:
             graph: What `graph` made for the lowest theta; by default it is made here.
         """
         ks, thetas = list(ks), list(thetas)
+        if self._ks and not self.by_words_alone:
+            # Which words and addresses count depends on k, so each has a graph of its own.
+            of_each = [list(self._alone(k, term_users).released([k], thetas)) for k in ks]
+            yield from (found[place] for place in range(len(thetas)) for found in of_each)
+            return
         graph = self.graph(thetas[0]) if graph is None else graph
         # What a lower theta does not release, a higher one does not either.
         below = {k: self._within(k, term_users) for k in ks} if graph is not None else {}
@@ -332,7 +431,8 @@ class Candidates:
     def behind(self, query_id: int) -> list[Reason]:
         """The degree of a query under affinity, and the released queries that are similar to it."""
         method, log = self._method, self._log
-        graph = AffinityGraph(self.vertices, method.theta, log.engine.threads)
+        graph = self.graph(method.theta)
+        assert graph is not None  # noqa: S101  # the query is a vertex
         most = max(2 * method.k, 30)
         vertex = int(self.vertices.of_query[query_id])
         degree = 0
@@ -345,6 +445,7 @@ class Candidates:
         rule = f"at least {method.k} users issued it or a released query similar to it"
         found = f"its degree under affinity is {degree}" + (" or more" if degree == most else "")
         reasons = [Reason(rule, degree >= method.k, found)]
+        by = graph.neighbours_by(vertex)
         near = graph.neighbours(vertex)
         near = near[released[near]]
         same = np.flatnonzero(self.vertices.of_query == vertex)
@@ -357,7 +458,15 @@ class Candidates:
         behind = np.isin(pairs["query_id"].to_numpy(), others)
         users = len(set(pairs["user_id"].to_numpy()[behind].tolist()))
         shown = others[np.argsort(-log.users_per_query[others], kind="stable")][:MOST_SHOWN]
-        names = ", ".join(f"'{log.query_text[int(q)].as_py()}' ({log.users_per_query[q]:,})" for q in shown)
+
+        def alike(query: int) -> str:
+            # By words, which is the rule, nothing is said.
+            other = int(self.vertices.of_query[query])
+            ways = [name for name, some in by.items() if other in some]
+            named = "" if "words" in ways or other == vertex else f", by {' and '.join(ways)}"
+            return f"'{log.query_text[query].as_py()}' ({log.users_per_query[query]:,}{named})"
+
+        names = ", ".join(map(alike, map(int, shown)))
         more = f" and {len(others) - MOST_SHOWN:,} more" if len(others) > MOST_SHOWN else ""
         found = f"{len(others):,}, issued by {users:,} users: {names}{more}"
         return [*reasons, Reason("similar queries that are released", None, found)]

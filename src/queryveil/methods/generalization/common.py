@@ -15,7 +15,7 @@ from queryveil.errors import QueryveilError
 from queryveil.kernels.types import Bools
 from queryveil.knowledge import Links, Taxonomy, categorize, open_taxonomy, recall_taxonomy, taxonomy_name
 from queryveil.knowledge.tree import Tree
-from queryveil.log import LocalLog
+from queryveil.log import LocalLog, QueryLog
 from queryveil.log.sessions import USERS, Linking
 from queryveil.methods.base import Method, Reason
 from queryveil.methods.microaggregation.common import Searches, plural
@@ -78,11 +78,16 @@ class Generalization(Method):
         """What the claims of these methods say."""
         return {"users": self.k, "taxonomy": taxonomy_name(self.taxonomy), "tree": base.digest}
 
-    def opened(self, log: LocalLog) -> tuple[Taxonomy, Links]:
-        """The taxonomy, and where the terms of the log sit in it, each by its first sense."""
+    def taxonomy_opened(self) -> Taxonomy:
+        """The taxonomy."""
         base = open_taxonomy(self.taxonomy)
         if base.tree.leaves[0] < 2:
             raise QueryveilError(f"The tree of '{base.name}' has one leaf, so nothing could be distinguished in it.")
+        return base
+
+    def opened(self, log: LocalLog) -> tuple[Taxonomy, Links]:
+        """The taxonomy, and where the terms of the log sit in it, each by its first sense."""
+        base = self.taxonomy_opened()
         return base, categorize(log, base, "terms")
 
     def explain(self, log: LocalLog, query_id: int, within: Bools | None = None) -> list[Reason]:
@@ -115,7 +120,7 @@ def release_bags(
 
 
 def release_items(
-    method: Generalization, log: LocalLog, base: Taxonomy, items: Table, *, seed: int, claims: tuple[Any, ...],
+    method: Generalization, log: QueryLog, base: Taxonomy, items: Table, *, seed: int, claims: tuple[Any, ...],
     notes: list[str], linking: Linking = USERS, members: bool = False, certified: Mapping[str, pa.Table] | None = None,
 ) -> Release:  # fmt: skip
     """Release a table of event_id, user_id and node."""
@@ -158,8 +163,9 @@ class Loss:
             items: How many items they had.
         """
         rows = int(n.sum())
-        lost = float((n * tree.lm(node)).sum()) + items - rows
-        level = float((n * (tree.depth[node] + 1)).sum()) / max(rows, 1)
+        # Sums of whole numbers, which are the same in any order.
+        lost = int((n * (tree.leaves[node] - 1)).sum()) / max(int(tree.leaves[0]) - 1, 1) + items - rows
+        level = int((n * (tree.depth[node] + 1)).sum()) / max(rows, 1)
         return cls(lost, lost / max(items, 1), rows / max(users, 1), level)
 
 
@@ -170,12 +176,18 @@ def loss_of(transactions: Transactions, bags: Bags) -> Loss:
     return Loss.of(transactions.tree, bags.node, n, users=len(transactions), items=len(transactions.node))
 
 
-def notes_of(transactions: Transactions, bags: Bags) -> list[str]:
+def notes_of(transactions: Transactions, bags: Bags, parts: int = 1) -> list[str]:
     """What a reader of the report should know of generalized transactions."""
     members = np.bincount(bags.group)
-    least, most = int(members.min()), int(members.max())
+    sizes = sizes_of_groups(len(members), int(members.min()), int(members.max()), parts)
+    return [sizes, sentence(loss_of(transactions, bags))]
+
+
+def sizes_of_groups(groups: int, least: int, most: int, parts: int) -> str:
+    """How many groups there are, of how many users, and in how many blocks they were made, in words."""
     size = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    return [f"{plural(len(members), 'group')} of {size} users.", sentence(loss_of(transactions, bags))]
+    how = f", made in {parts:,} blocks of users with like transactions" if parts > 1 else ""
+    return f"{plural(groups, 'group')} of {size} users{how}."
 
 
 def sentence(loss: Loss) -> str:

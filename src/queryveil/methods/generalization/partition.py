@@ -8,11 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from queryveil.claims import BagUsers
+from queryveil.engines import Table, Workspace
 from queryveil.engines.memory import reserve
 from queryveil.kernels.partitions import partition_transactions
-from queryveil.log import QueryLog, local
+from queryveil.knowledge import Taxonomy
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import check_k
 from queryveil.methods.generalization.common import Bags, Generalization, Transactions, notes_of, release_bags
+from queryveil.methods.generalization.partition_tables import find_groups
+from queryveil.methods.generalization.tables import release_by_tables
 from queryveil.release import Release
 
 
@@ -32,13 +36,17 @@ class Partition(Generalization):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Split users into groups, and release the items of each group."""
-        here = local(log, "partition")
-        base, links = self.opened(here)
-        mine = Transactions.of(here, links)
+        if not isinstance(log, LocalLog):
+            return release_by_tables(self, log, self._by_tables, seed=seed, duplicates=False)
+        base, links = self.opened(log)
+        mine = Transactions.of(log, links)
         check_k(self, len(mine), "users with a noun")
         bags = self.bags(mine)
         claims = (BagUsers(**self.claimed(base), duplicates=False),)
-        return release_bags(self, here, base, mine, bags, seed=seed, claims=claims, notes=notes_of(mine, bags))
+        return release_bags(self, log, base, mine, bags, seed=seed, claims=claims, notes=notes_of(mine, bags))
+
+    def _by_tables(self, log: QueryLog, work: Workspace, base: Taxonomy, nouns: Table, users: int) -> Table:
+        return find_groups(log, work, base, nouns, self.k)
 
     def bags(self, transactions: Transactions) -> Bags:
         """The groups, and what is published of each."""

@@ -4,6 +4,8 @@ Claudio Carpineto, Giovanni Romano, KΘ-affinity privacy: Releasing infrequent q
 Processing and Management 51 (2015), section 4.4, after Yeye He and Jeffrey F. Naughton (VLDB 2009).
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,11 +13,14 @@ import pyarrow as pa
 
 from queryveil.arrays import Ragged
 from queryveil.claims import ConceptUsers
+from queryveil.claims.certificates import Certificate
+from queryveil.engines import Table
 from queryveil.kernels.wngen import cluster_queries
 from queryveil.knowledge import Links, Taxonomy
-from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log import LocalLog, QueryLog
 from queryveil.methods.base import check_k
 from queryveil.methods.generalization.common import Generalization, Ints, release_items
+from queryveil.methods.generalization.wngen_tables import find_concepts
 from queryveil.methods.linked import LinkedMethod
 from queryveil.methods.microaggregation.common import plural
 from queryveil.methods.queries import link_claims
@@ -38,9 +43,16 @@ class Wngen(Generalization, LinkedMethod):
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event."""
-        here = local(log, "wngen")
-        check_k(self, here.n_users)
-        return self.release(here, *self.opened(here), seed=seed)
+        check_k(self, log.n_users)
+        if isinstance(log, LocalLog):
+            return self.release(log, *self.opened(log), seed=seed)
+        base = self.taxonomy_opened()
+        work = log.workspace()  # as long as the release, whose check looks at its concepts
+        concepts = find_concepts(log, work, base, self.k)
+        release = self._released(log, base, concepts, seed=seed)
+        assert release.workspace is not None  # noqa: S101
+        release.workspace.keeps = (work,)
+        return replace(release, certificate=Certificate(seed, kept={"concepts": concepts}))
 
     def release(self, here: LocalLog, base: Taxonomy, links: Links, *, seed: int) -> Release:
         """Find a concept for every query, and release it for every event.
@@ -52,26 +64,34 @@ class Wngen(Generalization, LinkedMethod):
             seed: Random seed.
         """
         node = self.concepts(here, links)
-        used = np.unique(node)
-        rooted = int((node == 0).sum())
-        notes = [
-            f"{plural(len(used), 'concept')} for {here.n_queries:,} distinct queries; {rooted:,} of these are at the"
-            " root, which says nothing."
-        ]
-        claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
         concepts = pa.table({"query_id": np.arange(len(node)), "node": node, "events": here.events_per_query})
         with here.workspace() as work:
             of_query = work.read(
                 pa.table({"query_id": np.arange(len(node), dtype=np.int32), "node": node.astype(np.int32)}), "concepts"
             )
+            return self._released(here, base, of_query, seed=seed, certified={"concepts": concepts})
+
+    def _released(
+        self, log: QueryLog, base: Taxonomy, concepts: Table, *, seed: int,
+        certified: Mapping[str, pa.Table] | None = None,
+    ) -> Release:  # fmt: skip
+        """Release the concept of each query for every event."""
+        claims = (ConceptUsers(**self.claimed(base)), *link_claims(self.linking, items=True))
+        with log.workspace() as work:
+            used = work.fetch(f"SELECT node, count(*) AS n FROM {concepts} GROUP BY node")
+            rooted = int(used["n"].to_numpy()[used["node"].to_numpy() == 0].sum())
+            notes = [
+                f"{plural(len(used), 'concept')} for {log.n_queries:,} distinct queries; {rooted:,} of these are at the"
+                " root, which says nothing."
+            ]
             items = work.table(
-                f"SELECT e.event_id AS event_id, e.user_id AS user_id, c.node AS node FROM events e JOIN {of_query} c"
+                f"SELECT e.event_id AS event_id, e.user_id AS user_id, c.node AS node FROM events e JOIN {concepts} c"
                 " ON c.query_id = e.query_id",
                 "items",
             )
             return release_items(
-                self, here, base, items, seed=seed, claims=claims, notes=notes, linking=self.linking,
-                certified={"concepts": concepts},
+                self, log, base, items, seed=seed, claims=claims, notes=notes, linking=self.linking,
+                certified=certified,
             )  # fmt: skip
 
     def concepts(self, log: LocalLog, links: Links) -> Ints:

@@ -19,7 +19,7 @@ from queryveil.knowledge import Links, categorize, taxonomy_name
 from queryveil.log import LocalLog, QueryLog
 from queryveil.log.draws import keyed
 from queryveil.methods.base import Method, Reason, check_k
-from queryveil.methods.microaggregation import mdav_tables, record_tables
+from queryveil.methods.microaggregation import mdav_tables, navarro_tables, record_tables
 from queryveil.methods.microaggregation.common import (
     Grouping,
     Searches,
@@ -197,22 +197,27 @@ class Mdav(Method):
 
     def release_by_tables(self, log: QueryLog, *, seed: int) -> Release:
         """The same release by tables, for a log that is not in the memory of this machine."""
-        if self.distance == "features":
-            raise QueryveilError(
-                "The distance 'features' needs the log in the memory of one machine; on Spark use semantic or strings."
-            )
         taxonomy = self.taxonomy if self.distance == "semantic" else None
         with log.workspace() as work:
             # All but the records is let go of before these are released.
             with log.workspace() as steps:
-                counted, users = mdav_tables.count_interests(log, steps, taxonomy, self.linker)
-                check_k(self, users, _LINKED)
-                parts = self._parts(users)
-                blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
-                key = draw_keys(log, self, seed, parts)[1]
-                made = mdav_tables.make_records(log, steps, counted, blocks, taxonomy, key, self.k)
-                steps.drop(counted.interests, counted.profiles)
-                own = [mdav_tables.share_of_own(steps, made)] if self.distance == "semantic" else []
+                users, own = log.n_users, []
+                if self.distance == "features":
+                    parts = self._parts(users)
+                    described = navarro_tables.describe_users(log, steps)
+                    blocks = navarro_tables.cut_blocks(log, steps, described, parts)
+                    key = draw_keys(log, self, seed, parts)[1]
+                    made = navarro_tables.make_records(log, steps, described, blocks, key, self.k)
+                else:
+                    counted, users = mdav_tables.count_interests(log, steps, taxonomy, self.linker)
+                    check_k(self, users, _LINKED)
+                    parts = self._parts(users)
+                    blocks = mdav_tables.cut_blocks(log, steps, counted, taxonomy, users, parts)
+                    key = draw_keys(log, self, seed, parts)[1]
+                    made = mdav_tables.make_records(log, steps, counted, blocks, taxonomy, key, self.k)
+                    steps.drop(counted.interests, counted.profiles)
+                if self.distance == "semantic":
+                    own = [mdav_tables.share_of_own(steps, made)]
                 records, found = record_tables.load_records(log, work, made, compact=self.compact)
             notes = self._notes(found.groups, found.least, found.most, parts, log.n_users - users) + own
             return release_records(self, log, records, self._claims, seed=seed, notes=notes)

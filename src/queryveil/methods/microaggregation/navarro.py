@@ -29,7 +29,8 @@ Ints = NDArray[np.int32]
 
 TYPICAL = 3
 """How many queries of a user are compared as strings and terms, those repeated most."""
-_MISSING = -1
+MISSING = -1
+"""The time of a user without one."""
 _FINE = 1 << 10
 """Mean lengths are whole numbers of 1 / _FINE characters."""
 
@@ -39,7 +40,7 @@ class Features(Ragged):
     """What the users of a log are compared by; times, lengths and shares are whole numbers."""
 
     time: Longs | None
-    """The mean time of a user's events in the span of the log; `_MISSING` if none has a time. None if no event has."""
+    """The mean time of a user's events in the span of the log; `MISSING` if none has a time. None if no event has."""
     domain: Ints
     clicks: Longs
     """How often user u clicked on domain[start[u]:start[u + 1]]."""
@@ -48,7 +49,7 @@ class Features(Ragged):
     length: Longs
     """The mean length of a user's queries."""
     typical: Longs
-    """A row for each user: queries, `_MISSING` after the last."""
+    """A row for each user: queries, `MISSING` after the last."""
     text: pa.Array
     """The text of every query."""
     words: tuple[Longs, Ints]
@@ -61,9 +62,6 @@ class Features(Ragged):
         start = np.searchsorted(clicked["user_id"].to_numpy(), np.arange(log.n_users + 1))
         long = pc.utf8_length(log.query_text).to_numpy(zero_copy_only=False).astype(np.int64)
         characters = searches.sums(long[searches.query] * searches.times)
-        place = searches.start[:-1, None] + np.arange(TYPICAL)
-        there = place < searches.start[1:, None]
-        typical = np.where(there, searches.query[np.where(there, place, 0)], _MISSING).astype(np.int64)
         query_terms = log.engine.fetch("SELECT query_id, word_id FROM query_terms ORDER BY query_id, position")
         return cls(
             start,
@@ -71,8 +69,8 @@ class Features(Ragged):
             clicked["domain"].to_numpy(),
             clicked["n"].to_numpy(),
             names,
-            characters * _FINE // searches.events,
-            typical,
+            mean_length(characters, searches.events),
+            typical_of(searches),
             log.query_text,
             (
                 np.searchsorted(query_terms["query_id"].to_numpy(), np.arange(log.n_queries + 1)),
@@ -97,7 +95,7 @@ class Features(Ragged):
         """
         typical = self.typical[users]
         some = np.unique(typical[typical >= 0])
-        places = np.where(typical < 0, _MISSING, np.searchsorted(some, typical))
+        places = np.where(typical < 0, MISSING, np.searchsorted(some, typical))
         parts = [
             _lengths(self.length[users]),
             _edits(places, self.text.take(pa.array(some)).to_pylist()),
@@ -180,15 +178,34 @@ def _as_letters(start: Longs, word: Ints, queries: Longs) -> list[str]:
     return [text[a:b] for a, b in pairwise(cut)]
 
 
+def clicked_domains(urls: pa.Array) -> pa.Array:
+    """The domain of every address; a host that is a number or a suffix has none, and stands for itself."""
+    host = pc.dictionary_encode(hosts_of(urls))
+    return pc.coalesce(domains_of(host.dictionary), host.dictionary).take(host.indices)
+
+
+def mean_time(total: Longs, events: Longs, span: int) -> Longs:
+    """The mean time of users' events as a share of the span of the log, from the seconds after its beginning."""
+    return np.asarray((total / events / max(span, 1) * ONE).astype(np.int64))
+
+
+def mean_length(characters: Longs, events: Longs) -> Longs:
+    """The mean length of users' queries."""
+    return np.asarray(characters * _FINE // events)
+
+
+def typical_of(searches: Searches) -> Longs:
+    """The queries that each user repeats most, `MISSING` after the last."""
+    place = searches.start[:-1, None] + np.arange(TYPICAL)
+    there = place < searches.start[1:, None]
+    return np.where(there, searches.query[np.where(there, place, 0)], MISSING).astype(np.int64)
+
+
 def _domains(log: LocalLog) -> tuple[pa.Table, int]:
     """How often each user clicked on each domain (user_id, domain, n), and how many domains there are."""
     urls = log.engine.fetch("SELECT url_id, url FROM urls ORDER BY url_id")
-    host = pc.dictionary_encode(hosts_of(urls["url"].combine_chunks()))
-    named = domains_of(host.dictionary)
-    # A host that is a number or a suffix has no domain, and stands for itself.
-    domain = pc.dictionary_encode(pc.coalesce(named, host.dictionary))
-    of_host = domain.indices.to_numpy().astype(np.int32)
-    of_url = np.append(of_host, _MISSING)[host.indices.fill_null(len(of_host)).to_numpy()].astype(np.int32)
+    domain = pc.dictionary_encode(clicked_domains(urls["url"].combine_chunks()))
+    of_url = domain.indices.fill_null(MISSING).cast(pa.int32())
     with log.workspace() as work:
         domains = work.read(pa.table({"url_id": urls["url_id"], "domain": of_url}), "domains of urls")
         found = work.fetch(
@@ -207,9 +224,8 @@ def _times(log: LocalLog) -> Longs | None:
         f"SELECT user_id, CAST(sum({seconds} - {first}) AS BIGINT) AS total, count(*) AS n FROM events"
         " WHERE time IS NOT NULL GROUP BY user_id ORDER BY user_id"
     )
-    time = np.full(log.n_users, _MISSING, np.int64)
-    mean = found["total"].to_numpy() / found["n"].to_numpy()
-    time[found["user_id"].to_numpy()] = (mean / max(last - first, 1) * ONE).astype(np.int64)
+    time = np.full(log.n_users, MISSING, np.int64)
+    time[found["user_id"].to_numpy()] = mean_time(found["total"].to_numpy(), found["n"].to_numpy(), last - first)
     return time
 
 

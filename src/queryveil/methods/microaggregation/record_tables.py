@@ -28,7 +28,8 @@ _HOSTS = pa.schema([("url_id", pa.int64()), ("host", pa.string())])
 _COUNTS = pa.schema([("user_id", pa.int64()), ("node", pa.int32()), ("level", pa.int32()), ("n", pa.int64())])
 _DRAWS = pa.schema([("id", pa.int64()), ("draw", pa.int64())])
 _BLOCKS = pa.schema([("user_id", pa.int64()), ("block", pa.int64())])
-_MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "query_id", "n")])
+MADE = pa.schema([(name, pa.int64()) for name in ("block", "member", "user_id", "query_id", "n")])
+"""Groups, and what their users contribute to records; see `make_records`."""
 _COPIES = pa.schema([(name, pa.int64()) for name in ("user_id", "query_id", "users", "copy")])
 
 opened = cache(open_taxonomy)
@@ -194,7 +195,12 @@ def cut_blocks(
             "place",
             name="users in order",
         )
-        return work.map(f"SELECT user_id, place FROM {places}", _Cut(count, parts), _BLOCKS, "blocks")
+        return cut(work, places, count, parts)
+
+
+def cut(work: Workspace, places: Table, count: int, parts: int) -> Table:
+    """The table of user_id and block: users who have a place, 1, 2, ..., cut into equal parts."""
+    return work.map(f"SELECT user_id, place FROM {places}", _Cut(count, parts), _BLOCKS, "blocks")
 
 
 @dataclass(frozen=True)
@@ -251,7 +257,7 @@ def make_records(
             f" FROM query_users s JOIN {blocks} b ON b.user_id = s.user_id JOIN {of_user} u ON u.id = s.user_id"
             f" JOIN {of_query} q ON q.id = s.query_id"
         )
-        return work.map_groups(rows, "block", _Records(k, linkage, by_repetition), _MADE, "contributions")
+        return work.map_groups(rows, "block", _Records(k, linkage, by_repetition), MADE, "contributions")
 
 
 def draw_queries(work: Workspace, key: bytes) -> Table:
@@ -333,7 +339,7 @@ class _Records:
         ]
         missing = np.concatenate([np.ones(len(users), bool), np.zeros(len(given), bool)])
         arrays = [pa.array(values, mask=missing if i == 3 else None) for i, values in enumerate(columns)]
-        return pa.RecordBatch.from_arrays(arrays, schema=_MADE)
+        return pa.RecordBatch.from_arrays(arrays, schema=MADE)
 
     def _groups(
         self, user: NDArray[np.int64], node: NDArray[np.int64], n: NDArray[np.int64], users: int

@@ -46,6 +46,11 @@ class Search(Microaggregation):
     )
     cache: str | None = Field(None, description="the file for its answers")
 
+    def check_place(self, log: QueryLog) -> None:
+        """Sites are searched for, and engines asked, on one machine."""
+        if self.resolver == "sites" or self.send_queries_to is not None:
+            local(log, "Another resolver than clicks")
+
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by the sites of their queries and release the record of each group."""
         if self.taxonomy is None:

@@ -54,7 +54,7 @@ def rows(session: Session, form: Form) -> View:
         contains=form.get("contains", ""),
         size=SIZE,
     )
-    found = look(page=number(form, "page", 0))
+    found = look(page=max(number(form, "page", 1) - 1, 0))
     if found.page and not found.rows:  # the list may have become shorter
         found = look(page=max(found.pages - 1, 0))
     ids = ids_of(session.open_log, [one.query for one in found.rows])

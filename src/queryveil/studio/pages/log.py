@@ -13,12 +13,12 @@ def page(session: Session, form: Form) -> View:
     found = session.profile
     if found is not None and form.get("look"):  # it was read, but not as somebody wants it
         session.check_unreleased()
-        return _columns(session, form, "")
+        return _columns(session, form)
     if found is None:
         last = session.jobs.last("read")
         if last is None or last.active or last.state == "cancelled":
             return View("log_waiting.html", {"last": last}, ("read",))
-        return _columns(session, form, last.error)
+        return _columns(session, form)
     tiles = [
         ("Users", f"{found.users:,}", "accounts of the log", ""),
         ("Events", f"{found.events:,}", f"in {found.rows:,} rows", ""),
@@ -48,12 +48,11 @@ def page(session: Session, form: Form) -> View:
     )
 
 
-def _columns(session: Session, form: Form, error: str) -> View:
+def _columns(session: Session, form: Form) -> View:
     """The columns of the log, to say what they are."""
     reading = session.state.reading
-    looked_at = preview(session.state.logs, form.get("format") or reading.format)
+    looked_at = preview(session.state.logs, form.get("format") or reading.format, reading.encoding)
     given = {
-        "error": error,
         "formats": FORMATS,
         "named": NAMED,
         "reading": reading,

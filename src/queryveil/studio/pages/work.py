@@ -18,8 +18,9 @@ _SHOWN = 3
 
 
 def jobs(session: Session, form: Form) -> View:
-    """The jobs that are under way, and how the last ones ended."""
-    known = session.jobs.all
+    """The jobs that are under way, and how the last ones ended; of each kind only the newest."""
+    newest = {job.kind: job for job in reversed(session.jobs.all)}
+    known = sorted(newest.values(), key=lambda job: -job.id)
     active = [job for job in known if job.active]
     return View("jobs.html", {"jobs": active + [job for job in known if not job.active][: _SHOWN - len(active)]})
 

@@ -67,12 +67,26 @@
     if (main.dataset.path === location.pathname) return;
     history.replaceState(null, "", main.dataset.path);
     document.title = `${document.querySelector(`.screens a[href="${main.dataset.path}"]`).textContent} · queryveil studio`;
-    for (const link of document.querySelectorAll(".screens a")) link.toggleAttribute("aria-current", link.pathname === main.dataset.path);
+    for (const link of document.querySelectorAll(".screens a")) {
+      if (link.pathname === main.dataset.path) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
     scrollTo(0, 0);
     main.focus({ preventScroll: true });
   });
 
   // Jobs: shown anew whenever something changes; a screen is shown again after the jobs that it depends on.
+  const show = () => htmx.ajax("GET", document.getElementById("main").dataset.path, screen);
+  // What somebody is typing is not taken away from them.
+  const typing = (main) => main.contains(document.activeElement) && document.activeElement.matches("select, input:not([type=range], [type=checkbox])");
+  const offer = () => {
+    const [note, button] = ["p", "button"].map((name) => document.createElement(name));
+    note.className = "note";
+    button.textContent = "Show what is new";
+    button.addEventListener("click", show);
+    note.append("Work has ended since this page was shown. ", button);
+    document.getElementById("alert").replaceChildren(note);
+  };
   let ended = null;
   const follow = (message) => {
     const jobs = JSON.parse(message.data);
@@ -82,7 +96,7 @@
     const wanted = main.dataset.after.split(" ");
     const fresh = ended === null ? [] : done.filter((one) => !ended.includes(one));
     ended = done;
-    if (fresh.some((one) => wanted.includes(one.split(" ")[1]))) htmx.ajax("GET", main.dataset.path, screen);
+    if (fresh.some((one) => wanted.includes(one.split(" ")[1]))) typing(main) ? offer() : show();
     document.documentElement.dataset.jobs = message.data;
   };
   // A browser opens few connections to one place, so tabs that nobody sees have none.
