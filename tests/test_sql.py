@@ -117,6 +117,13 @@ def test_a_closed_engine_still_spills(tmp_path, monkeypatch):
 
 
 VALID = {
+    "affine-sessions": {
+        "users": 2,
+        "theta": 0.9,
+        "vectors": "words",
+        "concept_min_users": 2,
+        "sessions": {"gap": 30, "events": 10},
+    },
     "affine-users": {"users": 2, "theta": 0.9, "vectors": "words", "concept_min_users": 2, "min_term_users": 2},
     "allowed-queries": {"listed": "allow.txt"},
     "bag-users": {"users": 2, "taxonomy": "wordnet", "tree": "0"},

@@ -11,6 +11,9 @@ TREE = {"users": K, "taxonomy": "wordnet", "tree": "0" * 64}
 TABLE = {"columns": ("query", "country", "device", "period"), "period": "day", "totals": ("query", "country")}
 STEP = NoisyStep(of="queries", noise="laplace", d=20, scale=20.0, threshold=300)
 EVERY = [
+    claims.AffineSessions(
+        users=K, theta=0.9, vectors="words", concept_min_users=65, max_new_users=1, sessions=SESSIONS
+    ),
     claims.AffineUsers(
         users=K, theta=0.9, vectors="words", concept_min_users=65, min_term_users=K, min_query_users=2, max_new_users=1
     ),

@@ -91,3 +91,42 @@ def affinity_degrees(
     alike = alike or (lambda a, b: are_affine(vector[a], vector[b], theta))
     graph: Graph = {a: {b for b in vertices if b != a and alike(a, b)} for a in vertices}
     return found | degrees(graph, users, new, max_new_users)  # type: ignore[operator]
+
+
+def protected_sessions(
+    sessions: list[tuple[object, list[str]]],
+    vector: dict[str, Vector],
+    events: dict[str, int],
+    k: int,
+    theta: float,
+    new: Set[object] = frozenset(),
+    most_new: int | None = None,
+) -> list[list[str]]:
+    """What is released of sessions, each a user and released queries: a session as one, or each query by itself.
+
+    Sessions that lack users are cut one after the other until none is left; those of one query always stay.
+    """
+
+    def united(queries: list[str]) -> Vector:
+        found: Vector = {}
+        for query in queries:
+            found |= vector[query] or {(query, "as a whole"): round(log2(events[query] + 1) ** 2 * 2**20)}
+        return found
+
+    vectors = [united(queries) for _, queries in sessions]
+    alive = set(range(len(sessions)))
+    changed = True
+    while changed:
+        changed = False
+        for i in sorted(alive):
+            behind = {sessions[j][0] for j in alive if are_affine(vectors[i], vectors[j], theta)}
+            if len(set(sessions[i][1])) > 1 and count(behind, set(new), most_new) < k:
+                alive.remove(i)
+                changed = True
+    cut = [
+        [query] * queries.count(query)
+        for i, (_, queries) in enumerate(sessions)
+        if i not in alive
+        for query in sorted(set(queries))
+    ]
+    return [sessions[i][1] for i in sorted(alive)] + cut

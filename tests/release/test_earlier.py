@@ -78,6 +78,8 @@ def test_the_concepts_of_an_affinity_release_of_0_1_are_those_of_its_claim(tmp_p
             del claim["vectors"]
     before = as_before(tmp_path / "r", users="drop", claims=manifest["claims"])
     before["parameters"]["min_users"] = None
+    for later in ("similarity", "theta_meaning", "theta_clicks", "unit"):
+        del before["parameters"][later]
     (tmp_path / "r" / "manifest.json").write_text(json.dumps(before))
     with pytest.warns(QueryveilWarning, match="compared as with 'vectors = concepts'"):
         release = qv.Release.load(tmp_path / "r")

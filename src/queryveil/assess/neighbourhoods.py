@@ -156,9 +156,9 @@ def _around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, 
     vertices = candidates.vertices
     # The graph of words is never made as a whole; what is similar otherwise is found with all others.
     everything = None if candidates.by_words_alone else candidates.graph(theta)
-    size = np.bincount(vertices.of_query[vertices.of_query >= 0], minlength=len(vertices))
+    size = np.bincount(vertices.of[vertices.of >= 0], minlength=len(vertices))
     steps = np.full(len(vertices), -1, np.int64)
-    frontier = vertices.of_query[[query_id]].astype(np.int64)
+    frontier = vertices.of[[query_id]].astype(np.int64)
     steps[frontier] = 0
     room = most - int(size[frontier].sum())
     whole = room >= 0
@@ -186,7 +186,7 @@ def _around(log: LocalLog, candidates: Candidates, query_id: int, theta: float, 
         if not core.any():
             break
         degree[core] = k
-    of_query = graph.vertices.of_query
+    of_query = graph.vertices.of
     return _Around(graph, np.where(np.append(around, False)[of_query], of_query, -1), degree, steps, whole)
 
 
@@ -224,7 +224,7 @@ def _only(vertices: Vertices, inside: Longs) -> Vertices:
 
     start, element = rows(sets.start, sets.element)
     return Vertices(
-        number[vertices.of_query],
+        number[vertices.of],
         sets._replace(start=start, element=element, total=sets.total[inside]),
         Users(*rows(users.start, users.user)),
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, SerializeAsAny
 
 from queryveil.claims.affine import AffineUsers
+from queryveil.claims.affine_sessions import AffineSessions
 from queryveil.claims.base import Claim, Columns, Verdict
 from queryveil.claims.clicks import ClickedSites, DisjointClicks
 from queryveil.claims.content import PartOfLog, QuerySpelling, TimesRounded
@@ -27,6 +28,7 @@ from queryveil.claims.views import ClickedUsers, ViewUsers
 CLAIMS: dict[str, type[Claim]] = {
     claim.model_fields["kind"].default: claim
     for claim in (
+        AffineSessions,
         AffineUsers,
         AllUsers,
         AllowedQueries,
@@ -77,6 +79,7 @@ AnyClaim = Annotated[SerializeAsAny[Claim], BeforeValidator(_of_its_kind)]
 
 __all__ = [
     "CLAIMS",
+    "AffineSessions",
     "AffineUsers",
     "AllUsers",
     "AllowedQueries",

@@ -32,6 +32,8 @@ class AffineUsers(WitnessedClaim):
     """What makes two queries similar, any of them."""
     theta_meaning: float | None = Field(None, ge=0.5, le=1)
     theta_clicks: float | None = Field(None, ge=0.5, le=1)
+    tables: str | None = Field(None, pattern="^[0-9a-f]{32}$")
+    """A digest of the embedding and of the lists of names and places; None if queries are compared by words alone."""
     drawn: bool = False
     """Whether a later step released only some of the queries that protect each other."""
 

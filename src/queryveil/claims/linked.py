@@ -99,8 +99,6 @@ class LinkedEvents(Claim):
 
     def _contents(self, evidence: Evidence, owners: Table) -> str | None:
         """Compare the released queries under each pseudonym with those that users or sessions of the log issued."""
-        # Without numbers of events, as in AOL's format, a row may be one of several clicks: then only the query counts.
-        counted = "event" in evidence.columns
         key = evidence.log.secret(0, "linked events")
         with evidence.log.workspace() as work:
             marks = work.map(
@@ -108,19 +106,7 @@ class LinkedEvents(Claim):
                 *marks_of(key, "query_id", "query_id"),
                 "marked queries",
             )
-            mine = work.table(
-                f'SELECT r."{self._id}" AS id, t.query_id AS query_id, {"count(DISTINCT r.event)" if counted else "1"}'  # noqa: S608  # parts of this module
-                f" AS n FROM {evidence.released} r JOIN {evidence.queries} t ON t.query = r.query"
-                f' GROUP BY r."{self._id}", t.query_id',
-                "queries of pseudonyms",
-            )
-            theirs = work.table(
-                f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"  # noqa: S608  # parts of this module
-                f" min(o.user_id) AS user_id, min(o.time) AS time FROM {owners} o JOIN events e"
-                f" ON e.event_id = o.event_id JOIN {evidence.queries} t ON t.query_id = e.query_id"
-                " GROUP BY o.owner, e.query_id",
-                "queries of owners",
-            )
+            mine, theirs = contents(evidence, work, self._id, owners)
             my_sums = _summed(work, mine, marks)
             their_sums = _summed(work, theirs, marks, ", min(s.user_id) AS user_id, min(s.time) AS time")
             if self.whole:
@@ -193,6 +179,35 @@ class LinkedEvents(Claim):
             " OR (id = last_id AND query_id < last_query) ORDER BY event LIMIT 1"
         )
         return None if row is None else f"event {row[0]} is not in the order of pseudonyms and texts"
+
+
+def contents(evidence: Evidence, work: Workspace, column: str, owners: Table) -> tuple[Table, Table]:
+    """The released queries under each pseudonym, and those of each owner in the log: id, query_id and n, their events.
+
+    Those of the log have a user_id and a time as well.
+
+    Args:
+        evidence: What the check sees.
+        work: Where the tables are made.
+        column: The column of pseudonyms.
+        owners: The event_id, owner, user_id and time of every event of the log.
+    """
+    # Without numbers of events, as in AOL's format, a row may be one of several clicks: then only the query counts.
+    counted = "event" in evidence.columns
+    mine = work.table(
+        f'SELECT r."{column}" AS id, t.query_id AS query_id, {"count(DISTINCT r.event)" if counted else "1"}'  # noqa: S608  # parts of this module
+        f" AS n FROM {evidence.released} r JOIN {evidence.queries} t ON t.query = r.query"
+        f' GROUP BY r."{column}", t.query_id',
+        "queries of pseudonyms",
+    )
+    theirs = work.table(
+        f"SELECT o.owner AS id, e.query_id AS query_id, {'count(*)' if counted else '1'} AS n,"  # noqa: S608  # parts of this module
+        f" min(o.user_id) AS user_id, min(o.time) AS time FROM {owners} o JOIN events e"
+        f" ON e.event_id = o.event_id JOIN {evidence.queries} t ON t.query_id = e.query_id"
+        " GROUP BY o.owner, e.query_id",
+        "queries of owners",
+    )
+    return mine, theirs
 
 
 def _summed(work: Workspace, some: Table, marks: Table, more: str = "") -> Table:

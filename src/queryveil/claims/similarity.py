@@ -7,7 +7,10 @@ compared by meaning or clicks only if many people use each of its words, and non
 person or a small place. Every other query is compared by its words alone.
 """
 
+import hashlib
 from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -34,6 +37,18 @@ MAIN = 3
 
 _TOGETHER = 50_000
 """How many queries have their vectors made at a time, which bounds the memory."""
+
+
+@cache
+def tables_digest() -> str:
+    """A digest of the embedding and the lists of names and places, with which other versions may have others."""
+    found = hashlib.sha256()
+    for package, name in (("knowledge", "embedding"), ("scrubbing", "names"), ("scrubbing", "local_names")):
+        kind = "npz" if name == "embedding" else "parquet"
+        found.update(
+            hashlib.sha256(files(f"queryveil.{package}").joinpath("data", f"{name}.{kind}").read_bytes()).digest()
+        )
+    return found.hexdigest()[:32]
 
 
 class Meanings(NamedTuple):

@@ -81,6 +81,14 @@ class QueryMethod(LinkedMethod):
         """Least users of a released click; None for a release without clicks."""
         return None
 
+    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> Table | None:
+        """The event_id, user_id and session of the events of chosen queries; None if sessions are those of the log."""
+        return None
+
+    def link_claims(self, log: QueryLog) -> list[Claim]:
+        """What pseudonyms promise, if there are any."""
+        return [*link_claims(self.linking)]
+
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Release the events of the queries that it chooses."""
         with log.workspace() as work:
@@ -89,13 +97,14 @@ class QueryMethod(LinkedMethod):
     def publish(self, log: QueryLog, work: Workspace, chosen: Selection, speaker: Speaker, *, seed: int) -> Release:
         """Release all events of the chosen queries, with the clicks that enough users made."""
         k, linking = self.click_users, self.linking
-        promised = (PartOfLog(), *speaker.claims, *self.claims(log), *click_claims(k, log), *link_claims(linking))
+        promised = (PartOfLog(), *speaker.claims, *self.claims(log), *click_claims(k, log), *self.link_claims(log))
         return of_events(
             log,
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
             f" JOIN {chosen.queries} r ON r.query_id = e.query_id",
             clicks_of(log, chosen.queries, k) if k is not None and log.has_results else None,
             linking=linking,
+            sessions=self.sessions(log, work, chosen.queries),
             **speaker.method.describe(promised, seed, chosen.notes, chosen.certified),
         )
 

@@ -65,7 +65,7 @@ def read_manifest(old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     claims = [_claim(claim, parameters) for claim in old.get("claims", ())]
     if method == "affinity":
         least = next((claim.get("concept_min_users") for claim in claims if claim.get("kind") == "affine-users"), None)
-        parameters |= {"vectors": "concepts", "concept_min_users": least}
+        parameters |= {"vectors": "concepts", "concept_min_users": least, "similarity": ["words"], "unit": "query"}
         changes.append("queries were compared as with 'vectors = concepts'")
     if method == "rules":
         parameters |= {"min_fragment_users": None, "fragment_words": 2, "noun_phrases": False, "fragment_list": None}

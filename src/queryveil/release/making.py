@@ -51,6 +51,7 @@ def of_events(
     clicks: str | None,
     *,
     linking: Linking = USERS,
+    sessions: Table | None = None,
     carried: Sequence[str] = (),
     holders: str | None = None,
     **metadata: Unpack[ReleaseMetadata],
@@ -63,12 +64,14 @@ def of_events(
         clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks. Of a
             log with views, these are released, and it gives clicked as well.
         linking: How released events are linked.
+        sessions: The table of event_id, user_id and session, if events are linked by other sessions than those of the
+            log.
         carried: Further columns of `events` that are released.
         holders: SQL of user_id and holder, the user under whose pseudonym they are released; by default their own.
         metadata: What the method says about it.
     """
     work = log.workspace()
-    made = shuffled_rows(log, work, events, clicks, _draws(log, metadata), linking, carried)
+    made = shuffled_rows(log, work, events, clicks, _draws(log, metadata), linking, carried, sessions)
     results = [] if clicks is None else ["rank", "url", *(["clicked"] if log.has_views else [])]
     schema = typed_columns((*id_column(linking), "event", "query", *carried, *results))
     shown = "count(url_id)" if clicks is not None else "0"

@@ -29,12 +29,13 @@ def shuffled_rows(
     draws: Callable[[str], bytes],
     linking: Linking,
     carried: Sequence[str],
+    sessions: Table | None = None,
 ) -> ReleasedRows:
     """Released rows in the order of pseudonym, query, and a keyed draw per event.
 
     Columns: user or session if rows are linked, event (renumbered), query_id, rank, url_id, and the carried ones. An
     event has one row per click, or one row without a click. Views of a log that has them are in the place of clicks,
-    with a column clicked.
+    with a column clicked. Sessions are those of the log unless a table of event_id, user_id and session is given.
     """
     check_linking(log, linking)
     ids = [(name, log.id_type) for name in ("event_id", "user_id", "query_id")]
@@ -46,7 +47,7 @@ def shuffled_rows(
         columns += [f"k.{identifier(name)} AS {identifier(name)}" for name in carried]
         pseudonyms, joined = None, ""
         if linking.by != "none":
-            pseudonyms, joined = _number_owners(log, work, steps, kept, draws, linking)
+            pseudonyms, joined = _number_owners(log, work, steps, kept, draws, linking, sessions)
             columns += [f'f."user" AS "{linking.by}"']
         if clicks is not None:
             columns += [f"c.{name} AS {name}" for name in within]
@@ -68,6 +69,7 @@ def _number_owners(
     kept: Table,
     draws: Callable[[str], bytes],
     linking: Linking,
+    sessions: Table | None,
 ) -> tuple[Table, str]:
     """Number the users or sessions of the kept events at random: user_id and "user"; the join that finds the number."""
     if linking.by == "user":
@@ -84,13 +86,14 @@ def _number_owners(
             name="pseudonyms",
         )
         return made, f" JOIN {made} f ON f.user_id = k.user_id"
-    sessions = make_sessions(steps, linking)
+    found = make_sessions(steps, linking) if sessions is None else sessions
     ours = steps.table(
-        f"SELECT s.event_id AS event_id, s.user_id AS user_id, s.session AS session FROM {sessions} s"  # noqa: S608  # a table of ours
+        f"SELECT s.event_id AS event_id, s.user_id AS user_id, s.session AS session FROM {found} s"  # noqa: S608  # a table of ours
         f" JOIN {kept} k ON k.event_id = s.event_id",
         "sessions of kept events",
     )
-    steps.drop(sessions)
+    if sessions is None:
+        steps.drop(found)
     members = steps.map(
         f"SELECT session, min(user_id) AS user_id FROM {ours} GROUP BY session",  # noqa: S608  # a table of ours
         *drawn(pa.schema([("user_id", log.id_type), ("session", log.id_type)]), "session", draws("session")),

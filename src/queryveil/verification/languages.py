@@ -1,13 +1,14 @@
-"""Were the words of a release cut, and was its log scrubbed, with the packages that are here?
+"""Were words cut, a log scrubbed and queries compared with the packages and tables that are here?
 
 Another dictionary gives other words, so that a promise about words may fail although it was kept. If nothing else
 fails, a release is not refuted, and not accepted either: it cannot be checked here. The same holds for other lists of
-phone numbers.
+phone numbers, and for another embedding or other lists of names.
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
-from queryveil.claims import Verdict
+from queryveil.claims import AffineUsers, Claim, Verdict
+from queryveil.claims.similarity import tables_digest
 from queryveil.errors import QueryveilError, option
 from queryveil.log import QueryLog
 from queryveil.release import Release
@@ -50,6 +51,22 @@ def other_packages(manifest: Manifest) -> str | None:
             has = "is not used" if name not in _SCRUBBING else f"is {here or 'missing'}"
             return f"its log was scrubbed with {name} {stated}, which {has} here"
     return None
+
+
+def other_tables(manifest: Manifest) -> str | None:
+    """Whether queries were compared by another embedding or other lists than those here, as the end of a sentence."""
+    if not any(_by_other_tables(claim) for claim in manifest.claims):
+        return None
+    return "its queries were compared with the embedding and the lists of names of another version"
+
+
+def doubtful_claims(manifest: Manifest, words: str | None) -> set[str]:
+    """The statements that may hold and not be found to, if words are cut or queries are compared otherwise here."""
+    return {one.statement for one in manifest.claims if (words and one.of_words) or _by_other_tables(one)}
+
+
+def _by_other_tables(claim: Claim) -> bool:
+    return isinstance(claim, AffineUsers) and claim.tables not in (None, tables_digest())
 
 
 def language_right(release: Release, log: QueryLog) -> Verdict | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from queryveil.claims import (
+    AffineSessions,
     AffineUsers,
     AllowedQueries,
     AllUsers,
@@ -68,7 +69,16 @@ def _affinity(manifest: Manifest, log: QueryLog) -> list[Claim]:
     }
     same = {name: given[name] for name in ("theta", "vectors", "min_query_users", "max_new_users", "similarity")}
     same |= {f"theta_{way}": given[f"theta_{way}"] for way in ("meaning", "clicks") if way in given["similarity"]}
-    return [PartOfLog(), AffineUsers(users=k, **least, **same), *_clicks(k, log), *_linked(given)]
+    if tuple(given["similarity"]) != ("words",):
+        # Those of another version are nothing to refute: `other_tables` finds them.
+        (same["tables"],) = {one.tables for one in manifest.claims if isinstance(one, AffineUsers) and one.tables}
+    begin = [PartOfLog(), AffineUsers(users=k, **least, **same), *_clicks(k, log)]
+    if given["unit"] == "query":
+        return [*begin, *_linked(given)]
+    del least["min_term_users"]
+    alike = {name: given[name] for name in ("theta", "vectors", "max_new_users")}
+    sessions = AffineSessions(users=k, sessions=_sessions(given), **least, **alike)
+    return [*begin, *_linked(given, whole=False), sessions]
 
 
 def _records(manifest: Manifest, log: QueryLog) -> list[Claim]:

@@ -28,7 +28,7 @@ from queryveil.release.manifest import Manifest, Stage, located
 from queryveil.release.release import by_name
 from queryveil.text.arrays import byte_spans
 from queryveil.verification import verifier
-from queryveil.verification.languages import other_packages, other_words
+from queryveil.verification.languages import other_packages, other_tables, other_words
 from queryveil.verification.verifier import Verification
 
 Hashes = NDArray[np.uint64]
@@ -93,7 +93,10 @@ def verify(
     found = replace(found, verdicts=(*found.verdicts, Verdict(_PARAMETERS, wrong is None, wrong)))
     if not methods or rebuild is False or (rebuild is None and not isinstance(log, LocalLog)):
         return found
-    why = other_words(loaded.manifest, log) or other_packages(loaded.manifest) or _cannot(loaded, methods[0])
+    manifest = loaded.manifest
+    why = (
+        other_words(manifest, log) or other_packages(manifest) or other_tables(manifest) or _cannot(loaded, methods[0])
+    )
     if why is None:
         return replace(found, verdicts=(*found.verdicts, _made_again(loaded, log, methods)))
     if rebuild:

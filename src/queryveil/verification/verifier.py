@@ -22,7 +22,7 @@ from queryveil.scrubbing import Finds, finds, mask, scope_of, url_hits
 from queryveil.scrubbing.decisions import Decisions, read_decisions
 from queryveil.text.tabular import Tabular, html_list, html_table
 from queryveil.verification.file_checks import IN_PARTS, bytes_right, files_unchanged, report_right
-from queryveil.verification.languages import language_right, other_packages, other_words
+from queryveil.verification.languages import doubtful_claims, language_right, other_packages, other_tables, other_words
 from queryveil.verification.promises import required_claims
 from queryveil.verification.table_checks import columns_right, counts_right, order_right
 
@@ -112,15 +112,17 @@ def run_checks(release: str | Path | Release, log: QueryLog, *, certificate: Cer
         if not sound[-1].holds:
             return Verification(sound, other_log=check in of_log)
     words, scrub = other_words(release.manifest, log), other_packages(release.manifest)
+    tables = other_tables(release.manifest)
     found = _with_log(release, log)
     # Only what depends on the other versions is in doubt: a forger may name any version.
     doubtful = {_SCRUBBED, _NOTHING_LEFT, _NOTHING_BUT} if words or scrub else set()
-    doubtful |= {claim.statement for claim in release.manifest.claims if words and claim.of_words}
+    doubtful |= doubtful_claims(release.manifest, words)
     wrong = [verdict.claim for verdict in found if not verdict.holds]
     if wrong and set(wrong) <= doubtful:
-        raise QueryveilError(f"The release cannot be checked here, because {words or scrub}.")
+        raise QueryveilError(f"The release cannot be checked here, because {words or scrub or tables}.")
     unchecked = unchecked if words is None else (*unchecked, f"Words may differ, because {words}.")
     unchecked = unchecked if scrub is None else (*unchecked, f"Scrubbing may differ, because {scrub}.")
+    unchecked = unchecked if tables is None else (*unchecked, f"Similar queries may differ, because {tables}.")
     return Verification((*sound, *found), unchecked)
 
 

@@ -86,7 +86,7 @@ def test_with_vectors_named_by_step_by_the_full_text_theta_one_is_equality(pairs
     one_each = Concepts(vocabulary, np.ones(n, np.int8), word, *(np.ones(n, kind) for kind in kinds))
     vertices = vertices_of(log, one_each, np.arange(n + 1), ids, np.ones(n, np.bool_))
     for k, core in enumerate(AffinityGraph(vertices, 1.0, 2).cores([2, 3, 4]), 2):
-        assert (core[vertices.of_query] == (log.users_per_query >= k)).all()
+        assert (core[vertices.of] == (log.users_per_query >= k)).all()
 
 
 def test_neighbours_are_found_alike_through_groups_and_by_comparison():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.claims.similarity import clicked, comparable
+from queryveil.errors import QueryveilError
 from tests.claims.test_affine import looked
 from tests.oracles.affinity import affinity_degrees
 from tests.oracles.log import Row
@@ -134,6 +135,24 @@ def test_what_means_the_same_protects_and_names_do_not():
     assert both - by_words == {"translate from spanish to english"}
     without_words = qv.Affinity(k=5, similarity=("meaning",), theta_meaning=0.5).anonymize(log)
     assert "cathy brown kansas city" not in queries_of(without_words)
+
+
+def test_with_other_tables_a_release_is_not_refuted_and_not_accepted(tmp_path, monkeypatch):
+    log = qv.read_log(table(planted()))
+    method = qv.Affinity(k=5, theta=0.9, similarity=("words", "meaning"), theta_meaning=0.7)
+    method.anonymize(log).save(tmp_path / "r")
+    assert qv.verify(tmp_path / "r", log).holds
+    for module in ("claims.similarity", "verification.languages", "methods.affinity.method"):
+        monkeypatch.setattr(f"queryveil.{module}.tables_digest", lambda: "0" * 32)
+    found = qv.verify(tmp_path / "r", log)
+    assert found.holds
+    assert any("embedding and the lists of names of another version" in left for left in found.unchecked)
+    monkeypatch.setattr("queryveil.claims.affine_others.comparable", lambda log, least: np.zeros(log.n_queries, bool))
+    with pytest.raises(QueryveilError, match="cannot be checked here, because its queries were compared with the emb"):
+        qv.verify(tmp_path / "r", log)
+    monkeypatch.undo()
+    monkeypatch.setattr("queryveil.claims.affine_others.comparable", lambda log, least: np.zeros(log.n_queries, bool))
+    assert not qv.verify(tmp_path / "r", log).holds, "with the same tables it is refuted"
 
 
 def test_explain_says_which_similarity_made_a_neighbour():

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,10 @@ NEW_ACCOUNT = 2
 
 @dataclass(frozen=True)
 class Vertices:
-    """Distinct concept vectors, the lightest first; queries with equal vectors have the same neighbours: one vertex."""
+    """Distinct vectors, the lightest first; queries with equal vectors have the same neighbours: one vertex."""
 
-    of_query: NDArray[np.int32]
-    """The vertex of each query of the log, -1 for a query that is not a vertex."""
+    of: NDArray[np.int32]
+    """The vertex of each query of the log, or of each session, -1 for one that is not a vertex."""
     sets: "Sets"
     users: "Users"
     """The users of each vertex; new accounts are negative."""
@@ -79,27 +79,52 @@ def vertices_of(
         chosen: Which queries are vertices; each holds a concept.
         level: For each query a small number; equal vectors are merged only if it is the same, else they are neighbours.
     """
+    query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
+    of, sets = merged(start, concept, Weights(concepts.squared, concepts.parts), np.flatnonzero(chosen), level)
+    return Vertices(of, sets, users_of(log, of[query], user, len(sets.total)))
+
+
+class Weights(NamedTuple):
+    """What elements weigh, the lightest first, and the parts of each, as `kernels.heavy.Sets` has them."""
+
+    weight: NDArray[np.int64]
+    part: NDArray[np.int32]
+
+
+def merged(
+    start: NDArray[np.int64],
+    element: NDArray[np.int32],
+    weights: Weights,
+    some: NDArray[np.int64],
+    level: NDArray[np.int64] | None = None,
+) -> "tuple[NDArray[np.int32], Sets]":
+    """Some sets of elements, each once: the number of each set, -1 for the others, and the distinct ones.
+
+    Args:
+        start: Where the elements of each set start.
+        element: The elements of all sets, ascending in each.
+        weights: What elements weigh.
+        some: The sets that count, ascending.
+        level: For each set a small number; equal sets are merged only if it is the same.
+    """
     from queryveil.kernels.digest import digests
     from queryveil.kernels.heavy import Sets
     from queryveil.kernels.intern import Interner
 
-    queries = np.flatnonzero(chosen)
-    begin, end = start[:-1][queries], start[1:][queries]
-    low, high = digests(concept.view(np.uint8), begin * 4, end * 4)
+    begin, end = start[:-1][some], start[1:][some]
+    low, high = digests(element.view(np.uint8), begin * 4, end * 4)
     if level is not None:
-        high += level[queries].astype(np.uint64)
+        high += level[some].astype(np.uint64)
     number, fresh = Interner().add(low, high)
-    weight = concepts.squared
-    total = Ragged(start).sums(weight[concept])[queries][fresh]
+    total = Ragged(start).sums(weights.weight[element])[some][fresh]
     lightest = np.argsort(total, kind="stable")
     rank = np.empty(len(lightest), np.int32)
     rank[lightest] = np.arange(len(lightest), dtype=np.int32)
-    of_query = np.full(log.n_queries, -1, np.int32)
-    of_query[queries] = rank[number]
+    of = np.full(len(start) - 1, -1, np.int32)
+    of[some] = rank[number]
     begin, size = begin[fresh][lightest], (end - begin)[fresh][lightest]
-    at = ranges(begin, size)
-    sets = Sets(offsets(size), concept[at], total[lightest], weight, concepts.parts, *digests_of(len(concepts)))
-    return Vertices(of_query, sets, _users(log, of_query, len(lightest)))
+    held = element[ranges(begin, size)]
+    return of, Sets(offsets(size), held, total[lightest], *weights, *digests_of(len(weights.weight)))
 
 
 def digests_of(elements: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -110,14 +135,14 @@ def digests_of(elements: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     return digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
 
 
-def _users(log: LocalLog, of_query: NDArray[np.int32], vertices: int) -> "Users":
+def users_of(log: LocalLog, vertex: NDArray[np.int32], user: NDArray[np.int32], vertices: int) -> "Users":
+    """The users of each vertex, from pairs of a vertex, or -1, and a user."""
     from queryveil.kernels.cores import Users
 
-    query, user = (log.query_users[name].to_numpy() for name in ("query_id", "user_id"))
-    reserve(len(query) * 40, _WHAT)
+    reserve(len(vertex) * 40, _WHAT)
     new = new_accounts(log)
-    vertex = of_query[query].astype(np.int64)
-    packed = vertex[vertex >= 0] << 32 | user[vertex >= 0]
+    ours = vertex >= 0
+    packed = vertex[ours].astype(np.int64) << 32 | user[ours]
     packed.sort()
     packed = packed[np.diff(packed, prepend=-1) > 0]
     found = (packed & 0xFFFFFFFF).astype(np.int32)
@@ -243,6 +268,7 @@ class AffinityGraph:
         theta: float | None = None,
         most_new: int | None = None,
         within: Callable[[int], NDArray[np.bool_]] | None = None,
+        staying: NDArray[np.bool_] | None = None,
     ) -> Iterator[NDArray[np.bool_]]:
         """The generalized core of each k: remove vertices that have fewer than k users together with their neighbours.
 
@@ -255,6 +281,7 @@ class AffinityGraph:
             theta: The least cosine, at least that of the graph, which is the default.
             most_new: How many new accounts count as users of a vertex; by default all.
             within: For a k, vertices that include its core, such as the core of a lower theta.
+            staying: Vertices that are not removed, however few users they have.
 
         Yields:
             Which vertices are in the core; do not modify it. `vouched` has its witnesses until the next one.
@@ -266,6 +293,8 @@ class AffinityGraph:
         users = self.vertices.users
         most_new = len(users.user) if most_new is None else most_new
         own = own_users(users, most_new)
+        if staying is not None:
+            own[staying] = np.iinfo(np.int64).max
         alive = np.ones(len(own), np.bool_)
         search = _Search.of(np.empty(0, np.int32), 0)
         for k, asked in _with_steps(ks):

@@ -34,7 +34,7 @@ def meaning_layer(log: LocalLog, vertices: Vertices, some: Longs, theta: float, 
         check_cuda()
     found = meanings(log, some)
     start, near = close_pairs(found.vector, theta, device=device)
-    owner = vertices.of_query[found.query]
+    owner = vertices.of[found.query]
     size = np.diff(start)
     has = size > 0
     groups = Groups(offsets(size[has]), owner[near], np.zeros(int(has.sum()), np.int64))
@@ -72,7 +72,7 @@ def click_layer(log: LocalLog, vertices: Vertices, some: Longs, theta: float, us
     compared[some] = True
     ours = compared[found.query]
     query, address = found.query[ours], found.address[ours]
-    vertex = vertices.of_query[query].astype(np.int64)
+    vertex = vertices.of[query].astype(np.int64)
     size = np.bincount(vertex, minlength=len(vertices))
     layer = Layer("clicks", no_groups(), size, theta)
     if len(query) == 0:

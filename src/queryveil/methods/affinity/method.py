@@ -15,20 +15,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from queryveil.claims import AffineUsers, Claim
-from queryveil.claims.similarity import SIMILARITIES, Similarity, comparable
+from queryveil.claims import AffineSessions, AffineUsers, Claim
+from queryveil.claims.similarity import SIMILARITIES, Similarity, comparable, tables_digest
 from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
 from queryveil.kernels.close import Device
 from queryveil.kernels.types import Bools
 from queryveil.log import LocalLog, QueryLog, local
+from queryveil.log.sessions import check_linking
 from queryveil.log.sharing import shared
 from queryveil.methods.affinity.concepts import Concepts, default_concept_min_users, mine_concepts, query_vectors
 from queryveil.methods.affinity.graph import AffinityGraph, Layer, Vertices, new_accounts, vertices_of
 from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
 from queryveil.methods.affinity.layers import apart, click_layer, meaning_layer
+from queryveil.methods.affinity.sessions import protected_sessions
 from queryveil.methods.base import Reason, check_k
-from queryveil.methods.queries import QueryMethod, Selection, flags_of
+from queryveil.methods.queries import QueryMethod, Selection, claimed_sessions, flags_of, link_claims
 
 MOST_SHOWN = 10
 """How many similar queries or concepts `explain` names."""
@@ -86,6 +88,11 @@ class Affinity(QueryMethod):
         "queries in all; protects against a Sybil attack (clicks count all users)",
     )
 
+    unit: Literal["query", "session"] = Field(
+        "query",
+        description="what k users must stand behind: each `query`; or each `session` of several queries as well, which"
+        " is released as one only if released sessions of k users are similar to it, and query by query if not",
+    )
     similarity: tuple[Similarity, ...] = Field(
         ("words",),
         min_length=1,
@@ -112,6 +119,15 @@ class Affinity(QueryMethod):
     def _theta_separates_queries(self) -> Self:
         if self.theta * self.theta < 1e-9:
             raise ValueError(f"{option('theta')} is {self.theta}, so low that all queries count as similar; raise it.")
+        return self
+
+    @model_validator(mode="after")
+    def _sessions_are_linked(self) -> Self:
+        if self.unit == "session" and self.link != "session":
+            raise ValueError(
+                f"{option('unit', 'session')} protects released sessions, and without {option('link', 'session')} there"
+                " are none; add it."
+            )
         return self
 
     @field_validator("similarity")
@@ -160,8 +176,34 @@ class Affinity(QueryMethod):
                 similarity=self.similarity,
                 theta_meaning=self.theta_meaning if "meaning" in self.similarity else None,
                 theta_clicks=self.theta_clicks if "clicks" in self.similarity else None,
+                tables=None if self.similarity == ("words",) else tables_digest(),
             )
         ]
+
+    def link_claims(self, log: QueryLog) -> list[Claim]:
+        """What pseudonyms promise; if sessions are units, users stand behind each of several queries."""
+        if self.unit == "query":
+            return super().link_claims(log)
+        sessions = claimed_sessions(self.linking)
+        assert sessions is not None  # noqa: S101  # events are linked by them
+        similar = AffineSessions(
+            users=self.k,
+            theta=self.theta,
+            vectors=self.vectors,
+            concept_min_users=self.concept_users(log),
+            max_new_users=self.max_new_users,
+            sessions=sessions,
+        )
+        return [*link_claims(self.linking, whole=False), similar]
+
+    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> Table | None:
+        """The sessions that are similar to those of k users; of all others each query by itself."""
+        if self.unit == "query":
+            return None
+        check_linking(log, self.linking)
+        found = local(log, "Sessions as units")
+        concepts = self.mine(log, self.term_users)
+        return protected_sessions(found, work, chosen, concepts, self.linking, self.k, self.theta, self.max_new_users)
 
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Choose every query of anonymity degree at least k."""
@@ -320,7 +362,7 @@ class Candidates:
         if least is None:
             return np.ones(len(self.vertices), np.bool_)
         inside = np.zeros(len(self.vertices), np.bool_)
-        inside[self.vertices.of_query[self.chosen & (self._log.rarest_word >= least)]] = True
+        inside[self.vertices.of[self.chosen & (self._log.rarest_word >= least)]] = True
         return inside
 
     @cached_property
@@ -396,7 +438,7 @@ class Candidates:
                 kept = (self.held == 0) & self._enough & (self.issued >= k)
                 if cores is not None:
                     below[k] = next(cores)
-                    kept[self.chosen] = below[k][self.vertices.of_query[self.chosen]]
+                    kept[self.chosen] = below[k][self.vertices.of[self.chosen]]
                 yield Released(theta, k, kept, NOBODY if graph is None else graph.vouched)
 
     def witnesses(self, kept: NDArray[np.bool_], needy: NDArray[np.int32], found: NDArray[np.int32]) -> pa.Table:
@@ -413,7 +455,7 @@ class Candidates:
             return pa.table({"query_id": pa.array([], pa.int64()), "witness": pa.array([], pa.int64())})
         query = np.full(len(self.vertices), -1, np.int64)
         some = np.flatnonzero(kept & self.chosen)
-        query[self.vertices.of_query[some]] = some
+        query[self.vertices.of[some]] = some
         row, place = np.nonzero((found >= 0) & (query[needy] >= 0)[:, None])
         return pa.table({"query_id": query[needy[row]], "witness": query[found[row, place]]})
 
@@ -434,7 +476,7 @@ class Candidates:
         graph = self.graph(method.theta)
         assert graph is not None  # noqa: S101  # the query is a vertex
         most = max(2 * method.k, 30)
-        vertex = int(self.vertices.of_query[query_id])
+        vertex = int(self.vertices.of[query_id])
         degree = 0
         for k, core in enumerate(graph.cores(range(1, most + 1), most_new=self.most_new), 1):
             if k == method.k:
@@ -448,8 +490,8 @@ class Candidates:
         by = graph.neighbours_by(vertex)
         near = graph.neighbours(vertex)
         near = near[released[near]]
-        same = np.flatnonzero(self.vertices.of_query == vertex)
-        others = np.flatnonzero(np.isin(self.vertices.of_query, near))
+        same = np.flatnonzero(self.vertices.of == vertex)
+        others = np.flatnonzero(np.isin(self.vertices.of, near))
         if released[vertex]:
             others = np.concatenate([same[same != query_id], others])
         if len(others) == 0:
@@ -461,7 +503,7 @@ class Candidates:
 
         def alike(query: int) -> str:
             # By words, which is the rule, nothing is said.
-            other = int(self.vertices.of_query[query])
+            other = int(self.vertices.of[query])
             ways = [name for name, some in by.items() if other in some]
             named = "" if "words" in ways or other == vertex else f", by {' and '.join(ways)}"
             return f"'{log.query_text[query].as_py()}' ({log.users_per_query[query]:,}{named})"
