@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ def report(sizes: Sequence[int], times: int) -> Iterator[str]:
     """The tables of README.md."""
     for users in sizes:
         yield from _released(str(users), f"{users:,} synthetic users")
+        yield from _sessions(users)
     if "EXCITE" in os.environ:
         yield from _released(os.environ["EXCITE"], "Excite sample")
     yield from speed(times)
@@ -48,10 +50,7 @@ def released(log: str) -> None:
 
     planted, health = set[str](), set[str]()
     if log.isdigit():
-        file, truth = DATA / f"similarity-{log}.tsv", DATA / f"similarity-truth-{log}"
-        if not truth.exists():
-            DATA.mkdir(exist_ok=True)
-            qv.generate(file, users=int(log), seed=1, truth=truth, overwrite=file.exists())
+        file, truth = _made(log)
         table = pq.read_table(truth / "queries.parquet").to_pylist()
         planted = {row["query"] for row in table if row["sensitive"] not in (None, "health")}
         health = {row["query"] for row in table if row["sensitive"] == "health"}
@@ -87,6 +86,51 @@ def released(log: str) -> None:
                         _row(k, f"of these, not by words: {ways[6:]}", added, alone, read.events_per_query, kinds)
                     )
     print(json.dumps(rows))
+
+
+def _sessions(users: int) -> Iterator[str]:
+    found = json.loads(run("benchmarks.similarity:sessions", users).told)
+    yield f"{users:,} synthetic users, sessions of at most 10 events\n"
+    yield "| k | theta | unit | sessions of several queries | events in them | sessions linked | texts learned | 95 % |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for row in found:
+        yield "| " + " | ".join(row) + " |"
+    yield ""
+
+
+def sessions(users: str) -> None:
+    """Release a log by sessions, with and without a promise about them, and let an attacker link them."""
+    from collections import Counter, defaultdict
+
+    import queryveil as qv
+
+    read, rows = qv.read_log(_made(users)[0]), []
+    with timed():
+        for k, theta, unit in product((2, 5), (0.9, 0.8), ("query", "session")):
+            release = qv.Affinity(k=k, theta=theta, link="session", unit=unit).anonymize(read, seed=1)
+            queries, events = defaultdict[int, set[str]](set), Counter[int]()
+            for batch in release.batches():
+                of = batch["session"].to_pylist()
+                for session, query in zip(of, batch["query"].to_pylist(), strict=True):
+                    queries[session].add(query)
+                events.update(dict(set(zip(batch["event"].to_pylist(), of, strict=True))).values())
+            several = [session for session, found in queries.items() if len(found) > 1]
+            linked, kept = release.linkage, sum(events[session] for session in several)
+            assert linked is not None
+            shares = f"{linked.linked:.1%}", f"{linked.learned:.1%}", f"{linked.low:.1%} to {linked.high:.1%}"
+            rows.append([str(k), str(theta), unit, f"{len(several):,}", f"{kept:,}", *shares])
+    print(json.dumps(rows))
+
+
+def _made(users: str) -> tuple[Path, Path]:
+    """A synthetic log and the truth about it."""
+    import queryveil as qv
+
+    file, truth = DATA / f"similarity-{users}.tsv", DATA / f"similarity-truth-{users}"
+    if not truth.exists():
+        DATA.mkdir(exist_ok=True)
+        qv.generate(file, users=int(users), seed=1, truth=truth, overwrite=file.exists())
+    return file, truth
 
 
 def _row(

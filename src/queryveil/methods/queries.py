@@ -81,9 +81,12 @@ class QueryMethod(LinkedMethod):
         """Least users of a released click; None for a release without clicks."""
         return None
 
-    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> Table | None:
-        """The event_id, user_id and session of the events of chosen queries; None if sessions are those of the log."""
-        return None
+    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> tuple[Table | None, Sequence[str]]:
+        """The event_id, user_id and session of the events of chosen queries, and sentences about them.
+
+        The table is None if sessions are those of the log.
+        """
+        return None, ()
 
     def link_claims(self, log: QueryLog) -> list[Claim]:
         """What pseudonyms promise, if there are any."""
@@ -98,14 +101,15 @@ class QueryMethod(LinkedMethod):
         """Release all events of the chosen queries, with the clicks that enough users made."""
         k, linking = self.click_users, self.linking
         promised = (PartOfLog(), *speaker.claims, *self.claims(log), *click_claims(k, log), *self.link_claims(log))
+        sessions, notes = self.sessions(log, work, chosen.queries)
         return of_events(
             log,
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id FROM events e"
             f" JOIN {chosen.queries} r ON r.query_id = e.query_id",
             clicks_of(log, chosen.queries, k) if k is not None and log.has_results else None,
             linking=linking,
-            sessions=self.sessions(log, work, chosen.queries),
-            **speaker.method.describe(promised, seed, chosen.notes, chosen.certified),
+            sessions=sessions,
+            **speaker.method.describe(promised, seed, [*chosen.notes, *notes], chosen.certified),
         )
 
 

@@ -109,6 +109,7 @@ def test_a_session_that_nobody_else_had_is_cut_and_the_others_stay():
     release = METHOD.anonymize(qv.read_log(table(popular())), seed=1)
     expected = {("red tea cup", "tea cup"): 6, ("big mug",): 7, ("tea cup",): 1}
     assert contents(released(release).values()) == expected
+    assert "6 of 7 sessions of several queries are released as one, the others query by query." in release.notes
     claims = [claim for claim in release.manifest.claims if isinstance(claim, AffineSessions)]
     assert [claim.users for claim in claims] == [5]
     assert len(claims[0].headline.split()) <= 15

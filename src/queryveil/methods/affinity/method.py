@@ -196,14 +196,18 @@ class Affinity(QueryMethod):
         )
         return [*link_claims(self.linking, whole=False), similar]
 
-    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> Table | None:
+    def sessions(self, log: QueryLog, work: Workspace, chosen: Table) -> tuple[Table | None, Sequence[str]]:
         """The sessions that are similar to those of k users; of all others each query by itself."""
         if self.unit == "query":
-            return None
+            return None, ()
         check_linking(log, self.linking)
         found = local(log, "Sessions as units")
         concepts = self.mine(log, self.term_users)
-        return protected_sessions(found, work, chosen, concepts, self.linking, self.k, self.theta, self.max_new_users)
+        made, several, whole = protected_sessions(
+            found, work, chosen, concepts, self.linking, self.k, self.theta, self.max_new_users
+        )
+        note = f"{whole:,} of {several:,} sessions of several queries are released as one, the others query by query."
+        return made, (note,)
 
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Choose every query of anonymity degree at least k."""

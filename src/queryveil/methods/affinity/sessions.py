@@ -28,7 +28,7 @@ def protected_sessions(
     k: int,
     theta: float,
     most_new: int | None,
-) -> Table:
+) -> tuple[Table, int, int]:
     """The event_id, user_id and session of the events of chosen queries, where sessions that lack users are cut.
 
     A session of one query is never cut, so it always counts behind others. Of the sessions of several queries, the
@@ -44,6 +44,9 @@ def protected_sessions(
         k: The least users.
         theta: The least cosine of similar sessions.
         most_new: How many new accounts count as users of a session, None for all.
+
+    Returns:
+        The table; how many sessions have several queries; and how many of these are not cut.
     """
     with log.workspace() as steps:
         every = steps.table(
@@ -69,12 +72,13 @@ def protected_sessions(
             (core,) = graph.cores([k], most_new=most_new, staying=staying)
             whole = several & core[vertices.of]
         kept = steps.read(pa.table({"session": pa.array(session[whole], log.id_type)}), "whole sessions")
-        return work.table(
+        made = work.table(
             "SELECT e.event_id AS event_id, e.user_id AS user_id, CASE WHEN w.session IS NOT NULL THEN e.session"
             " ELSE min(e.event_id) OVER (PARTITION BY e.session, e.query_id) END AS session"
             f" FROM {every} e LEFT JOIN {kept} w ON w.session = e.session",
             "protected sessions",
         )
+        return made, int(several.sum()), int(whole.sum())
 
 
 def _vertices(log: LocalLog, concepts: Concepts, sessions: Ragged, query: Longs, user: Ints) -> Vertices:
