@@ -1,7 +1,7 @@
 """All measures of what a release is still good for, on one release."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +13,6 @@ from queryveil.assess.measures import GROUPS, MEASURES, Assessment
 from queryveil.assess.measures.labelled import sensitive_of
 from queryveil.assess.measures.notes import noted
 from queryveil.assess.measures.registry import Group, Measure, Value
-from queryveil.assess.measures.retention import retention
 from queryveil.errors import Progress, QueryveilError, Step, old_names
 from queryveil.knowledge import Taxonomy, open_taxonomy
 from queryveil.log import LocalLog, QueryLog, check_is_log
@@ -125,7 +124,7 @@ def evaluate(
 
     Args:
         release: The release, or its folder; SRP and L need one that was just made, or one with its user map.
-        log: Its log. Of one on Spark, what is kept is counted there, and the other measures are of a sample of users.
+        log: Its log. A large one on Spark is counted there, and other measures are of a sample of users.
         taxonomy: Where queries are looked up, for SRP, L and NCP.
         tests: On how many events of the log a task is tried.
         seed: Random seed.
@@ -158,19 +157,37 @@ def _on_spark(
     sensitive: pa.Table | None,
     progress: Progress,
 ) -> Iterator[Measured]:
-    """What is kept, by tables of the whole log; and all other measures on a sample of users, which say so."""
-    from queryveil.assess.sampling import bring
+    """A small log here; of a large one what tables of all of it show, and the rest on a sample, which says so."""
+    from queryveil.assess.sampling import NoSampleError, bring
 
-    some = bring(release, log, seed)
-    on = Assessment(some.release, some.log, taxonomy, tests, seed, sensitive)
-    on.once("retention", lambda: retention(release, log))
+    try:
+        some = bring(release, log, seed)
+    except NoSampleError as error:
+        some, why = None, str(error)
+    if some is not None and not some.share:
+        with sharing(some.log):
+            yield from _measures(Assessment(some.release, some.log, taxonomy, tests, seed, sensitive), progress)
+        return
+    # These two groups ask the engine alone, so they take any log.
+    yield from _measures(Assessment(release, cast(LocalLog, log), taxonomy, tests, seed), progress, _BY_TABLES)
+    others = [one for one in GROUPS if one not in _BY_TABLES and (one != "labelled" or sensitive is not None)]
+    if some is None:
+        yield from (finite(one, Value(None, why)) for one in MEASURES.values() if one.group in others)
+        return
     with sharing(some.log):
-        for one in _measures(on, progress):
-            yield one if one.group == "retention" else replace(one, why=noted(f"on {some.share}", one.why))
+        on = Assessment(some.release, some.log, taxonomy, tests, seed, sensitive)
+        for one in _measures(on, progress, others):
+            yield replace(one, why=noted(f"on {some.share}", one.why))
 
 
-def _measures(on: Assessment, progress: Progress) -> Iterator[Measured]:
+_BY_TABLES: tuple[Group, ...] = ("retention", "distribution")
+"""Groups of measures that are counted in tables of the whole log, however large it is."""
+
+
+def _measures(on: Assessment, progress: Progress, groups: Collection[Group] = tuple(GROUPS)) -> Iterator[Measured]:
     for place, group in enumerate(GROUPS):
+        if group not in groups:
+            continue
         mine = [one for one in MEASURES.values() if one.group == group]
         if mine and (group != "labelled" or on.sensitive is not None):
             progress(Step(group, place, len(GROUPS)))

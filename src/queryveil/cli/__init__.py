@@ -78,13 +78,13 @@ VERBS: dict[str, Callable[..., None] | None] = {
     "sign": reads_log(sign.sign),
     "keygen": keygen.keygen,
     "export": export.export,
-    "attack": reads_log(attack.attack),
+    "attack": reads_log(attack.attack, spark=True),
     "compare": reads_log(compare.compare),
     "plan": reads_log(plan.plan),
     "explain": reads_log(explain.explain),
     "reproduce": reads_log(reproduce.reproduce),
-    "evaluate": reads_log(evaluate.evaluate),
-    "report": reads_log(report.report),
+    "evaluate": reads_log(evaluate.evaluate, spark=True),
+    "report": reads_log(report.report, spark=True),
     "categorize": reads_log(categorize.categorize),
 }
 EPILOGS = {"anonymize": anonymize.epilog, "attack": attack.epilog, "evaluate": evaluate.epilog}

@@ -8,7 +8,8 @@ import typer
 from queryveil.cli import options, printing
 from queryveil.cli.outcome import Ending, failure, finish
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, as_released, read_counted
+from queryveil.cli.reading import AnyReader, as_released, opened
+from queryveil.errors import QueryveilError
 
 if TYPE_CHECKING:
     from queryveil.assess.attacks import Finding, Findings
@@ -28,7 +29,7 @@ def epilog(words: list[str]) -> str | None:
 
 
 def attack(
-    reader: Reader,
+    reader: AnyReader,
     release: options.ReleaseFolder,
     original: options.Original,
     user_map: options.UserMap = None,
@@ -72,18 +73,23 @@ def attack(
     from queryveil.assess.attacks import attack as run
     from queryveil.assess.attacks.background_knowledge import check_known
     from queryveil.assess.policy import gather, judge, load_policy
-    from queryveil.release import MANIFEST, Release, with_user_map
+    from queryveil.release import MANIFEST, Release
     from queryveil.verification import verify
 
     rules = None if policy is None else load_policy(policy)
     numbers, way = options.numbers("--n-known", n_known, int, least=1), check_known(known)
-    attacked = Release.load(release, lists=lists or ())
+    if reader.keywords["engine"] == "spark" and (other is not None or reference is not None):
+        raise QueryveilError("--other and --reference compare with all of a log on one machine; leave --engine out.")
     compared = None if other is None else Release.load(other)
-    options.use_taxonomy(attacked, taxonomy)
-    reader = as_released(reader, attacked)
-    log = read_counted(reader, original, counted_on)
-    if user_map is not None:
-        attacked = with_user_map(attacked, log, user_map)
+    attacked, log = opened(
+        reader,
+        release,
+        original,
+        user_map,
+        counted_on,
+        check=lambda made: options.use_taxonomy(made, taxonomy),
+        lists=lists,
+    )
     with progress("Attacking") as step:
         found = run(
             attacked,
@@ -92,7 +98,7 @@ def attack(
             known=way,
             seed=seed,
             other=compared,
-            reference=None if reference is None else reader([reference]),
+            reference=None if reference is None else as_released(reader, attacked)([reference]),
             taxonomy=taxonomy,
             progress=step,
             only=None if only is None else options.listed(only),

@@ -9,7 +9,7 @@ import typer
 from queryveil.cli import options, printing
 from queryveil.cli.labels import Sensitive, read_labels
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, as_released
+from queryveil.cli.reading import AnyReader, opened
 
 if TYPE_CHECKING:
     from queryveil.assess.evaluation import Measured
@@ -28,7 +28,7 @@ def epilog(words: list[str]) -> str | None:
 
 
 def evaluate(
-    reader: Reader,
+    reader: AnyReader,
     release: options.ReleaseFolder,
     original: options.Original,
     user_map: options.UserMap = None,
@@ -41,14 +41,10 @@ def evaluate(
     """Measure what a release keeps, and how well common tasks learn from it, beside the log itself."""
     from queryveil.assess.evaluation import evaluate as measure
     from queryveil.knowledge import open_taxonomy
-    from queryveil.release import Release, with_user_map
 
-    made = Release.load(release)
     base = open_taxonomy(taxonomy)
     labels = None if sensitive is None else read_labels(sensitive)
-    log = as_released(reader, made)(original)
-    if user_map is not None:
-        made = with_user_map(made, log, user_map)
+    made, log = opened(reader, release, original, user_map)
     with progress("Evaluating") as step:
         found = measure(made, log, taxonomy=base, tests=tests, seed=seed, sensitive=labels, progress=step)
     if as_json:

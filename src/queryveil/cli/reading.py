@@ -200,6 +200,48 @@ def as_in_recipe(reader: "partial[Log]", recipe: "Recipe | None") -> "partial[Lo
     return reader if recipe is None else partial(reader, recipe=recipe.input)
 
 
+def opened(
+    reader: AnyReader,
+    release: str,
+    original: Sequence[str],
+    user_map: str | None = None,
+    counted_on: Sequence[str] | None = None,
+    *,
+    check: Callable[["Release"], object] | None = None,
+    lists: Sequence[str] | None = None,
+) -> tuple["Release", "QueryLog"]:
+    """A release and its log, on the engine that the options name.
+
+    Args:
+        reader: Reads the log.
+        release: The folder of the release; on Spark also an address that only the cluster reaches.
+        original: The files of the log.
+        user_map: The user map of the release, if it is given.
+        counted_on: The other log on which rules count users, if there is one.
+        check: Refuses a release that cannot be used.
+        lists: The lists that the release was made with.
+    """
+    from queryveil.files.folders import is_address
+    from queryveil.release import Release, with_user_map
+
+    made: Release | None = None
+    read: Callable[[Sequence[str]], QueryLog] = reader
+    if reader.keywords["engine"] != "spark" or not is_address(release):
+        # A wrong folder must fail before the log is read.
+        made = _checked(Release.load(release, lists=lists or ()), check)
+        read = as_released(reader, made)
+    log = read_counted(read, original, counted_on)
+    if made is None:
+        made = _checked(Release.load(log.folder(release), lists=lists or ()), check)
+    return (made if user_map is None else with_user_map(made, log, user_map)), log
+
+
+def _checked(release: "Release", check: Callable[["Release"], object] | None) -> "Release":
+    if check is not None:
+        check(release)
+    return release
+
+
 def reads_log(verb: Callable[..., None], *, spark: bool = False) -> Callable[..., None]:
     """A verb that takes a `reader`, as a verb that takes the options for reading instead."""
     reading = [p for p in keywords(read) if p.name not in _INTERNAL and (spark or p.name not in _ENGINE)]

@@ -8,11 +8,11 @@ import typer
 from queryveil.cli import options, printing
 from queryveil.cli.outcome import Ending, failure, finish
 from queryveil.cli.progress import progress
-from queryveil.cli.reading import Reader, as_released, read_counted
+from queryveil.cli.reading import AnyReader, opened
 
 
 def report(
-    reader: Reader,
+    reader: AnyReader,
     release: options.ReleaseFolder,
     original: options.Original,
     output: Annotated[str, typer.Option("--output", "-o", help="The file to write, ending with .html.")],
@@ -32,17 +32,20 @@ def report(
     and not met; the report is written all the same, and says so.
     """
     from queryveil.assess.policy import load_policy
-    from queryveil.release import Release, with_user_map
     from queryveil.reports import check_packages, check_place
     from queryveil.reports import report as write
 
     check_packages()
     rules = load_policy(policy)
-    made = Release.load(release, lists=lists or ())
-    check_place(output, made, overwrite=overwrite)  # before the log is read
-    log = read_counted(as_released(reader, made), original, counted_on)
-    if user_map is not None:
-        made = with_user_map(made, log, user_map)
+    made, log = opened(
+        reader,
+        release,
+        original,
+        user_map,
+        counted_on,
+        check=lambda made: check_place(output, made, overwrite=overwrite),
+        lists=lists,
+    )
     with progress("Reporting") as step:
         found = write(
             made,

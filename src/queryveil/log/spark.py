@@ -140,7 +140,7 @@ class SparkLog(QueryLog):
         return part
 
     def brought(self, users: Table) -> LocalLog:
-        """The events of some users, few enough for this machine, as a log here; without extra columns.
+        """The events of some users, few enough for this machine, as a log here.
 
         Args:
             users: The user_id of each.
@@ -148,11 +148,15 @@ class SparkLog(QueryLog):
         from queryveil.log.ingest import read_log
 
         more = "".join(f", c.{name} AS {name}" for name in ("rank", *(["clicked"] if self.has_views else [])))
+        joins = ""
+        for place, name in enumerate(self.stats.extras):
+            more += f", x{place}.value AS {identifier(name)}"
+            joins += f" LEFT JOIN {identifier(f'extra {name}')} x{place} ON x{place}.id = e.{identifier(f'{name} id')}"
         rows = self.engine.fetch(
-            f'SELECT u."user" AS "user", q.query AS query, e.time AS time, a.url AS url{more} FROM events e'  # noqa: S608  # parts are this package's own
+            f'SELECT u."user" AS "user", q.query AS query, e.time AS time, a.url AS url{more} FROM events e'  # noqa: S608  # names are escaped
             f" JOIN {users} s ON s.user_id = e.user_id JOIN users u ON u.user_id = e.user_id"
             f" JOIN queries q ON q.query_id = e.query_id LEFT JOIN {self.results} c ON c.event_id = e.event_id"
-            " LEFT JOIN urls a ON a.url_id = c.url_id"
+            f" LEFT JOIN urls a ON a.url_id = c.url_id{joins}"
         )
         return read_log(rows, language=self.language.ids)
 

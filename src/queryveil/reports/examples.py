@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from queryveil.assess.measures.counts import released_counts
-from queryveil.log import LocalLog
+from queryveil.arrays import Longs
+from queryveil.assess.measures.counts import counted
+from queryveil.log import QueryLog
 from queryveil.release import Release, loaded
 from queryveil.release.bands import Band
 from queryveil.scrubbing import KINDS, mask, scope_of
@@ -27,7 +28,7 @@ class Example:
     issued: str
 
 
-def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[Example]:
+def examples(release: Release, log: QueryLog, bands: tuple[Band, ...]) -> list[Example]:
     """Some released queries of each frequency band, masked.
 
     What scrubbing finds is named by its kind. Of other words only those stay that at least 20 users of the log typed;
@@ -40,39 +41,73 @@ def examples(release: Release, log: LocalLog, bands: tuple[Band, ...]) -> list[E
         bands: Its frequency bands.
     """
     if "query" not in release.schema.names:
-        return [Example(printable(text)[:60], "") for text in _spread(release, log, "item")]
+        return [Example(printable(text)[:60], "") for text in _items(release, log)]
     if release.manifest.kind == "tokens":
         return [
             Example(" ".join(word[:4] + "…" for word in printable(text).split()[:_WORDS]), "")
-            for text in _spread(release, log, "query")
+            for text in _tokens(release, log)
         ]
-    kept = np.flatnonzero(released_counts(release, log))
-    users = log.users_per_query[kept]
-    chosen: list[tuple[int, str]] = []
-    some = [(b, kept[(users >= b.least) & (users <= (b.most or users.max()))]) for b in bands if len(kept)]
-    some = [(band, inside) for band, inside in some if len(inside)]
-    for i, (band, inside) in enumerate(some):
-        room = -(-(SHOWN - len(chosen)) // (len(some) - i))
-        places = np.unique(np.linspace(0, len(inside) - 1, min(room, len(inside))).astype(np.int64))
-        chosen += [(int(query), band.label) for query in inside[places]]
+    chosen = _chosen(release, log, bands)
     texts = masked(log, [query for query, _ in chosen])
     return [Example(text, band) for text, (_, band) in zip(texts, chosen, strict=True)]
 
 
-def _spread(release: Release, log: LocalLog, column: str) -> list[str]:
-    """Ten distinct texts of a column, evenly spread."""
+def _chosen(release: Release, log: QueryLog, bands: tuple[Band, ...]) -> list[tuple[int, str]]:
+    """Some released queries of each band, evenly spread, by their ids, and the name of the band."""
+    log.ensure_tables("per_query")
+    edges = "".join(
+        f" WHEN p.users >= {band.least} AND p.users <= {band.most or log.n_users} THEN {place}"
+        for place, band in enumerate(bands)
+    )
+    with loaded(release, log) as released, log.workspace() as work:
+        kept = work.number(
+            f"SELECT CASE{edges} ELSE -1 END AS band, p.query_id AS query_id FROM per_query p"
+            f" JOIN ({counted(release, released)}) AS c ON c.query_id = p.query_id WHERE c.n > 0",
+            ("band", "query_id"),
+            "n",
+        )
+        some = work.fetch(
+            f"SELECT band, min(n) AS first_n, count(*) AS queries FROM {kept} WHERE band >= 0 GROUP BY band"
+            " ORDER BY band"
+        ).to_pylist()
+        places: list[int] = []
+        for i, band in enumerate(some):
+            room = -(-(SHOWN - len(places)) // (len(some) - i))
+            places += (band["first_n"] + _even(band["queries"], room)).tolist()
+        if not places:
+            return []
+        wanted = ", ".join(map(str, places))
+        found = work.fetch(f"SELECT query_id, band FROM {kept} WHERE n IN ({wanted}) ORDER BY n")
+    return [(row["query_id"], bands[row["band"]].label) for row in found.to_pylist()]
+
+
+def _even(n: int, most: int) -> Longs:
+    """At most so many places of n, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(most, n)).astype(np.int64))
+
+
+def _items(release: Release, log: QueryLog) -> list[str]:
+    """Ten distinct items, evenly spread; there are no more than the taxonomy has."""
     with loaded(release, log) as released:
-        found = log.engine.fetch(f"SELECT {column} AS text FROM {released} GROUP BY {column} ORDER BY {column}")["text"]
-    places = np.unique(np.linspace(0, len(found) - 1, min(SHOWN, len(found))).astype(np.int64))
-    return [str(text) for text in found.take(pa.array(places)).to_pylist()]
+        found = log.engine.fetch(f"SELECT item AS text FROM {released} GROUP BY item ORDER BY item")["text"]
+    return [str(text) for text in found.take(pa.array(_even(len(found), SHOWN))).to_pylist()]
 
 
-def masked(log: LocalLog, queries: Sequence[int]) -> list[str]:
+def _tokens(release: Release, log: QueryLog) -> list[str]:
+    """Ten distinct texts of tokens, the first in their order, which is random."""
+    with loaded(release, log) as released:
+        found = log.engine.fetch(
+            f"SELECT query AS text FROM {released} WHERE query IS NOT NULL GROUP BY query ORDER BY query LIMIT {SHOWN}"
+        )
+    return [str(text) for text in found["text"].to_pylist()]
+
+
+def masked(log: QueryLog, queries: Sequence[int]) -> list[str]:
     """Queries of a log by their ids, masked as those of `examples` are."""
     if not queries:
         return []
     ids = ", ".join(str(int(query)) for query in queries)
-    log.ensure_tables("word_users")
+    log.ensure_tables("word_users", "per_query")
     found = log.engine.fetch(f"SELECT query_id, query FROM queries WHERE query_id IN ({ids})")
     texts = dict(
         zip(
@@ -86,11 +121,12 @@ def masked(log: LocalLog, queries: Sequence[int]) -> list[str]:
         f" ON u.word_id = t.word_id WHERE t.query_id IN ({ids}) AND u.users >= {COMMON} GROUP BY w.word"
     )
     known = set(common["word"].to_pylist())
-    users = log.users_per_query
-    return [shape(texts[query], known, whole=bool(users[query] >= COMMON)) for query in queries]
+    often = log.engine.fetch(f"SELECT query_id FROM per_query WHERE query_id IN ({ids}) AND users >= {COMMON}")
+    whole = set(often["query_id"].to_pylist())
+    return [shape(texts[query], known, whole=query in whole) for query in queries]
 
 
-def masked_texts(log: LocalLog, texts: Sequence[str]) -> list[str]:
+def masked_texts(log: QueryLog, texts: Sequence[str]) -> list[str]:
     """Texts that are no queries of the log, such as those in which scrubbing masked something, masked further."""
     log.ensure_tables("word_users")
     words = sorted({word for text in texts for word in printable(text).split()})

@@ -14,7 +14,7 @@ from queryveil.assess.policy import Judgement, Policy, gather, judge, load_polic
 from queryveil.errors import Progress, QueryveilError, old_names
 from queryveil.files.folders import LocalFolder, check_file, write_whole
 from queryveil.knowledge import known_as, open_taxonomy
-from queryveil.log import QueryLog, local
+from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.methods import STEPS, Scrub, parameters_of
 from queryveil.release import Release, check_log, loaded_release
 from queryveil.release.bands import Band
@@ -59,7 +59,7 @@ def report(
     Args:
         release: The folder of the release, or a release. Without a user map (`queryveil.release.with_user_map`), many
             attacks and measures cannot run on a release that was loaded.
-        log: Its log.
+        log: Its log. A large one on Spark is counted there, and the rest is of a sample of users.
         path: The file to write, ending with .html.
         taxonomy: The place of the web directory that the release was made with, if any; users' interests are then
             looked up there and not in WordNet.
@@ -74,26 +74,30 @@ def report(
     check_packages()
     made = loaded_release(release)
     place = check_place(path, made, overwrite=overwrite)
-    here = local(log, "report")
+    check_is_log(log, "report")
     step = progress or (lambda what: None)
-    check_log(made, here)
+    check_log(made, log)
+    if not isinstance(log, LocalLog):
+        from queryveil.assess.sampling import at_hand
+
+        made, log = at_hand(made, log)
     if taxonomy is not None:
         open_taxonomy(taxonomy)
         for each in made.manifest.steps:
             known_as(str(each.parameters.get("taxonomy")), taxonomy)
     step("checking")
-    checked = verify(made, here)
-    measured = evaluate(made, here, taxonomy=taxonomy or "wordnet", seed=seed, progress=step)
-    findings = attack(made, here, seed=seed, taxonomy=taxonomy, progress=step)
+    checked = verify(made, log)
+    measured = evaluate(made, log, taxonomy=taxonomy or "wordnet", seed=seed, progress=step)
+    findings = attack(made, log, seed=seed, taxonomy=taxonomy, progress=step)
     rules = policy or load_policy()
-    found = Report(checked, measured, findings, judge(rules, gather(made, here, findings, checked)))
+    found = Report(checked, measured, findings, judge(rules, gather(made, log, findings, checked)))
     step("writing")
-    bands = retention(made, here).bands
+    bands = retention(made, log).bands
     page = release_page(
         found,
         made.manifest,
         bands,
-        examples(made, here, bands),
+        examples(made, log, bands),
         seed=seed,
         taxonomy=taxonomy is not None,
         known_users=made.pseudonyms is not None,
@@ -140,7 +144,8 @@ def release_page(
     with_queries = any(band.kept_queries for band in bands)
     figures = [*([charts.kept(bands)] if with_queries else []), charts.utility(found.evaluation.measured)]
     figures.append(charts.attacks(found.findings))
-    first, *answers, last = found.findings.summary.split("\n")
+    bound = found.findings.bound
+    first, *answers, last = (line for line in found.findings.summary.split("\n") if line != bound)
     return render(
         "release.html",
         figures,
@@ -173,6 +178,7 @@ def release_page(
         scrub_rows=scrub_rows(manifest),
         private=manifest.private,
         hashed=manifest.kind == "tokens",
+        bound=bound,
         summary=(first, [_answer(answer) for answer in answers], last),
         skipped=found.findings.skipped,
         examples=shown,

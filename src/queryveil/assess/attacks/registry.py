@@ -192,6 +192,14 @@ ATTACKS: dict[str, Attack] = {
     )
 }
 
-ON_SAMPLES = ("background_knowledge", "record_linkage", "user_linkage", "personal_data")
-"""Attacks that mean something when all that is known is some users and their records: no count of all users, no method
-that runs again, and no record of several users."""
+ON_SAMPLES: dict[str, tuple[Callable[[Attempt], Iterable[Finding]], ...]] = {
+    "history_linkage": (_rerun(history_linkage),),
+    **{
+        name: ATTACKS[name].settings
+        for name in ("background_knowledge", "record_linkage", "user_linkage", "attribution", "disambiguation")
+    },
+}
+"""Ways to try attacks that mean something when all that is known is some users and their records: no count of all
+users, and no method that runs again."""
+BY_TABLES = ("unique_queries", "personal_data")
+"""Attacks that count in tables of the whole log, however large it is."""

@@ -1,9 +1,9 @@
 """All attacks on a release, and what they say together."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast, get_args
 
 import pyarrow as pa
 
@@ -18,8 +18,8 @@ from queryveil.assess.attacks.finding import (
     estimated,
     shown,
 )
-from queryveil.assess.attacks.registry import ATTACKS, ON_SAMPLES, Attempt
-from queryveil.errors import Progress, QueryveilError, Step, did_you_mean, old_names
+from queryveil.assess.attacks.registry import ATTACKS, BY_TABLES, ON_SAMPLES, Attack, Attempt
+from queryveil.errors import Progress, QueryveilError, Step, did_you_mean, old_names, option
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.release import Release, as_of, loaded_release
 from queryveil.text.tabular import Tabular, html_list, html_rows
@@ -61,10 +61,7 @@ class Findings(Tabular):
         number = "1 attack was" if len(self.findings) == 1 else f"{len(self.findings)} attacks were"
         parts = [f"{number} tried on {self.of} by '{self.method}'."]
         if self.sample:
-            parts.append(
-                f"Tried on {self.sample}: among all users a person is harder to find, so shares of persons and records"
-                " that are found are upper bounds."
-            )
+            parts.append(self.bound)
         for question in QUESTIONS:
             tried = [finding for finding in self.findings if finding.question == question]
             won = [finding for finding in tried if finding.succeeds]
@@ -81,6 +78,17 @@ class Findings(Tabular):
                 parts.append(f"{asked} not tried.")
         parts.append("An attack that fails here does not show that no other would succeed.")
         return "\n".join(parts)
+
+    @property
+    def bound(self) -> str:
+        """What a sample of users means for the numbers; empty if all users were at hand."""
+        if not self.sample:
+            return ""
+        whole = " and ".join(ATTACKS[name].label for name in BY_TABLES)
+        return (
+            f"Tried on {self.sample}: among all users a person is harder to find, so shares of persons and records that"
+            f" are found are upper bounds. Only {whole} are counted in the whole log."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The findings as plain values, for JSON."""
@@ -149,7 +157,8 @@ def attack(
     Args:
         release: The release, or its folder. Attacks that need to know who is who are skipped for one that was loaded
             without its user map; see `Release.load`.
-        log: Its log. Of one on Spark, a sample of users is brought here, and attacks run that mean something there.
+        log: Its log. Of a large one on Spark, a sample of users is brought here, and attacks run that mean something
+            there.
         n_known: How many queries of a person the attacker saw; each number is an attack of its own.
         known: Which queries: `random`, the `rarest`, or `half` of all, whatever n_known is.
         seed: Random seed.
@@ -169,14 +178,6 @@ def attack(
     if wrong is not None:
         raise QueryveilError(f"There is no attack '{wrong}'; {did_you_mean(wrong, ATTACKS)}.")
     made = as_of(loaded_release(release), log)
-    sample, skipped = "", list[Skipped]()
-    if not isinstance(log, LocalLog):
-        from queryveil.assess.sampling import bring
-
-        made, log, sample = bring(made, cast("SparkLog", log), seed)
-        why = "on Spark, attacks run on a sample of users, which is not enough for this one"
-        skipped += [Skipped(name, why) for name in chosen if name not in ON_SAMPLES]
-        chosen = [name for name in chosen if name in ON_SAMPLES]
     attempt = Attempt(
         made,
         log,
@@ -187,17 +188,62 @@ def attack(
         reference,
         taxonomy,
     )
-    findings: list[Finding] = []
-    tried = [one for one in ATTACKS.values() if one.id in chosen]
-    for place, one in enumerate(tried):
+    sample, skipped, findings = "", list[Skipped](), list[Finding]()
+    planned = [_Planned(one, one.settings, attempt) for one in ATTACKS.values() if one.id in chosen]
+    if not isinstance(log, LocalLog):
+        planned, skipped, sample = _on_spark(planned, attempt)
+    for place, (one, settings, on) in enumerate(planned):
         if progress is not None:
-            progress(Step(one.label, place, len(tried)))
-        for setting in one.settings:
+            progress(Step(one.label, place, len(planned)))
+        for setting in settings:
             try:
-                findings.extend(setting(attempt))
+                findings.extend(setting(on))
             except InapplicableError as why:
                 skipped.append(Skipped(one.id, str(why), isinstance(why, NoUserMapError)))
     return Findings(made.manifest.method, tuple(findings), tuple(dict.fromkeys(skipped)), sample)
+
+
+class _Planned(NamedTuple):
+    """An attack to try, in which ways, and on what."""
+
+    attack: Attack
+    settings: tuple[Callable[[Attempt], Iterable[Finding]], ...]
+    on: Attempt
+
+
+def _on_spark(planned: Sequence[_Planned], attempt: Attempt) -> tuple[list[_Planned], list[Skipped], str]:
+    """Attacks on a log on Spark: on all of a small one, which is brought here; of a large one on tables or a sample.
+
+    Returns:
+        What to try, what not, and which users it is tried on if not on all.
+
+    Raises:
+        QueryveilError: If another release or another log is to be compared.
+    """
+    from queryveil.assess.sampling import NoSampleError, bring
+
+    if attempt.other is not None or attempt.reference is not None:
+        raise QueryveilError(
+            f"{option('other')} and {option('reference')} compare with all of a log, which must be on one machine;"
+            " leave them out, or attack without Spark."
+        )
+    try:
+        some = bring(attempt.release, cast("SparkLog", attempt.log), attempt.seed)
+    except NoSampleError as error:
+        some, why = None, str(error)
+    if some is not None:
+        here = replace(attempt, release=some.release, log=some.log)
+        if not some.share:
+            return [_Planned(one, settings, here) for one, settings, _ in planned], [], ""
+        why = "on Spark, attacks run on a sample of users, which is not enough for this one"
+    tried = [
+        one if one.attack.id in BY_TABLES else _Planned(one.attack, ON_SAMPLES[one.attack.id], here)
+        for one in planned
+        if one.attack.id in BY_TABLES or (some is not None and one.attack.id in ON_SAMPLES)
+    ]
+    begun = {one.attack.id for one in tried}
+    skipped = [Skipped(one.attack.id, why) for one in planned if one.attack.id not in begun]
+    return tried, skipped, "" if some is None else some.share
 
 
 def _strongest(findings: Sequence[Finding]) -> list[Finding]:

@@ -3,10 +3,11 @@
 import numpy as np
 
 from queryveil.arrays import sampled
-from queryveil.assess.attacks.finding import Finding, InapplicableError, share
+from queryveil.assess.attacks.finding import Estimate, Finding, InapplicableError, share
 from queryveil.assess.attacks.view import NO_QUERY, lists, view
-from queryveil.log import QueryLog
-from queryveil.release import Release
+from queryveil.assess.measures.counts import pseudonym
+from queryveil.log import LocalLog, QueryLog
+from queryveil.release import Release, check_log, loaded
 
 PAIRS = 10_000
 
@@ -20,13 +21,15 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
         release: A release of queries.
         log: Its log.
     """
+    if not isinstance(log, LocalLog):
+        return _unlinked(release, log)
     seen = view(release, log)
     if not len(seen.queries):
         raise InapplicableError(NO_QUERY)
     users = seen.log.users_per_query[seen.queries]
     unique = seen.queries[users == 1]
     misplaced = None
-    control, why = None, "none: events are not linked, so a query stands in nobody's record"
+    control, why = None, _NOBODY
     if seen.sessions:
         why = "none: a session is one person's, so what stands in it is theirs"
     elif seen.records:
@@ -41,19 +44,49 @@ def unique_queries(release: Release, log: QueryLog) -> Finding:
             "such queries that are in several records or in the wrong one, which lead to nobody, and those that would"
             " be in the right record by chance"
         )
+    details: dict[str, float | int | str] = {"queries": len(unique)}
+    if misplaced is not None:
+        details["misplaced"] = float(misplaced.sum() / len(users))
+    return _unique(len(unique), len(users), control, why, details)
+
+
+def _unlinked(release: Release, log: QueryLog) -> Finding:
+    """The same of a release without records, where the queries are too many for one machine."""
+    check_log(release, log)
+    if "query" not in release.schema.names:
+        raise InapplicableError(NO_QUERY)
+    if pseudonym(release) is not None:
+        raise InapplicableError("on Spark it is tried on releases without user or session ids only")
+    log.ensure_tables("per_query")
+    with loaded(release, log) as released:
+        queries, unique = log.engine.row(
+            "SELECT count(*) AS n, count(CASE WHEN p.users = 1 THEN 1 END) AS unique_n FROM (SELECT query FROM"
+            f" {released} GROUP BY query) AS r JOIN queries q ON q.query = r.query"
+            " JOIN per_query p ON p.query_id = q.query_id"
+        )
+    if not queries:
+        raise InapplicableError(NO_QUERY)
+    return _unique(unique, queries, None, _NOBODY, {"queries": unique})
+
+
+_NOBODY = "none: events are not linked, so a query stands in nobody's record"
+
+
+def _unique(
+    unique: int, queries: int, control: Estimate | None, why: str, details: dict[str, float | int | str]
+) -> Finding:
     return Finding(
         attack="unique_queries",
         setting="",
         number="released queries that only one person issued",
         unit="share",
-        estimate=share(len(unique), len(users)),
+        estimate=share(unique, queries),
         baseline=0.0,
         baseline_text="a release of shared queries has none",
         control=control,
         control_text=why,
-        trials=len(users),
-        details={"queries": len(unique)}
-        | ({} if misplaced is None else {"misplaced": float(misplaced.sum() / len(users))}),
+        trials=queries,
+        details=details,
     )
 
 
