@@ -26,6 +26,7 @@ from benchmarks import (
     similarity,
     sliders,
     spark,
+    spark_time,
     views,
 )
 
@@ -46,6 +47,7 @@ REPORTS = {
     "similarity": similarity.report,
     "sliders": sliders.report,
     "spark": spark.report,
+    "spark-time": spark_time.report,
     "knowledge": knowledge.report,
     "languages": languages.report,
     "mdav": mdav.report,

@@ -17,7 +17,7 @@ HERE = "benchmarks.spark"
 JOBS = ("read", "profile", "equality", "rules", "affinity", "verify")
 
 
-def _jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+def jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     """The jobs, each on what the one before made."""
     import queryveil as qv
     from queryveil.methods.recipe import load_recipe
@@ -33,10 +33,10 @@ def _jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     def write(method: Any) -> None:
         made.pop("release", None)
         made["release"] = release = method.anonymize(made["log"], seed=1)
-        place = DATA / f"spark-out-{os.getpid()}.parquet"
-        made["log"].write(place, "parquet", release.schema, release.batches)
-        shutil.rmtree(place, ignore_errors=True)
-        place.unlink(missing_ok=True)
+        place = DATA / f"spark-out-{os.getpid()}"
+        place.mkdir()
+        made["log"].write(made["log"].folder(place), "log.parquet", "parquet", release.schema, release.batches)
+        shutil.rmtree(place)
 
     recipe = load_recipe("dma-30-5")
     yield "read", read
@@ -54,7 +54,7 @@ def local(path: str) -> None:
     qv.read_log(Path(__file__).parent / "warm.tsv")
     seconds = {}
     with timed():
-        for name, job in _jobs(path, None):
+        for name, job in jobs(path, None):
             start = time.perf_counter()
             job()
             seconds[name] = {"seconds": time.perf_counter() - start}
@@ -80,7 +80,7 @@ def spark(path: str, memory: str) -> None:
     found: dict[str, dict[str, float]] = {}
     before = _totals(session)
     with timed():
-        for name, job in _jobs(path, engine):
+        for name, job in jobs(path, engine):
             start_time = time.perf_counter()
             job()
             seconds = time.perf_counter() - start_time

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 JAVA = 17
 """The oldest Java that Spark 4 runs on."""
+DAEMON = "queryveil.log.ingest.spark_daemon"
+"""The module that Python workers are forked from; by its name, because it is started elsewhere."""
 
 
 def start(
@@ -44,7 +46,7 @@ def start(
     _check_java()
     _check_master(master)
     os.environ["PYSPARK_PYTHON"] = worker_python(settings or {})
-    chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+    chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false", "spark.python.daemon.module": DAEMON}
     if work_dir is None:
         # Spark makes a warehouse at once, used or not, by default in the current folder.
         scratch = Scratch()
