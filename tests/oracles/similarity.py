@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from queryveil.claims import similarity
 from queryveil.knowledge.vectors import embed
 from queryveil.scrubbing.lists import CITY, FIRST, LAST, MAINLY, REGION, WORD, lists_of, plain_word
 from tests.oracles.affinity import are_affine, vectors_of
@@ -18,13 +19,19 @@ from tests.oracles.text import words
 def comparable(rows: list[Row], least: int) -> set[str]:
     """Queries of words that many use, without numbers, names and small places."""
     n_users = len({row.user for row in good(rows)})
-    large = max(least, -(-n_users // 100))
+    large = max(least, similarity.FEWEST, -(-n_users // 100))
     per_word = users_per_word(rows)
     grams = {gram: found[2] for n in (2, 3) for gram, found in ngrams(rows, n).items()}
     lists = lists_of()
 
     def kind(word: str) -> int:
-        return lists.words.get(plain_word(word), 0)
+        own = lists.words.get(plain_word(word), 0)
+        for ending in ("'s", "’s", "s'", "s’", "s"):
+            if word.endswith(ending):
+                base = lists.words.get(plain_word(word[: -len(ending)]), 0)
+                may_be = base & MAINLY or not (own | base) & WORD
+                return own | base & (FIRST | LAST | MAINLY) if may_be else own
+        return own
 
     def ok(query: str) -> bool:
         parts = words(query)
@@ -50,10 +57,13 @@ def comparable(rows: list[Row], least: int) -> set[str]:
             name = known & FIRST or (known & LAST and per_word[word] < large)
             if not is_place and (((name or known & CITY) and not known & WORD) or known & MAINLY):
                 return False
-        for (one, a), (other, b) in pairwise(zip(parts, placed, strict=True)):
+        free = [(word, at not in large_place) for at, word in enumerate(parts)]
+        apart = [(free[at], free[at + 2]) for at in range(len(parts) - 2) if len(parts[at + 1]) == 1]
+        for (one, a), (other, b) in [*pairwise(free), *apart]:
             both = kind(one), kind(other)
             named = (both[0] & FIRST and both[1] & LAST) or (both[0] & LAST and both[1] & FIRST)
-            if named and not a and not b:
+            named = named or (one in similarity.TITLES and both[1] & (FIRST | LAST))
+            if named and a and b:
                 return False
         return True
 

@@ -197,7 +197,9 @@ class AffineUsers(WitnessedClaim):
 
             def look(part: Longs) -> Longs:
                 of_part = np.append(near_start[part], near_start[part[-1] + 1])
-                return search(needy[part], of_part, near, sets, *postings, self.users, most_new, self.theta**2)
+                return search(
+                    needy[part], of_part, near, sets, *postings, self.users, most_new, self.theta * self.theta
+                )
 
             behind[left] = threaded(look, left, log.engine.threads)
         queries = np.bincount(of_query[of_query >= 0], minlength=len(each))[needy]

@@ -12,7 +12,7 @@ from queryveil.arrays import Bools, Ints, Longs, Ragged, offsets, ranges
 from queryveil.claims.affine_vectors import threaded, vectors_of
 from queryveil.claims.base import MOST, Claim, Evidence
 from queryveil.claims.grams import fixed_point
-from queryveil.claims.linked import Sessions, contents, sessions_of
+from queryveil.claims.linked import Sessions, clustered, contents, sessions_of
 from queryveil.log import LocalLog, local
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class AffineSessions(Claim):
         "Behind every released session of several different queries and the released sessions similar to it (cosine of"
         " the concepts and words of all their queries at least {theta}) stand at least {users} users{new}; a session"
         " ({sessions}) is released with all its released queries, or each of its queries by itself, and likewise every"
-        " session with the same queries."
+        " session with the same queries, each as often."
     )
     users: int = Field(ge=2, le=MOST)
     theta: float = Field(gt=0, le=1)
@@ -77,6 +77,8 @@ class AffineSessions(Claim):
         if bad_query is not None:
             text = log.query_text[bad_query].as_py()
             return f"the query '{text}' is not as often a session of its own as the log has it"
+        if _pieces_together(released, original, whole):
+            return "queries of one session that are released by themselves have neighbouring numbers"
         few = self._behind(log, original, whole)
         if few is None:
             return None
@@ -205,3 +207,22 @@ def _unlike(released: NDArray[np.int64], original: NDArray[np.int64]) -> int | N
     sign = np.repeat([1, -1], [released.shape[1], original.shape[1]])
     differs = np.flatnonzero(np.bincount(at.reshape(-1), sign, found.shape[1]))
     return int(found[0, differs[0]]) if len(differs) else None
+
+
+def _pieces_together(released: _Units, original: _Units, whole: Bools) -> bool:
+    """Whether sessions that were cut can be put together again by the numbers of their pieces.
+
+    Only pieces count that can be of one session alone: nobody else has the query by itself, as often.
+    """
+    cut = ~whole[original.owners]
+    theirs = np.stack([original.query[cut], original.n[cut]])
+    kinds, first, times = np.unique(theirs, axis=1, return_index=True, return_counts=True)
+    session = original.owners[cut][first]
+    single = np.flatnonzero(released.sizes == 1)  # in the order of their numbers
+    at = released.start[single]
+    mine = np.stack([released.query[at], released.n[at]])
+    place = np.unique(np.concatenate([kinds, mine], axis=1), axis=1, return_inverse=True)[1].reshape(-1)[
+        kinds.shape[1] :
+    ]
+    known = session[place][times[place] == 1]
+    return clustered(np.unique(known, return_inverse=True)[1])

@@ -21,13 +21,20 @@ from numpy.typing import NDArray
 from queryveil.arrays import Bools, Ints, Longs
 from queryveil.engines.memory import reserve
 from queryveil.log import LocalLog
-from queryveil.scrubbing.lists import CITY, FIRST, LAST, MAINLY, REGION, WORD, lists_of, plain
+from queryveil.log.local import Tokens
+from queryveil.scrubbing.lists import CITY, FIRST, LAST, MAINLY, REGION, WORD, Lists, lists_of, plain
 
 Similarity = Literal["words", "meaning", "clicks"]
 SIMILARITIES: tuple[Similarity, ...] = ("words", "meaning", "clicks")
 
 PLACE_SHARE = 0.01
 """The share of all users who must name a place before it is large, or type a family name before it is a brand."""
+
+FEWEST = 50
+"""The least such users in a small log, where that share is a few people."""
+
+TITLES = ("attorney", "dr", "judge", "miss", "mr", "mrs", "ms", "pastor", "prof", "professor", "rev", "sir")
+"""Words before a name of a person, even of one that is also another word (`mr brown`)."""
 
 USERS_PER_QUERY = 2
 """An address that has fewer users for each query that leads to it is a hub, which says nothing about these queries."""
@@ -74,10 +81,10 @@ def comparable(log: LocalLog, least: int) -> Bools:
     """
     tokens = log.tokens
     known = lists_of(log.language.ids)
-    kind = np.append(known.of_text, np.uint8(0))[_looked_up(plain(tokens.text), known.texts)]
+    kind = _kinds(tokens.text, known)
     digit = pc.match_substring_regex(tokens.text, r"\p{Nd}").to_numpy(zero_copy_only=False)
     users = log.users_per_word
-    large = max(least, int(np.ceil(PLACE_SHARE * log.n_users)))
+    large = max(least, FEWEST, int(np.ceil(PLACE_SHARE * log.n_users)))
     is_large = (kind & REGION > 0) | ((kind & CITY > 0) & (users >= large))
     part_of_place, in_small = _places(log, known.kinds.items(), large)
     word = tokens.word
@@ -87,14 +94,41 @@ def comparable(log: LocalLog, least: int) -> Bools:
     named = name & (kind & WORD == 0) | (kind & MAINLY > 0)
     small = (kind & CITY > 0) & (kind & WORD == 0)
     bad = digit[word] | (users[word] < least) | in_small | ((named | small)[word] & ~placed)
-    # Two words that may be a first and a family name, even if both are also other words.
-    first, last = (kind[word] & bit > 0 for bit in (FIRST, LAST))
-    free = ~placed
-    together = tokens.owners[1:] == tokens.owners[:-1] if len(word) else np.empty(0, np.bool_)
-    pair = ((first[:-1] & last[1:]) | (last[:-1] & first[1:])) & free[:-1] & free[1:] & together
-    bad[1:] |= pair
+    bad |= _pairs(tokens, kind, part_of_place)
     found: Bools = (tokens.sums(bad) == 0) & (tokens.sizes > 0)
     return found
+
+
+def _kinds(words: pa.Array, known: Lists) -> NDArray[np.uint8]:
+    """What each word can be; a form such as `john's` or `johns` can be a name like `john`."""
+    of_text = np.append(known.of_text, np.uint8(0))
+    kind = of_text[_looked_up(plain(words), known.texts)]
+    base = of_text[_looked_up(plain(pc.replace_substring_regex(words, r"(['’]s|s['’]|s)$", "")), known.texts)]
+    may_be = ((kind | base) & WORD == 0) | (base & MAINLY > 0)
+    name = np.where(may_be, base & (FIRST | LAST | MAINLY), 0)
+    found: NDArray[np.uint8] = (kind | name).astype(np.uint8)
+    return found
+
+
+def _pairs(tokens: Tokens, kind: NDArray[np.uint8], of_place: Bools) -> Bools:
+    """Which words may be a first and a family name together, or a title and a name, even if both are also other words.
+
+    An initial may stand between the names. Words of a large place of several words are no names; a single word such as
+    `georgia` may be.
+    """
+    word, bad = tokens.word, np.zeros(len(tokens.word), np.bool_)
+    first, last = (kind[word] & bit > 0 for bit in (FIRST, LAST))
+    title = pc.is_in(tokens.text, pa.array(TITLES, tokens.text.type)).to_numpy(zero_copy_only=False)[word]
+    initial = pc.equal(pc.utf8_length(tokens.text), 1).to_numpy(zero_copy_only=False)[word]
+    for step in (1, 2):
+        n = max(0, len(word) - step)
+        one, other = slice(n), slice(len(word) - n, None)
+        named = (first[one] & last[other]) | (last[one] & first[other]) | (title[one] & (first | last)[other])
+        near = (tokens.owners[one] == tokens.owners[other]) & ~of_place[one] & ~of_place[other]
+        if step == 2:
+            near &= initial[1 : n + 1]
+        bad[other] |= named & near
+    return bad
 
 
 def _places(log: LocalLog, listed: Iterable[tuple[str, int]], large: int) -> tuple[Bools, Bools]:

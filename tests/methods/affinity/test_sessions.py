@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import queryveil as qv
 from queryveil.claims import AffineSessions
+from queryveil.claims.affine_sessions import _pieces_together, _Units
 from queryveil.errors import QueryveilError
 from tests.oracles.affinity import protected_sessions, vectors_of
 from tests.oracles.log import Row
@@ -182,3 +184,14 @@ def test_units_need_sessions_and_a_log_with_times():
     log = qv.read_log(table([Row(user, "tea") for user in "abcdef"]))
     with pytest.raises(QueryveilError, match="this log has none"):
         METHOD.anonymize(log)
+
+
+def test_pieces_of_one_session_with_neighbouring_numbers_are_seen():
+    n = 40
+    ids, ones = np.arange(2 * n), np.ones(2 * n, np.int64)
+    original = _Units(2 * np.arange(n + 1), ids[:n], ids[:n], ids, ones)
+    whole = np.zeros(n, np.bool_)
+    released = _Units(np.arange(2 * n + 1), ids, ids, ids, ones)
+    assert _pieces_together(released, original, whole)
+    at_random = np.random.default_rng(0).permutation(2 * n)
+    assert not _pieces_together(replace(released, query=at_random), original, whole)

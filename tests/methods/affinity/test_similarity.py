@@ -1,6 +1,7 @@
 """Affinity by meaning and clicks, against the definitions."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.claims import similarity
 from queryveil.claims.similarity import clicked, comparable
 from queryveil.errors import QueryveilError
 from tests.claims.test_affine import looked
@@ -37,6 +39,11 @@ SAID = (
     "grace woods car",
     "cell phone 5",
     "xyzzy repair",
+    "john's car repair",
+    "georgia brown car",
+    "rose m brown hotels",
+    "mr brown hotels",
+    "nissan repair",
 )
 LOGS = st.lists(
     st.tuples(
@@ -58,8 +65,13 @@ def queries_of(release: qv.Release) -> set[str]:
     return set(pa.Table.from_batches(list(release.batches()), release.schema)["query"].to_pylist())
 
 
-@given(LOGS, st.integers(1, 4))
-def test_what_is_compared_by_more_than_words(rows, least):
+@given(LOGS, st.integers(1, 4), st.sampled_from([1, 3, 50]))
+def test_what_is_compared_by_more_than_words(rows, least, fewest):
+    with mock.patch.object(similarity, "FEWEST", fewest):
+        check_compared(rows, least)
+
+
+def check_compared(rows, least):
     log = qv.read_log(table(rows))
     found = {text for text, ok in zip(log.query_text.to_pylist(), comparable(log, least), strict=True) if ok}
     assert found == comparable_by_definition(rows, least)
@@ -116,14 +128,38 @@ def test_the_check_of_any_queries_agrees_with_the_definition(rows, ways, data):
         assert plain.counterexample is not None
 
 
-PEOPLE = [f"p{i}" for i in range(30)]
+PEOPLE = [f"p{i}" for i in range(60)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "john's divorce lawyer",
+        "johns divorce lawyer",
+        "georgia brown lawyer",
+        "rose m brown lawyer",
+        "rose brown lawyer",
+        "mr brown lawyer",
+        "kowalski lawyer",
+        "topeka lawyer",
+    ],
+)
+def test_no_query_with_a_name_or_a_small_place_is_compared_by_meaning(query):
+    asked = [query, "divorce lawyer", "cars for sale"]
+    log = qv.read_log(table([Row(user, text) for user in PEOPLE[:12] for text in asked]))
+    found = dict(zip(log.query_text.to_pylist(), comparable(log, 5).tolist(), strict=True))
+    assert found == {query: False} | dict.fromkeys(asked[1:], True)
 
 
 def planted() -> list[Row]:
     """Words that many use, a query of one user that means what others mean, and one with a name."""
     rows = [Row(user, "spanish to english translation") for user in PEOPLE[:8]]
     rows += [Row(user, f"john {word}") for user in PEOPLE for word in ("smith", "brown")]
-    rows += [Row(user, word) for user in PEOPLE for word in ("translate", "from", "kansas city", "cathy")]
+    rows += [
+        Row(user, word)
+        for user in PEOPLE
+        for word in ("translate", "from", "kansas city", "cathy", "spanish", "english")
+    ]
     rows += [Row("one", "translate from spanish to english"), Row("one", "cathy brown kansas city")]
     return rows + [Row(user, "john smith kansas city") for user in PEOPLE[:8]]
 
@@ -196,7 +232,7 @@ def test_neighbours_by_meaning_are_in_the_graph_around_a_query():
         log, "translate from spanish to english", similarity=("words", "meaning"), theta_meaning=0.7
     )
     assert "spanish to english translation" in {one.query for one in around.queries}
-    assert around.degree == 31  # `translate` is near as well
+    assert around.degree == 61  # `translate` is near as well
 
 
 def test_the_cpu_compares_exactly_or_by_cells():
