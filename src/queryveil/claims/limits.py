@@ -40,10 +40,16 @@ _LINKED = (
     " of one user, can be those of one person alone, and an attacker who knows part of their history finds the rest."
 )
 
+_LINKED_UNLESS = _LINKED.replace(
+    "if there are any (`link`):", "if there are any (`link`), unless sessions are units (`unit`):"
+).replace("the rest.", "the rest. Sessions as units are similar to those of others, and can still be unique.")
+
 _DRAWN = (
     "The queries that protect a released one may be left out of the release, so a reader cannot count the users behind"
     " it; only who has the log can."
 )
+
+_OF_LINKS = (_LINKED, _LINKED_UNLESS)
 
 LIMITS: dict[str, tuple[str, ...]] = {
     "columns": (
@@ -75,7 +81,7 @@ LIMITS: dict[str, tuple[str, ...]] = {
         "Each word of such a query has many users, but a combination of common words can still name one person.",
         "If queries are compared by meaning or clicks, those that protect a query may be about the same topic and not "
         "ask the same; names, numbers and small places are recognized by lists, which do not have all of them.",
-        _LINKED,
+        _LINKED_UNLESS,
         "Accounts controlled by one person count as several users, and can be planted to protect a query.",
     ),
     "odp": RECORDS,
@@ -142,7 +148,7 @@ def limits_of(steps: Sequence[str], *, drawn: bool = False) -> tuple[str, ...]:
         drawn: Whether a later step released only some of the queries that protect each other.
     """
     *first, last = steps
-    found = [limit for step in first for limit in LIMITS.get(step, ()) if limit != _LINKED]  # only the last one links
+    found = [limit for step in first for limit in LIMITS.get(step, ()) if limit not in _OF_LINKS]  # only the last links
     found += [*LIMITS.get(last, ()), *([_DRAWN] if drawn else [])]
     planted = any(limit.startswith(_ACCOUNTS.rstrip(".") + ",") for limit in found)
     return tuple(dict.fromkeys(limit for limit in found if limit != _ACCOUNTS or not planted))

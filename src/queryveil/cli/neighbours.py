@@ -20,6 +20,9 @@ def neighbours(
     vectors: options.Vectors = "words",
     concept_min_users: options.ConceptMinUsers = None,
     min_term_users: Annotated[int, typer.Option("--min-term-users", help="Least users of every word.")] = 5,
+    similarity: options.Similarity = "words",
+    theta_meaning: options.ThetaMeaning = 0.85,
+    theta_clicks: options.ThetaClicks = 0.8,
     top: Annotated[int, typer.Option("--top", min=1, help="How many to show.")] = 30,
     draw: Annotated[
         str | None, typer.Option("--draw", metavar="FILE", help="Draw the graph to this .svg file.")
@@ -36,7 +39,14 @@ def neighbours(
     from queryveil.files.folders import check_file
     from queryveil.methods import Affinity
 
-    rest = {"vectors": vectors, "concept_min_users": concept_min_users, "min_term_users": min_term_users}
+    rest = {
+        "vectors": vectors,
+        "concept_min_users": concept_min_users,
+        "min_term_users": min_term_users,
+        "similarity": tuple(similarity.split(",")),
+        "theta_meaning": theta_meaning,
+        "theta_clicks": theta_clicks,
+    }
     Affinity(theta=theta, **rest)  # a wrong parameter must fail before the log is read
     if draw is not None:
         check_file(draw, (".svg",), overwrite)

@@ -100,6 +100,16 @@ Vectors = Annotated[
         help="Compare queries by concepts and all other words, or by concepts only (weaker).",
     ),
 ]
+Similarity = Annotated[
+    str,
+    typer.Option(
+        "--similarity",
+        metavar="S,...",
+        help="What makes two queries similar, any of them: words, meaning, clicks.",
+    ),
+]
+ThetaMeaning = Annotated[float, typer.Option("--theta-meaning", help="Least cosine of similar meanings.")]
+ThetaClicks = Annotated[float, typer.Option("--theta-clicks", help="Least cosine of clicked addresses.")]
 ConceptMinUsers = Annotated[
     int | None,
     typer.Option(

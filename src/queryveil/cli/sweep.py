@@ -36,6 +36,9 @@ def sweep(
         int | None,
         typer.Option("--max-new-users", help="Most new accounts that count as users of a query.", show_default="all"),
     ] = None,
+    similarity: options.Similarity = "words",
+    theta_meaning: options.ThetaMeaning = 0.85,
+    theta_clicks: options.ThetaClicks = 0.8,
     chart: Annotated[
         str | None,
         typer.Option("--chart", metavar="FILE", help="Draw a chart to this .svg, .png or .html file."),
@@ -60,6 +63,9 @@ def sweep(
         "min_term_users": min_term_users,
         "min_query_users": min_query_users,
         "max_new_users": max_new_users,
+        "similarity": tuple(similarity.split(",")),
+        "theta_meaning": theta_meaning,
+        "theta_clicks": theta_clicks,
     }
     for one_k, one_theta in product(ks or [2], thetas):  # a wrong parameter must fail before the log is read
         Affinity(k=one_k, theta=one_theta, **rest)

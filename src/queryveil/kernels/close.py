@@ -6,6 +6,7 @@ answer is the same for everybody, edge for edge.
 """
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
@@ -169,3 +170,12 @@ def _middles(vectors: NDArray[np.int16], home: Ints, before: NDArray[np.int16]) 
     found = before.copy()
     found[cell] = np.rint(total * (UNIT / np.maximum(length, 1))).astype(np.int16)
     return found
+
+
+def has_cuda() -> bool:
+    """Whether there is a graphics processor here, and the packages that use it."""
+    if any(find_spec(name) is None for name in ("torch", "triton")):
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())

@@ -17,6 +17,7 @@ from queryveil.claims import Verdict
 from queryveil.claims.certificates import Certificate, load_certificate
 from queryveil.errors import QueryveilError, option
 from queryveil.formats import writers
+from queryveil.kernels.close import has_cuda
 from queryveil.knowledge import known_taxonomies
 from queryveil.log import LocalLog, QueryLog, check_is_log
 from queryveil.log.draws import keyed
@@ -148,6 +149,8 @@ def _makes(method: Method, manifest: Manifest) -> bool:
 
 def _cannot(release: Release, method: Method) -> str | None:
     """Why a release cannot be made again."""
+    if any(step.parameters.get("device") == "cuda" for step in release.manifest.steps) and not has_cuda():
+        return "its queries were compared on a graphics processor, and there is none here"
     if method.repeats == "never":
         return f"{method.last.name} uses random noise or a random key that was not kept"
     if method.repeats == "seed" and release.seed is None:
