@@ -26,6 +26,7 @@ _COUNTED = ("users", "events", "views", "clicks", "mean_rank")
 """The numbers of a table of counts."""
 
 _ABOUT = {
+    "affine-sessions": ("session",),
     "affine-users": ("query",),
     "allowed-queries": ("query",),
     "blocked-words": ("query",),

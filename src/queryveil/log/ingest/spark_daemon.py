@@ -4,10 +4,10 @@ Workers are forked from it. Otherwise each loads NumPy, Arrow, Numba and the ker
 every core of an executor.
 """
 
-from pyspark.daemon import manager
-
 import queryveil.kernels.digest
 import queryveil.log.ingest.spark  # noqa: F401  # so that it is there when a worker is forked
 
 if __name__ == "__main__":
+    from pyspark.daemon import manager
+
     manager()
