@@ -62,7 +62,8 @@ def test_search_works_from_disk(site, chromium):
     chromium.visit((site / "guides" / "dma.html").as_uri())
     chromium.run("document.querySelector('[data-md-component=search-query]').focus()")
     for letter in "zealous":
-        chromium.tell("Input.insertText", text=letter)
+        for event in ("keyDown", "keyUp"):  # the search begins when a key is let go
+            chromium.tell("Input.dispatchKeyEvent", type=event, key=letter, text=letter if event == "keyDown" else "")
     links = chromium.until(
         "const all = [...document.querySelectorAll('.md-search-result__link')].map((e) => e.href);"
         "return all.length ? JSON.stringify(all) : null"
