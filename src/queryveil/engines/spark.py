@@ -42,6 +42,10 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Of two tables that are joined, the smaller becomes a hash table if its parts are small, and neither is sorted.
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
+    # Tables are kept in the parts that a join or a group has brought together, and are not sent around again.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
     # SQL reaches the tables of the session, and no file by its path.
@@ -141,8 +145,14 @@ class Spark:
         """The result of a query, not yet computed."""
         return self.session.sql(_QUOTED.sub(_requoted, query))
 
-    def keep(self, frame: "DataFrame", name: str) -> None:
-        """Compute a frame, and keep it as a table."""
+    def keep(self, frame: "DataFrame", name: str, made_from: "DataFrame | None" = None) -> None:
+        """Compute a frame, and keep it as a table.
+
+        Args:
+            frame: The frame.
+            name: The name of the table.
+            made_from: The frame whose rows a function made these from, where they are.
+        """
         self.progress(name)
         if self._small:
             with working():
@@ -150,10 +160,25 @@ class Spark:
             return
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
-            frame.write.format("parquet").saveAsTable(stored)
+            writer = frame.write.format("parquet")
+            found = self._gathered_by(made_from or frame, frame.columns)
+            if found is not None:
+                writer = writer.bucketBy(*found).sortBy(found[1])
+            writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
+
+    def _gathered_by(self, frame: "DataFrame", columns: Sequence[str]) -> tuple[int, str] | None:
+        """In how many parts the rows of a frame are, and by which of some columns, if equal ones are together."""
+        if self.connect:
+            return None
+        parts = int(self.session.conf.get("spark.sql.shuffle.partitions"))
+        plan = frame._jdf.queryExecution().executedPlan()
+        if plan.nodeName() == "AdaptiveSparkPlan":
+            plan = plan.initialPlan()
+        found = re.findall(r"hashpartitioning\(([^(),]+)#\d+L?, (\d+)\)", plan.outputPartitioning().toString())
+        return next(((parts, name) for name, n in found if int(n) == parts and name in columns), None)
 
     def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
         """Keep a small table in the memory of the driver."""
@@ -205,8 +230,9 @@ class Spark:
     def map(self, query: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of the result of a query; it runs where the data is."""
         with working():
-            frame = self.sql(query).mapInArrow(each(function), ddl(schema))
-        self.keep(frame, name)
+            made_from = self.sql(query)
+            frame = made_from.mapInArrow(each(function), ddl(schema))
+        self.keep(frame, name, made_from)
 
     def map_groups(self, query: str, by: str, function: BatchFunction, schema: pa.Schema, name: str) -> None:
         """Keep what a function makes of each group of rows; a group must fit into the memory of a worker."""

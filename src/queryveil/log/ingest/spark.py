@@ -393,12 +393,14 @@ def _numbered(
     rows: Prepared, schema: pa.Schema, extras: Sequence[str], known: Mapping[str, Known], id_mask: int
 ) -> pa.RecordBatch:
     n = len(rows.time)
-    columns: dict[str, Any] = {"user": rows.user, "query": rows.query, "time": rows.time}
+    # Bad results are left out later, with their texts, so every row of a log of views keeps its own.
+    texts = _same if "clicked" in schema.names else _each_once
+    columns: dict[str, Any] = {"user": texts(rows.user), "query": texts(rows.query), "time": rows.time}
     columns["user_id"] = ids(rows.digests["user"], known["user"], id_mask)
     columns["query_id"] = ids(rows.digests["query"], known["query"], id_mask)
     given = pc.not_equal(rows.url, "").to_numpy(zero_copy_only=False)
     columns["url_id"] = pa.array(ids(rows.digests["url"], known["url"], id_mask), mask=~given)
-    columns["url"] = pc.if_else(pa.array(given), rows.url, None)
+    columns["url"] = texts(pc.if_else(pa.array(given), rows.url, None))
     columns["rank"] = pa.array(rows.rank, mask=rows.rank < 0)
     if "clicked" in schema.names:
         columns["clicked"] = np.zeros(n, np.int8) if rows.clicked is None else rows.clicked
@@ -410,10 +412,21 @@ def _numbered(
             continue
         given = pc.not_equal(rows.extras[name], "").to_numpy(zero_copy_only=False)
         columns[f"{name} id"] = np.where(given, ids(rows.digests[kind], known[kind], id_mask), -1)
-        columns[f"{name} text"] = pc.if_else(pa.array(given), rows.extras[name], None)
+        columns[f"{name} text"] = texts(pc.if_else(pa.array(given), rows.extras[name], None))
     columns["note"] = pa.nulls(n, pa.string())
     arrays = [pa.array(columns[kind.name]).cast(kind.type) for kind in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _same(texts: pa.Array) -> pa.Array:
+    return texts
+
+
+def _each_once(texts: pa.Array) -> pa.Array:
+    """Each text where it occurs first, and nothing where it occurs again: its id is enough there."""
+    number = pc.fill_null(texts.dictionary_encode().indices, -1).to_numpy()
+    before = np.maximum.accumulate(np.append(-1, number))[:-1]
+    return pc.if_else(pa.array(number > before), texts, None)
 
 
 def _note(rows: Prepared, schema: pa.Schema) -> pa.RecordBatch:

@@ -130,8 +130,8 @@ def dictionaries(
         column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
         column, value = identifier(column), identifier(value)
         distinct = (
-            f'SELECT {column} AS "{key}", {value} AS "{text}" FROM raw WHERE {value} IS NOT NULL'  # noqa: S608  # names are escaped
-            f" GROUP BY {column}, {value}"
+            f'SELECT {column} AS "{key}", {value} AS "{text}" FROM (SELECT /*+ REPARTITION({column}) */ {column},'  # noqa: S608  # names are escaped
+            f" {value} FROM raw WHERE {value} IS NOT NULL) AS given GROUP BY {column}, {value}"
         )
         if kind == "user":
             engine.map(distinct, _with_digest, _USERS, name)

@@ -190,9 +190,8 @@ def _find_members(
         )
         # Most subsets belong to one vertex only, and are not needed.
         members = (
-            "SELECT s.low AS low, s.high AS high, s.weight AS weight, s.vertex AS vertex, s.total AS total"
-            f" FROM {subsets} s JOIN (SELECT low, high FROM {subsets} WHERE weight >= 0 GROUP BY low, high"
-            " HAVING count(*) > 1) AS shared ON shared.low = s.low AND shared.high = s.high"
+            "SELECT low, high, weight, vertex, total FROM (SELECT low, high, weight, vertex, total, count(*) OVER"
+            f" (PARTITION BY low, high) AS members FROM {subsets} WHERE weight >= 0) AS counted WHERE members > 1"
         )
         if steps.row(f"SELECT count(*) AS n FROM {subsets} WHERE weight < 0")[0]:
             pairs = _find_pairs(log, steps, graph, subsets, concepts, params)
