@@ -12,7 +12,7 @@ from benchmarks.harness import DATA, log_file, run, timed
 from benchmarks.spark import jobs
 
 HERE = "benchmarks.spark_time"
-JOBS = ("read", "equality", "affinity", "verify")
+JOBS = ("read", "equality", "affinity", "verify equality", "verify affinity")
 PYTHON = "time to run Python workers"
 
 
