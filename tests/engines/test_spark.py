@@ -130,6 +130,31 @@ def test_a_pipeline_is_that_of_one_machine_row_by_row(logs, steps):
     assert found.holds, found
 
 
+def test_rows_of_a_query_that_are_together_are_not_sent_around_again(engine):
+    kept = engine.session.conf.get("spark.sql.autoBroadcastJoinThreshold")
+    engine.session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    a = np.arange(1000) * 7 % 250
+    engine.read("given", pa.table({"query_id": a, "b": a % 3}))
+    engine.materialize("SELECT query_id, count(*) AS n FROM given GROUP BY query_id", "grouped")
+    schema = pa.schema([("query_id", pa.int64()), ("more", pa.int64())])
+
+    def same(batch):
+        return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    engine.map("SELECT query_id, n FROM grouped", same, schema, "mapped")
+    joined = "SELECT g.query_id AS query_id, m.more AS more FROM grouped g JOIN {other} m ON m.query_id = g.query_id"
+    plans = {
+        name: engine.sql(joined.format(other=other))._jdf.queryExecution().executedPlan().toString()
+        for name, other in (("moved", "(SELECT query_id, b AS more FROM given)"), ("stays", "mapped"))
+    }
+    found = engine.fetch(joined.format(other="mapped") + " ORDER BY query_id")
+    engine.session.conf.set("spark.sql.autoBroadcastJoinThreshold", kept)
+    engine.drop("given", "grouped", "mapped")
+    assert ("Exchange" in plans["moved"], "Exchange" in plans["stays"]) == (True, False)
+    assert "Sort " not in plans["stays"]
+    assert found.to_pydict() == {"query_id": list(range(250)), "more": [4] * 250}
+
+
 PLAIN = TABLE.drop_columns(["device", "country"])
 
 

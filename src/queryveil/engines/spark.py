@@ -35,6 +35,10 @@ ROWS_PER_TASK = 2_000_000
 SMALL_LOG = 20_000
 """A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
 
+TOGETHER = "query_id"
+"""If all rows of a query are in one part of a table, they are kept so, sorted: most is asked by query, and need not be
+sent around again. Not so by other columns, because many small tables would become many small files."""
+
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -42,7 +46,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Of two tables that are joined, the smaller becomes a hash table if its parts are small, and neither is sorted.
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
-    # Tables are kept in the parts that a join or a group has brought together, and are not sent around again.
+    # What `TOGETHER` says: tables in parts are read part by part, each sorted, also for joins by more columns.
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
@@ -161,24 +165,24 @@ class Spark:
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
             writer = frame.write.format("parquet")
-            found = self._gathered_by(made_from or frame, frame.columns)
-            if found is not None:
-                writer = writer.bucketBy(*found).sortBy(found[1])
+            parts = self._parts(made_from or frame) if TOGETHER in frame.columns else None
+            if parts is not None:
+                writer = writer.bucketBy(parts, TOGETHER).sortBy(TOGETHER)
             writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
 
-    def _gathered_by(self, frame: "DataFrame", columns: Sequence[str]) -> tuple[int, str] | None:
-        """In how many parts the rows of a frame are, and by which of some columns, if equal ones are together."""
-        if self.connect:
+    def _parts(self, frame: "DataFrame") -> int | None:
+        """In how many parts the rows of a frame are, if Spark has brought all rows of a query together; else None."""
+        if self.connect:  # which does not show how rows are spread
             return None
-        parts = int(self.session.conf.get("spark.sql.shuffle.partitions"))
         plan = frame._jdf.queryExecution().executedPlan()
         if plan.nodeName() == "AdaptiveSparkPlan":
             plan = plan.initialPlan()
-        found = re.findall(r"hashpartitioning\(([^(),]+)#\d+L?, (\d+)\)", plan.outputPartitioning().toString())
-        return next(((parts, name) for name, n in found if int(n) == parts and name in columns), None)
+        found = re.search(rf"hashpartitioning\({TOGETHER}#\d+L?, (\d+)\)", plan.outputPartitioning().toString())
+        # Only tables with the same number of parts are joined as they are.
+        return int(found[1]) if found and found[1] == self.session.conf.get("spark.sql.shuffle.partitions") else None
 
     def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
         """Keep a small table in the memory of the driver."""
