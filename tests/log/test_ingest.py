@@ -13,6 +13,7 @@ import queryveil as qv
 from queryveil.errors import QueryveilError
 from queryveil.kernels.digest import digests
 from queryveil.kernels.times import MISSING
+from queryveil.log.ingest.content import NOTHING, ordered
 from queryveil.text.arrays import byte_spans
 from tests.oracles import log as oracle
 from tests.oracles.log import Row
@@ -306,3 +307,10 @@ def test_what_is_no_log_is_refused_in_one_sentence():
         qv.read_log("x", encoding="klingon")
     with pytest.raises(qv.QueryveilError, match="line by line"):
         qv.read_log("x", encoding="hz")
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3, *[st.integers(NOTHING, 2)] * 3), min_size=1, max_size=40))
+def test_rows_of_a_block_are_in_the_order_of_all_their_columns(rows):
+    # A missing rank, like any missing value, comes first.
+    columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
+    assert [tuple(row) for row in zip(*ordered(columns), strict=True)] == sorted(rows)

@@ -76,7 +76,14 @@ def ordered(columns: Sequence[Longs]) -> list[Longs]:
         column if at < 4 else np.where(column == NOTHING, np.iinfo(np.int64).min, column)
         for at, column in enumerate(columns)
     ]
-    order = np.lexsort(keys[::-1])
+    order = np.lexsort(keys[1::-1])
+    # Few rows are of the same user and time, and only they need the other columns.
+    same = np.ones(len(order) - 1, np.bool_)
+    for key in keys[:2]:
+        same &= key[order[1:]] == key[order[:-1]]
+    tied = np.append(same, False) | np.append(False, same)
+    among = order[tied]
+    order[tied] = among[np.lexsort([key[among] for key in keys[::-1]])]
     return [column[order] for column in columns]
 
 
