@@ -24,6 +24,8 @@ def tables_in(folder) -> int:
     return sum(len(list(database.iterdir())) for database in folder.glob("queryveil_*"))
 
 
+WRITTEN = "import queryveil.engines.spark as spark; spark.SMALL_LOG = -1"
+"""What makes Spark write down the tables even of a small log, so that they are there when a worker goes."""
 SMALL = QUICK | {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -49,7 +51,7 @@ def test_a_lost_worker_does_not_lose_the_job(tmp_path):
                  tmp_path / "release", "--engine", "spark", "--master", cluster.master, "--work-dir", work]  # fmt: skip
         words += as_options(SMALL)
         run = subprocess.Popen(
-            [sys.executable, "-c", "from queryveil.cli import main; main()", *map(str, words)],
+            [sys.executable, "-c", f"{WRITTEN}\nfrom queryveil.cli import main; main()", *map(str, words)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ, cwd=tmp_path,
         )  # fmt: skip
         # In the middle of the work: the log is read, and the graph is under way.
@@ -75,6 +77,9 @@ ALL_METHODS = {
     "strings": qv.Mdav(k=2, distance="strings", grouping="blocks"),
     "features": qv.Mdav(k=2, distance="features", grouping="blocks"),
     "poblete": qv.Poblete(k=1, sites=1),
+    "wngen": qv.Wngen(k=3),
+    "partition": qv.Partition(k=3),
+    "clump": qv.Clump(k=3),
     "pipeline": qv.Pipeline([qv.Scrub(), qv.Equality(k=3), qv.Columns(min_click_users=3, time="day", link="user")]),
     # Noise and keys are fresh in every run: of these the promises are compared, not the rows.
     "zealous": qv.Zealous(epsilon=20, delta=0.01),
@@ -93,7 +98,7 @@ def test_no_method_loses_its_job_with_a_worker(tmp_path, directory):  # noqa: F8
     """One after the other on one cluster: in the middle of each, a worker goes and another one comes."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     run = subprocess.run(
-        [sys.executable, "-c", "from tests.engines.test_cluster import lose_workers; lose_workers()", tmp_path,
+        [sys.executable, "-c", f"{WRITTEN}\nfrom tests.engines.test_cluster import lose_workers; lose_workers()", tmp_path,
          directory], capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]

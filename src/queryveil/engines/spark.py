@@ -35,9 +35,10 @@ ROWS_PER_TASK = 2_000_000
 SMALL_LOG = 20_000
 """A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
 
-TOGETHER = "query_id"
-"""If all rows of a query are in one part of a table, they are kept so, sorted: most is asked by query, and need not be
-sent around again. Not so by other columns, because many small tables would become many small files."""
+TOGETHER = {"query_id": ("query_id",), "low, high": ("low", "high")}
+"""By which columns rows are kept together, if Spark has brought them together: most is asked by query or, in the graph
+of affine queries, by the digest of what vertices share, and need not be sent around again. Not so by other columns,
+because many small tables would become many small files."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -46,10 +47,12 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Of two tables that are joined, the smaller becomes a hash table if its parts are small, and neither is sorted.
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "64m",
-    # What `TOGETHER` says: tables in parts are read part by part, each sorted, also for joins by more columns.
+    # Tables in parts are read part by part, each sorted, also for joins by more columns.
     "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
+    # Else a task may write rows of all parts, each into a file of its own.
+    "spark.sql.adaptive.localShuffleReader.enabled": "false",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
     # SQL reaches the tables of the session, and no file by its path.
@@ -138,6 +141,7 @@ class Spark:
             self.session.conf.set(_BROADCAST, "-1" if self._small else self._broadcast)
 
     def _cut(self, parts: int) -> None:
+        self._n_parts = parts
         with working():
             self.session.conf.set("spark.sql.shuffle.partitions", str(parts))
 
@@ -165,24 +169,28 @@ class Spark:
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
             writer = frame.write.format("parquet")
-            parts = self._parts(made_from or frame) if TOGETHER in frame.columns else None
-            if parts is not None:
-                writer = writer.bucketBy(parts, TOGETHER).sortBy(TOGETHER)
+            together = self._together(made_from or frame, frame.columns)
+            if together:
+                writer = writer.bucketBy(self._n_parts, *together).sortBy(*together)
             writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
 
-    def _parts(self, frame: "DataFrame") -> int | None:
-        """In how many parts the rows of a frame are, if Spark has brought all rows of a query together; else None."""
-        if self.connect:  # which does not show how rows are spread
-            return None
+    def _together(self, frame: "DataFrame", columns: Sequence[str]) -> Sequence[str]:
+        """By which of some columns Spark has brought the rows of a frame together, if `TOGETHER` has them."""
+        looked_for = {found: names for found, names in TOGETHER.items() if set(names) <= set(columns)}
+        if self.connect or not looked_for:  # Connect does not show how rows are spread
+            return ()
         plan = frame._jdf.queryExecution().executedPlan()
         if plan.nodeName() == "AdaptiveSparkPlan":
             plan = plan.initialPlan()
-        found = re.search(rf"hashpartitioning\({TOGETHER}#\d+L?, (\d+)\)", plan.outputPartitioning().toString())
+        spread = re.sub(r"#\d+L?", "", plan.outputPartitioning().toString())
         # Only tables with the same number of parts are joined as they are.
-        return int(found[1]) if found and found[1] == self.session.conf.get("spark.sql.shuffle.partitions") else None
+        parts = self._n_parts
+        return next(
+            (names for found, names in looked_for.items() if f"hashpartitioning({found}, {parts})" in spread), ()
+        )
 
     def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
         """Keep a small table in the memory of the driver."""

@@ -87,7 +87,7 @@ class Findings(Tabular):
         whole = " and ".join(ATTACKS[name].label for name in BY_TABLES)
         return (
             f"Tried on {self.sample}: among all users a person is harder to find, so shares of persons and records that"
-            f" are found are upper bounds. Only {whole} are counted in the whole log."
+            f" are found are upper bounds. Only {whole} count users in the whole log."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -200,7 +200,11 @@ def _find_members(
                     f" UNION ALL SELECT one AS low, -other AS high, weight, {end} AS vertex, {end}_total AS total"
                     f" FROM {pairs}"
                 )
-        return work.table(members, "members")
+        # On Spark, members of a group stay together, and are not sent around in each round of peeling.
+        return work.table(
+            f"SELECT /*+ REPARTITION(low, high) */ low, high, weight, vertex, total FROM ({members}) AS members",
+            "members",
+        )
 
 
 _SUBSETS = pa.schema([(name, pa.int64()) for name in ("low", "high", "weight", "vertex", "total")])

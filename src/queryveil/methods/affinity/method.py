@@ -36,6 +36,10 @@ MOST_SHOWN = 10
 """How many similar queries or concepts `explain` names."""
 
 
+_SESSIONS = "The unit session"
+"""What needs one machine, as a sentence about it begins."""
+
+
 class Affinity(QueryMethod):
     """Release a query if k users issued it or a released query that is similar to it (Carpineto and Romano 2015).
 
@@ -201,7 +205,7 @@ class Affinity(QueryMethod):
         if self.unit == "query":
             return None, ()
         check_linking(log, self.linking)
-        found = local(log, "Sessions as units")
+        found = local(log, _SESSIONS)
         concepts = self.mine(log, self.term_users)
         made, several, whole = protected_sessions(
             found, work, chosen, concepts, self.linking, self.k, self.theta, self.max_new_users
@@ -212,6 +216,8 @@ class Affinity(QueryMethod):
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Choose every query of anonymity degree at least k."""
         check_k(self, log.n_users)
+        if self.unit == "session":
+            local(log, _SESSIONS)
         self.check_similarity(log)
         log.ensure_tables("per_query")
         concept_users = self.concept_users(log)
