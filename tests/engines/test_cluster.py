@@ -98,8 +98,8 @@ def test_no_method_loses_its_job_with_a_worker(tmp_path, directory):  # noqa: F8
     """One after the other on one cluster: in the middle of each, a worker goes and another one comes."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     run = subprocess.run(
-        [sys.executable, "-c", f"{WRITTEN}\nfrom tests.engines.test_cluster import lose_workers; lose_workers()", tmp_path,
-         directory], capture_output=True, text=True, env=environment, check=False,
+        [sys.executable, "-c", f"{WRITTEN}\nfrom tests.engines.test_cluster import lose_workers\nlose_workers()",
+         tmp_path, directory], capture_output=True, text=True, env=environment, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]
     methods = len(ALL_METHODS) + len(LOOKED_UP)
