@@ -14,6 +14,9 @@ from queryveil.log import QueryLog
 if TYPE_CHECKING:
     from queryveil.claims.affine import AffineUsers
 
+LIGHTEST = 32
+"""How many of the queries that hold an element are compared first: mostly they have enough users."""
+
 
 class Compared(NamedTuple):
     """Some queries, as they are compared.
@@ -123,40 +126,80 @@ def _people(work: Workspace, queries: Table) -> Table:
 def _badly_protected(claim: "AffineUsers", log: QueryLog, work: Workspace, compared: Compared) -> Table:
     """The queries that lack users behind them and the queries similar to them, and how many there are.
 
-    A query similar to another lacks at most 1 - theta^2 of its weight. So it holds one of any elements that weigh more
-    together, and only queries that hold one of the rarest such elements, and weigh about as much, are compared.
+    Of two similar queries, what only one of them holds is at most 1 - theta^2 of its weight. So before the rarest
+    element that they share, each holds only so much, and only queries that share an element at such a place, and weigh
+    about the same, are compared. A frequent element may be shared by a large part of all queries. So the lightest that
+    hold it come first, and only for queries that still lack users then, all of them.
     """
     people, vectors, weights = compared
-    square = f"CAST('{claim.theta * claim.theta!r}' AS DOUBLE)"
-    same = "v.key = {0}.key AND v.concept = {0}.concept"
+    square = _square(claim)
+    same = "v.key = s.key AND v.concept = s.concept"
     with log.workspace() as steps:
         elements = steps.table(
             f"SELECT key, concept, count(*) AS n FROM {vectors} GROUP BY key, concept", "sizes of elements"
         )
-        return work.table(
-            f"WITH needy AS (SELECT t.query_id AS query_id, t.w AS w FROM {weights} t JOIN"
-            f" (SELECT query_id, {_count(claim)} AS n FROM {people} GROUP BY query_id) AS own"
-            f" ON own.query_id = t.query_id WHERE own.n < {claim.users}),"
-            " held AS (SELECT v.query_id AS one, v.key AS key, v.concept AS concept, d.w AS total,"
-            " coalesce(sum(v.w) OVER (PARTITION BY v.query_id ORDER BY s.n, v.key, v.concept"
-            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS rarer FROM {vectors} v"
-            f" JOIN needy d ON d.query_id = v.query_id JOIN {elements} s ON {same.format('s')}),"
-            f" pairs AS (SELECT DISTINCT h.one AS one, v.query_id AS other FROM held h JOIN {vectors} v"
-            f" ON {same.format('h')} JOIN {weights} t ON t.query_id = v.query_id"
-            f" WHERE h.rarer <= (1 - {square}) * h.total * 1.000001"
-            f" AND t.w * 1.000001 >= {square} * h.total AND {square} * t.w <= h.total * 1.000001),"
-            f" common AS (SELECT p.one AS one, p.other AS other, sum(v.w) AS w FROM pairs p JOIN {vectors} v"
-            f" ON v.query_id = p.one JOIN {vectors} b ON b.query_id = p.other AND {same.format('b')}"
-            " GROUP BY p.one, p.other),"
-            f" near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN {weights} x ON x.query_id = c.one"
-            f" JOIN {weights} y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
-            f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
-            f" behind AS (SELECT query_id, {_count(claim)} AS n FROM (SELECT DISTINCT n.one AS query_id,"
-            f" p.user_id AS user_id, p.new AS new FROM near n JOIN {people} p ON p.query_id = n.other)"
-            " GROUP BY query_id)"
-            f" SELECT query_id, n FROM behind WHERE n < {claim.users}",
-            "queries with few users behind them",
+        rarest = steps.table(
+            "SELECT query_id, key, concept, total FROM (SELECT v.query_id AS query_id, v.key AS key,"
+            " v.concept AS concept, t.w AS total, coalesce(sum(v.w) OVER (PARTITION BY v.query_id"
+            " ORDER BY s.n, v.key, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS rarer"
+            f" FROM {vectors} v JOIN {weights} t ON t.query_id = v.query_id JOIN {elements} s ON {same}) AS held"
+            f" WHERE rarer <= (1 - {square}) * total * 1.000001",
+            "rarest elements",
         )
+        lightest = steps.table(
+            "SELECT query_id, key, concept, total FROM (SELECT query_id, key, concept, total, row_number() OVER"
+            f" (PARTITION BY key, concept ORDER BY total, query_id) AS place FROM {rarest}) AS placed"
+            f" WHERE place <= {LIGHTEST}",
+            "lightest queries",
+        )
+        needy = steps.table(
+            f"SELECT query_id FROM {people} GROUP BY query_id HAVING {_count(claim)} < {claim.users}", "own users"
+        )
+        some = _users_behind(claim, steps, compared, rarest, needy, lightest)
+        left = steps.table(f"SELECT query_id FROM {some} WHERE n < {claim.users}", "still few users")
+        found = _users_behind(claim, steps, compared, rarest, left, rarest)
+        return work.table(
+            f"SELECT query_id, n FROM {found} WHERE n < {claim.users}", "queries with few users behind them"
+        )
+
+
+def _users_behind(
+    claim: "AffineUsers", work: Workspace, compared: Compared, rarest: Table, asked: Table, others: Table
+) -> Table:
+    """How many users are behind each of some queries and the others that are similar to it: query_id and n.
+
+    Args:
+        claim: The claim.
+        work: Where the table is made.
+        compared: All queries.
+        rarest: The rarest elements of all queries.
+        asked: The query_id of the queries to count for.
+        others: The rarest elements of the queries that may be similar; a query always is to itself.
+    """
+    people, vectors, weights = compared
+    square = _square(claim)
+    return work.table(
+        f"WITH pairs AS (SELECT DISTINCT h.query_id AS one, v.query_id AS other FROM {rarest} h"
+        f" JOIN {asked} d ON d.query_id = h.query_id JOIN {others} v ON v.key = h.key AND v.concept = h.concept"
+        f" WHERE v.total * 1.000001 >= {square} * h.total AND {square} * v.total <= h.total * 1.000001),"
+        f" common AS (SELECT p.one AS one, p.other AS other, sum(v.w) AS w FROM pairs p JOIN {vectors} v"
+        f" ON v.query_id = p.one JOIN {vectors} b ON b.query_id = p.other AND v.key = b.key AND v.concept = b.concept"
+        " GROUP BY p.one, p.other),"
+        f" near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN {weights} x ON x.query_id = c.one"
+        f" JOIN {weights} y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
+        f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
+        f" itself AS (SELECT d.query_id AS one, d.query_id AS other FROM {asked} d"
+        f" JOIN {weights} t ON t.query_id = d.query_id)"
+        f" SELECT query_id, {_count(claim)} AS n FROM (SELECT DISTINCT n.one AS query_id, p.user_id AS user_id,"
+        f" p.new AS new FROM (SELECT one, other FROM near UNION ALL SELECT one, other FROM itself) AS n"
+        f" JOIN {people} p ON p.query_id = n.other) AS seen GROUP BY query_id",
+        "users behind queries",
+    )
+
+
+def _square(claim: "AffineUsers") -> str:
+    """The square of theta, to the last bit, as SQL."""
+    return f"CAST('{claim.theta * claim.theta!r}' AS DOUBLE)"
 
 
 def _vectors(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> Table:
