@@ -120,11 +120,12 @@ def lose_workers() -> None:
         log = qv.read_log(folder / "log.parquet", engine=engine)
         for number, (name, method) in enumerate(methods.items()):
             begun: list[str] = []
+            kill_at = 1 if method.repeats == "never" else KILL_AT  # private methods make few tables
             loss = threading.Timer(0.3, cluster.kill_worker, [number])
 
-            def count(step: str, begun: list[str] = begun, loss: threading.Timer = loss) -> None:
+            def count(step: str, begun=begun, loss=loss, kill_at=kill_at) -> None:
                 begun.append(step)
-                if len(begun) == KILL_AT:
+                if len(begun) == kill_at:
                     loss.start()
 
             engine.progress = count
