@@ -11,6 +11,7 @@ from queryveil.kernels.heavy import Sets, group_subsets, pairs_of, turned, walk_
 SCALES = st.sampled_from([1, 2**29])
 WEIGHTS = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 THETAS = st.sampled_from([0.3, 0.6, 0.8, 0.95, 1.0])
+EVERY = np.empty(0, np.int32), np.empty(0, np.bool_)
 
 
 @st.composite
@@ -52,8 +53,8 @@ def test_groups_hold_exactly_the_affine_pairs(drawn, theta, most, bits):
     sets, theta2 = arrays(weights, parts, plain), theta * theta
     counts = np.zeros(len(plain), np.int32)
     met = np.zeros((1 << bits) // 32, np.uint64)
-    walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, False)
-    subsets = walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, True)
+    walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, False, *EVERY)
+    subsets = walk_subsets(sets, 0, len(plain), theta2, most, counts, bits, met, True, *EVERY)
     found = [group_subsets(subsets, bits // 2)]
     long = np.flatnonzero(counts > most)
     postings = turned(sets.start, sets.element, len(weights))
@@ -76,7 +77,7 @@ def test_only_closed_heavy_subsets_are_counted(drawn, theta):
     weights, parts, plain = drawn
     counts = np.zeros(len(plain), np.int32)
     met = np.zeros(2, np.uint64)
-    walk_subsets(arrays(weights, parts, plain), 0, len(plain), theta * theta, 1000, counts, 6, met, False)
+    walk_subsets(arrays(weights, parts, plain), 0, len(plain), theta * theta, 1000, counts, 6, met, False, *EVERY)
     for s, count in zip(plain, counts, strict=True):
         least = theta * theta * sum(weights[e] for e in s) * (1 - 1e-9)
         subsets = (set(kept) for n in range(len(s) + 1) for kept in combinations(s, n))

@@ -35,10 +35,10 @@ ROWS_PER_TASK = 2_000_000
 SMALL_LOG = 20_000
 """A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
 
-TOGETHER = {"query_id": ("query_id",), "low, high": ("low", "high")}
-"""By which columns rows are kept together, if Spark has brought them together: most is asked by query or, in the graph
-of affine queries, by the digest of what vertices share, and need not be sent around again. Not so by other columns,
-because many small tables would become many small files."""
+TOGETHER = ("query_id", "part")
+"""By which columns rows are kept together, if Spark has brought them together: most is asked by query or, of similar
+queries, by the part in which they meet, and need not be sent around again. Not so by other columns, because many small
+tables would become many small files."""
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -169,28 +169,26 @@ class Spark:
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
             writer = frame.write.format("parquet")
-            together = self._together(made_from or frame, frame.columns)
-            if together:
-                writer = writer.bucketBy(self._n_parts, *together).sortBy(*together)
+            column = self._together(made_from or frame, frame.columns)
+            if column is not None:
+                writer = writer.bucketBy(self._n_parts, column).sortBy(column)
             writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
 
-    def _together(self, frame: "DataFrame", columns: Sequence[str]) -> Sequence[str]:
-        """By which of some columns Spark has brought the rows of a frame together, if `TOGETHER` has them."""
-        looked_for = {found: names for found, names in TOGETHER.items() if set(names) <= set(columns)}
+    def _together(self, frame: "DataFrame", columns: Sequence[str]) -> str | None:
+        """By which of some columns Spark has brought the rows of a frame together, if it is one of `TOGETHER`."""
+        looked_for = [name for name in TOGETHER if name in columns]
         if self.connect or not looked_for:  # Connect does not show how rows are spread
-            return ()
+            return None
         plan = frame._jdf.queryExecution().executedPlan()
         if plan.nodeName() == "AdaptiveSparkPlan":
             plan = plan.initialPlan()
         spread = re.sub(r"#\d+L?", "", plan.outputPartitioning().toString())
         # Only tables with the same number of parts are joined as they are.
         parts = self._n_parts
-        return next(
-            (names for found, names in looked_for.items() if f"hashpartitioning({found}, {parts})" in spread), ()
-        )
+        return next((name for name in looked_for if f"hashpartitioning({name}, {parts})" in spread), None)
 
     def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
         """Keep a small table in the memory of the driver."""

@@ -66,7 +66,17 @@ class Subsets(NamedTuple):
 
 @kernel
 def walk_subsets(
-    sets: Sets, first: int, last: int, theta2: float, most: int, counts: Ints, bits: int, met: ULongs, listing: bool
+    sets: Sets,
+    first: int,
+    last: int,
+    theta2: float,
+    most: int,
+    counts: Ints,
+    bits: int,
+    met: ULongs,
+    listing: bool,
+    rank: Ints,
+    ours: Bools,
 ) -> Subsets:
     """Walk the heavy subsets of the sets from `first` up to `last`: first to mark them, then to list the shared ones.
 
@@ -85,6 +95,8 @@ def walk_subsets(
         bits: How many bits of a digest give its place in the filter.
         met: The filter: by turns 64 marks of digests met, and those of digests met again.
         listing: Whether this is the second walk.
+        rank: The place of each element in some order, if only some subsets are wanted; else empty.
+        ours: For each element whether the subsets are wanted in which it comes first in that order.
     """
     # Plain arrays, because a compiled loop cannot yet look through a tuple at each turn.
     start, element, total, weight = sets.start, sets.element, sets.total, sets.weight
@@ -102,6 +114,13 @@ def walk_subsets(
     its_low, its_high = np.empty(most + 2, np.uint64), np.empty(most + 2, np.uint64)
     its_weight, its_gone = np.empty(most + 2, np.int64), np.empty(most + 2, np.int64)
     its_next = np.empty(most + 2, np.int64)
+    # The elements of one set in the order asked for: a bit of each that may be taken away, and whether it is ours.
+    some = len(rank) > 0
+    longest = 1
+    if some:
+        for i in range(first, last):
+            longest = max(longest, start[i + 1] - start[i])
+    ordered, its_bit = np.empty(longest, np.int32), np.empty(longest, np.int64)
     for i in range(first, last):
         if listing and counts[i] > most:
             continue
@@ -152,6 +171,17 @@ def walk_subsets(
         counts[i] = count
         if count > most:
             continue
+        if some:
+            _put_in_order(element[begin:end], rank, loose[:n], ordered, its_bit)
+            wanted = 0
+            for s in range(count):
+                at = 0
+                while its_bit[at] & its_gone[s]:
+                    at += 1
+                if ours[ordered[at]]:
+                    its_low[wanted], its_high[wanted], its_weight[wanted] = its_low[s], its_high[s], its_weight[s]
+                    wanted += 1
+            count = wanted
         if not listing:
             for s in range(count):
                 bit = its_low[s] >> shift
@@ -172,6 +202,23 @@ def walk_subsets(
                 out_weight[size], out_owner[size] = its_weight[s], i
                 size += 1
     return Subsets(out_low[:size].copy(), out_high[:size].copy(), out_weight[:size].copy(), out_owner[:size].copy())
+
+
+@helper
+def _put_in_order(elements: Ints, rank: Ints, loose: Ints, ordered: Ints, its_bit: Longs) -> None:
+    # Put elements in the order of their ranks, with the bit of each that is loose, 0 for the others.
+    for n in range(len(elements)):
+        spot = n
+        while spot > 0 and rank[ordered[spot - 1]] > rank[elements[n]]:
+            ordered[spot] = ordered[spot - 1]
+            spot -= 1
+        ordered[spot] = elements[n]
+    for n in range(len(elements)):
+        its_bit[n] = 0
+        for x in range(len(loose)):
+            if loose[x] == ordered[n]:
+                its_bit[n] = np.int64(1) << x
+                break
 
 
 @inlined

@@ -380,10 +380,12 @@ class QueryLog(ABC):
         self.ensure_tables("per_query", "word_users")
         words = range(1, n + 1)
         with self.workspace() as work:
-            # The words of a shared run are shared themselves, so runs with other words can be skipped.
+            # The words of a shared run are shared themselves, so runs with other words can be skipped. A table of their
+            # own may be small enough to be sent to where the words of queries are.
+            frequent = work.table(f"SELECT word_id FROM word_users WHERE users >= {min_users}", "frequent words")
             shared = work.table(
                 "SELECT t.query_id AS query_id, t.position AS position, t.word_id AS word_id FROM query_terms t"
-                f" JOIN word_users w ON w.word_id = t.word_id WHERE w.users >= {min_users}",
+                f" JOIN {frequent} w ON w.word_id = t.word_id",
                 "shared words",
             )
             parts = ", ".join(f"t{i}.word_id AS word_{i}" for i in words)

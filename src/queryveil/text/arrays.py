@@ -1,8 +1,10 @@
 """Arrow string arrays seen as bytes and positions, the way kernels take them, and back."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
@@ -25,6 +27,24 @@ def byte_spans(array: pa.Array) -> Spans:
 def from_offsets(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array:
     """A string array over bytes that are known to be UTF-8."""
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def packed(start: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
+    """Lists of numbers or records, values[start[i]:start[i + 1]], as the bytes of a binary array."""
+    edges = (start * values.itemsize).astype(np.int32)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(pa.binary(), len(start) - 1, [None, pa.py_buffer(edges), data])
+
+
+def unpacked(array: pa.Array, kind: DTypeLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Where each list of `packed` starts and the last ends, and the values of all; a null is empty."""
+    data, starts, ends = byte_spans(array)
+    size = np.dtype(kind).itemsize
+    start = np.zeros(len(array) + 1, np.int64)
+    np.cumsum((ends - starts) // size, out=start[1:])
+    inside = data[starts[0] : ends[-1]] if len(array) else data[:0]
+    # A copy begins where numbers of its kind may begin.
+    return start, inside.copy().view(kind)
 
 
 _OFFSETS: dict[pa.DataType, np.dtype[np.int32] | np.dtype[np.int64]] = {

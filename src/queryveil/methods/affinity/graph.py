@@ -420,9 +420,11 @@ def heavy_groups(sets: "Sets", theta: float, threads: int) -> "Groups":
     for _ in range(min(threads, 8)):
         filters.put(np.zeros((1 << bits) // 32, np.uint64))
 
+    every = np.empty(0, np.int32), np.empty(0, np.bool_)
+
     def walk(part: int, met: NDArray[np.uint64], listing: bool) -> Subsets:
         first, last = edges[part], edges[part + 1]
-        return walk_subsets(sets, first, last, theta2, most, counts, bits, met, listing)
+        return walk_subsets(sets, first, last, theta2, most, counts, bits, met, listing, *every)
 
     def mark(part: int) -> None:
         met = filters.get()

@@ -1,32 +1,46 @@
 """The generalized core of the graph of affine queries, with tables: for logs that are too large for one machine.
 
 Carpineto and Romano, K-theta-affinity privacy: releasing infrequent query refinements safely, Information Processing
-and Management 51, 2015, section 3.4. The same vertices, heavy subsets and result as `graph.py`, in operations that all
-engines have: affine queries are found by an equi-join on the subset that they share.
-
-A group of vertices that share a subset may be as large as the log, but k of its users are enough: those who come first
-when its members are ordered by weight. A member is affine to the members up to some weight. If these have k users or
-more, the first k of the group are among them; if they have fewer, all of these are among the first k.
+and Management 51, 2015, section 3.4. The same heavy subsets and the same result as `graph.py`, in operations that all
+engines have. Queries are copied to parts where affine ones meet (`log/meeting.py`). In each part the compiled loops
+find groups that share a heavy subset, and what the members of each offer each other; then parts stay where they are.
+In rounds, a query that is offered too few users in all its parts is removed, and the others of its groups offer anew.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ragged, offsets
+from queryveil.arrays import Ints, Ragged, offsets
 from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
+from queryveil.log.meeting import USER, Counting, bring_together, parts_of
 from queryveil.methods.affinity.concepts import Concepts, vectors
 from queryveil.methods.affinity.graph import MOST_SUBSETS, NEW_ACCOUNT
 from queryveil.methods.queries import joined
-from queryveil.text.arrays import byte_spans
+from queryveil.text.arrays import byte_spans, packed, unpacked
+
+if TYPE_CHECKING:
+    from queryveil.kernels.heavy import Sets
 
 Mapped = tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]
 """A function for `Workspace.map`, and the columns it makes."""
+
+_FOUND = pa.schema(
+    [("part", pa.int32()), ("place", pa.int32()), ("weight", pa.int64()), ("query_id", pa.int64()),
+     ("total", pa.int64()), ("own", pa.int32()), ("fresh", pa.int32()), ("users", pa.binary())]
+)  # fmt: skip
+"""A member of a group: the part, the place of the group there, what it shares by weight, and a query as in `MET`."""
+
+_OFFERED = _FOUND.append(pa.field("enough", pa.bool_())).append(pa.field("offered", pa.binary()))
+"""The same with what the others of its group offer: enough users, or these users."""
+
+_REMOVED = pa.schema([("part", pa.int32()), ("query_id", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -40,26 +54,20 @@ class AffinityParams:
     max_new_users: int | None
 
     @property
-    def theta2(self) -> str:
-        """The square of theta, to the last bit, as SQL."""
-        return f"CAST('{self.theta * self.theta!r}' AS DOUBLE)"
+    def theta2(self) -> float:
+        """The square of theta."""
+        return self.theta * self.theta
+
+    @property
+    def counting(self) -> Counting:
+        """Which users count."""
+        return Counting(self.k, self.max_new_users)
 
     def users(self, new: str) -> str:
         """SQL that counts users, including at most `max_new_users` new accounts."""
         if self.max_new_users is None:
             return "count(*)"
         return f"sum(1 - {new}) + least(sum({new}), {self.max_new_users})"
-
-
-class VertexTables(NamedTuple):
-    """The distinct vectors of queries that may be released, and their users."""
-
-    vertices: Table
-    """vertex, vector, total, and `own`: the users of the vertex itself that count."""
-    of_query: Table
-    """query_id, vertex."""
-    users: Table
-    """vertex, user_id, new."""
 
 
 def find_affine(
@@ -74,7 +82,7 @@ def find_affine(
         params: What a query needs.
         within: The query_id of those that may be released; by default all.
     """
-    log.ensure_tables("query_users", "per_query", "rarest")
+    log.ensure_tables("query_users", "per_query", "word_users")
     with log.workspace() as steps:
         accounts = steps.table(
             f"SELECT user_id, CASE WHEN count(*) <= {NEW_ACCOUNT} THEN 1 ELSE 0 END AS new FROM query_users"
@@ -83,31 +91,58 @@ def find_affine(
         )
         some = f"SELECT q.query_id AS query_id, q.query AS query FROM queries q{joined(within, 'q.query_id')}"
         compared = steps.map(some, *_vectors(log, concepts), "vectors")
-        graph = _find_vertices(log, steps, compared, accounts, params)
-        members = _find_members(log, steps, graph, concepts, params)
-        alive = _peel(log, steps, graph, members, params)
+        # A table of its own, because it may be small enough to be sent to where the words of queries are.
+        frequent = steps.table(
+            f"SELECT word_id FROM word_users WHERE users >= {params.min_term_users}", "frequent words"
+        )
+        common = (
+            f"SELECT t.query_id AS query_id FROM query_terms t LEFT JOIN {frequent} f ON f.word_id = t.word_id"
+            " GROUP BY t.query_id HAVING count(f.word_id) = count(*)"
+        )
+        chosen = steps.table(
+            f"SELECT v.query_id AS query_id, v.total AS total, v.vector AS vector FROM {compared} v"
+            f" JOIN per_query p ON p.query_id = v.query_id JOIN ({common}) AS c ON c.query_id = v.query_id"
+            f" WHERE p.users >= {params.min_query_users}",
+            "chosen queries",
+        )
+        # In the order of how rare concepts are, which each worker knows.
+        rank = np.empty(len(concepts), np.int32)
+        rank[np.lexsort((np.arange(len(concepts)), concepts.events))] = np.arange(len(concepts))
+        met = bring_together(log, steps, chosen, concepts.squared, rank, params.theta2, params.counting, accounts)
+        members = steps.map_groups(
+            f"SELECT * FROM {met}",
+            "part",
+            _Grouped(concepts, rank, params, parts_of(log), MOST_SUBSETS),
+            _OFFERED,
+            "members",
+        )
+        members = _peel(log, steps, members, params)
         alone = (
             f"SELECT query_id, {params.users('new')} AS n FROM (SELECT s.query_id AS query_id, a.new AS new"
             f" FROM query_users s JOIN {accounts} a ON a.user_id = s.user_id LEFT JOIN {compared} v"
             " ON v.query_id = s.query_id WHERE v.query_id IS NULL) AS pairs GROUP BY query_id"
         )
+        if params.max_new_users is None:
+            alone = (
+                f"SELECT p.query_id AS query_id, p.users AS n FROM per_query p LEFT JOIN {compared} v"
+                " ON v.query_id = p.query_id WHERE v.query_id IS NULL"
+            )
+        # Joined with a table of all queries, they are where all that is asked by query is.
         return work.table(
-            f"SELECT q.query_id AS query_id FROM {graph.of_query} q JOIN {alive} a ON a.vertex = q.vertex UNION ALL"
-            f" SELECT p.query_id AS query_id FROM per_query p JOIN ({alone}) AS issued ON issued.query_id = p.query_id"
-            f"{joined(within, 'p.query_id')}"
-            f" WHERE issued.n >= {params.k} AND p.users >= {params.min_query_users}",
+            "SELECT p.query_id AS query_id FROM per_query p JOIN"
+            f" (SELECT query_id FROM {met} WHERE own >= {params.k} GROUP BY query_id UNION ALL"
+            f" SELECT query_id FROM {members} WHERE own < {params.k} GROUP BY query_id UNION ALL"
+            f" SELECT query_id FROM ({alone}) AS issued WHERE n >= {params.k}) AS found ON found.query_id = p.query_id"
+            f"{joined(within, 'p.query_id')} WHERE p.users >= {params.min_query_users}",
             "affine queries",
         )
 
 
 def _vectors(log: QueryLog, concepts: Concepts) -> Mapped:
-    """A function from queries to those with a concept: the digest of its vector, the vector, and its weight."""
+    """A function from queries to those with a concept: the vector, and its weight."""
     from queryveil.kernels.digest import digests
 
-    schema = pa.schema(
-        [("query_id", log.id_type), ("low", pa.int64()), ("high", pa.int64()), ("total", pa.int64()),
-         ("vector", pa.binary())]
-    )  # fmt: skip
+    schema = pa.schema([("query_id", log.id_type), ("total", pa.int64()), ("vector", pa.binary())])
     # Words are in the order of their digests, here as in every log.
     known_low, known_high = digests(*byte_spans(concepts.vocabulary.text))
     weight, language = concepts.squared, log.language
@@ -119,14 +154,9 @@ def _vectors(log: QueryLog, concepts: Concepts) -> Mapped:
         low, high = digests(*byte_spans(text))
         start, concept = vectors(concepts, offsets(per_query), _places(known_low, known_high, low, high))
         of_query = Ragged(start)
-        held = np.flatnonzero(of_query.sizes)
-        low, high = digests(concept.view(np.uint8), start[held] * 4, start[held + 1] * 4)
-        edges = pa.py_buffer((np.append(start[held], start[-1]) * 4).astype(np.int32))
-        vector = pa.Array.from_buffers(pa.binary(), len(held), [None, edges, pa.py_buffer(concept)])
-        columns = [low.view(np.int64), high.view(np.int64), of_query.sums(weight[concept])[held]]
-        return pa.RecordBatch.from_arrays(
-            [batch["query_id"].take(pa.array(held)), *map(pa.array, columns), vector], schema=schema
-        )
+        held = pa.array(np.flatnonzero(of_query.sizes))
+        columns = [batch["query_id"], pa.array(of_query.sums(weight[concept])), packed(start, concept)]
+        return pa.RecordBatch.from_arrays([column.take(held) for column in columns], schema=schema)
 
     return find, schema
 
@@ -144,239 +174,142 @@ def _places(
     return np.where((known_low[at] == low) & (known_high[at] == high), at, -1).astype(np.int32)
 
 
-def _find_vertices(
-    log: QueryLog, work: Workspace, compared: Table, accounts: Table, params: AffinityParams
-) -> VertexTables:
-    """Merge the equal vectors of queries that may be released; `accounts` says who is new."""
-    with log.workspace() as steps:
-        chosen = steps.table(
-            "SELECT v.query_id AS query_id, v.low AS low, v.high AS high, v.total AS total, v.vector AS vector"
-            f" FROM {compared} v JOIN per_query p ON p.query_id = v.query_id JOIN rarest r ON r.query_id = v.query_id"
-            f" WHERE p.users >= {params.min_query_users} AND r.users >= {params.min_term_users}",
-            "chosen queries",
-        )
-        distinct = steps.number(
-            f"SELECT low, high, min(total) AS total, min(vector) AS vector FROM {chosen} GROUP BY low, high",
-            ("low", "high"),
-            "vertex",
-            name="distinct vectors",
-        )
-        of_query = work.table(
-            f"SELECT c.query_id AS query_id, d.vertex AS vertex FROM {chosen} c JOIN {distinct} d ON d.low = c.low"
-            " AND d.high = c.high",
-            "vertices of queries",
-        )
-        users = work.table(
-            "SELECT pairs.vertex AS vertex, pairs.user_id AS user_id, a.new AS new FROM (SELECT q.vertex AS vertex,"
-            f" s.user_id AS user_id FROM {of_query} q JOIN query_users s ON s.query_id = q.query_id"
-            f" GROUP BY q.vertex, s.user_id) AS pairs JOIN {accounts} a ON a.user_id = pairs.user_id",
-            "users of vertices",
-        )
-        vertices = work.table(
-            f"SELECT d.vertex AS vertex, d.total AS total, d.vector AS vector, o.own AS own FROM {distinct} d JOIN"
-            f" (SELECT vertex, {params.users('new')} AS own FROM {users} GROUP BY vertex) AS o ON o.vertex = d.vertex",
-            "vertices",
-        )
-    return VertexTables(vertices, of_query, users)
+@dataclass(frozen=True)
+class _Grouped:
+    """The groups of queries in a part that share a heavy subset, with what they offer each other."""
+
+    concepts: Concepts
+    rank: Ints
+    params: AffinityParams
+    parts: int
+    most: int
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        from queryveil.kernels.heavy import group_subsets, pairs_of, turned, walk_subsets
+
+        part, n, theta2 = int(batch["part"][0].as_py()), len(batch), self.params.theta2
+        total, query = (batch[name].to_numpy() for name in ("total", "query_id"))
+        order = np.lexsort((query, total))
+        batch = batch.take(pa.array(order))
+        sets = self._sets(batch)
+        # A subset is listed in the part of its first concept alone, where all queries are that hold it.
+        ours = np.arange(len(self.concepts)) % self.parts == part
+        counts, bits = np.zeros(n, np.int32), n.bit_length() + 6
+        met = np.zeros((1 << bits) // 32, np.uint64)
+        for listing in (False, True):
+            subsets = walk_subsets(sets, 0, n, theta2, self.most, counts, bits, met, listing, self.rank, ours)
+        found = [group_subsets(subsets, bits)]
+        long = counts > self.most
+        if long.any():
+            postings = turned(sets.start, sets.element, len(sets.weight))
+            found.append(pairs_of(np.flatnonzero(long), long, sets, *postings, theta2))
+        sizes = np.concatenate([np.diff(groups.start) for groups in found])
+        member = np.concatenate([groups.member for groups in found])
+        weight = np.repeat(np.concatenate([groups.weight for groups in found]), sizes)
+        named = {
+            "part": np.full(len(member), part, np.int32),
+            "place": np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+            "weight": weight,
+        }
+        at = pa.array(member)
+        columns = [pa.array(named[name]) if name in named else batch[name].take(at) for name in _FOUND.names]
+        return _offered(pa.RecordBatch.from_arrays(columns, schema=_FOUND), self.params)
+
+    def _sets(self, batch: pa.RecordBatch) -> "Sets":
+        from queryveil.kernels.digest import digests
+        from queryveil.kernels.heavy import Sets
+
+        ids = np.arange(len(self.concepts), dtype=np.int64)
+        low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
+        start, element = unpacked(batch["vector"], np.int32)
+        return Sets(start, element, batch["total"].to_numpy(), self.concepts.squared, self.concepts.parts, low, high)
 
 
-def _find_members(
-    log: QueryLog, work: Workspace, graph: VertexTables, concepts: Concepts, params: AffinityParams
-) -> Table:
-    """Vertices that share a heavy subset: low and high, which name it, its weight, and a vertex with its total."""
-    with log.workspace() as steps:
-        subsets = steps.map(
-            f"SELECT vertex, total, vector FROM {graph.vertices}", *_subsets(concepts, params.theta), "subsets"
-        )
-        # Most subsets belong to one vertex only, and are not needed.
-        members = (
-            "SELECT low, high, weight, vertex, total FROM (SELECT low, high, weight, vertex, total, count(*) OVER"
-            f" (PARTITION BY low, high) AS members FROM {subsets} WHERE weight >= 0) AS counted WHERE members > 1"
-        )
-        if steps.row(f"SELECT count(*) AS n FROM {subsets} WHERE weight < 0")[0]:
-            pairs = _find_pairs(log, steps, graph, subsets, concepts, params)
-            for end in ("one", "other"):
-                members += (
-                    f" UNION ALL SELECT one AS low, -other AS high, weight, {end} AS vertex, {end}_total AS total"
-                    f" FROM {pairs}"
-                )
-        # On Spark, members of a group stay together, and are not sent around in each round of peeling.
-        return work.table(
-            f"SELECT /*+ REPARTITION(low, high) */ low, high, weight, vertex, total FROM ({members}) AS members",
-            "members",
-        )
+@dataclass(frozen=True)
+class _Again:
+    """What members offer each other after some were removed."""
+
+    params: AffinityParams
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        order = [(name, "ascending") for name in ("place", "total", "query_id")]
+        return _offered(batch.take(pc.sort_indices(batch, order)), self.params)
 
 
-_SUBSETS = pa.schema([(name, pa.int64()) for name in ("low", "high", "weight", "vertex", "total")])
+def _offered(members: pa.RecordBatch, params: AffinityParams) -> pa.RecordBatch:
+    """What members of groups offer each other, the lightest first, without groups of one or of nobody in need."""
+    from queryveil.kernels.offers import Members, offered_users
+
+    place, own = members["place"].to_numpy(), members["own"].to_numpy()
+    ends = np.flatnonzero(np.diff(place, append=-1))
+    sizes = np.diff(ends, prepend=-1)
+    needy = Ragged(offsets(sizes)).sums(own < params.k)
+    stays = (sizes > 1) & (needy > 0)
+    members = members.filter(pa.array(np.repeat(stays, sizes)))
+    start = offsets(sizes[stays])
+    user_start, user = unpacked(members["users"], USER)
+    columns = {name: members[name].to_numpy() for name in ("weight", "total", "own", "fresh")}
+    counting = params.counting
+    found = offered_users(
+        Members(
+            start, columns["weight"][start[:-1]], columns["total"], columns["own"].astype(np.int64),
+            columns["fresh"].astype(np.int64), user_start, user["id"].copy(), user["new"].copy(),
+        ),
+        counting.k, counting.limit, params.theta2,
+    )  # fmt: skip
+    offered = np.empty(len(found.user), USER)
+    offered["id"], offered["new"] = found.user, found.new
+    kept = [members[name] for name in _FOUND.names]
+    return pa.RecordBatch.from_arrays([*kept, pa.array(found.enough), packed(found.start, offered)], schema=_OFFERED)
 
 
-def _subsets(concepts: Concepts, theta: float) -> Mapped:
-    """A function from vertices to their heavy subsets; a vertex with too many has one row, of weight -1."""
-    from queryveil.kernels.digest import digests
+def _peel(log: QueryLog, work: Workspace, members: Table, params: AffinityParams) -> Table:
+    """The members that are left after queries with too few users were removed until there is none.
 
-    ids = np.arange(len(concepts), dtype=np.int64)
-    low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
-    weight, parts = concepts.squared, concepts.parts
-
-    def find(batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.kernels.heavy import Sets, walk_subsets
-
-        data, starts, ends = byte_spans(batch["vector"])
-        element = data[starts[0] : ends[-1]].view(np.int32) if len(batch) else np.empty(0, np.int32)
-        start = (np.append(starts, ends[-1:]) - starts[:1]) // 4 if len(batch) else np.zeros(1, np.int64)
-        vertex, total = (batch[name].to_numpy() for name in ("vertex", "total"))
-        sets = Sets(start, element.copy(), total, weight, parts, low, high)
-        counts = np.zeros(len(batch), np.int32)
-        every = np.full(2, 2**64 - 1, np.uint64)  # a filter that lets all pass
-        found = walk_subsets(sets, 0, len(batch), theta * theta, MOST_SUBSETS, counts, 6, every, True)
-        long = np.flatnonzero(counts > MOST_SUBSETS)
-        none = np.zeros(len(long), np.int64)
-        owner = np.concatenate([found.owner, long.astype(np.int32)])
-        columns = [
-            np.concatenate([found.low.view(np.int64), none]),
-            np.concatenate([found.high.view(np.int64), none]),
-            np.concatenate([found.weight, none - 1]),
-            vertex[owner],
-            total[owner],
-        ]
-        return pa.RecordBatch.from_arrays([pa.array(column) for column in columns], schema=_SUBSETS)
-
-    return find, _SUBSETS
-
-
-def _find_pairs(
-    log: QueryLog, work: Workspace, graph: VertexTables, subsets: Table, concepts: Concepts, params: AffinityParams
-) -> Table:
-    """The neighbours of vertices with too many subsets, very long queries: one, other, weight and their totals.
-
-    A vertex affine to another holds nearly all of its weight. So it holds at least one of any set of concepts with more
-    weight than the rest. Vertices that hold one of the rarest such set are compared.
+    A query with k users of its own is never removed, nor listed where no other member lacks users.
     """
-    with log.workspace() as steps:
-        postings = steps.map(f"SELECT vertex, total, vector FROM {graph.vertices}", *_postings(concepts), "postings")
-        sizes = steps.table(f"SELECT concept, count(*) AS n FROM {postings} GROUP BY concept", "sizes")
-        long = steps.table(f"SELECT vertex, total FROM {subsets} WHERE weight < 0", "long queries")
-        rare = steps.table(
-            "SELECT vertex, concept, total FROM (SELECT p.vertex AS vertex, p.concept AS concept, l.total AS total,"
-            " coalesce(sum(p.weight) OVER (PARTITION BY p.vertex ORDER BY s.n, p.concept ROWS BETWEEN UNBOUNDED"
-            f" PRECEDING AND 1 PRECEDING), 0) AS rarer FROM {postings} p JOIN {long} l ON l.vertex = p.vertex"
-            f" JOIN {sizes} s ON s.concept = p.concept) AS held"
-            f" WHERE rarer <= (1 - {params.theta2}) * total * 1.000001",
-            "rare concepts",
-        )
-        # Two long queries find each other twice, and are counted once.
-        near = steps.table(
-            f"SELECT r.vertex AS one, p.vertex AS other FROM {rare} r JOIN {postings} p ON p.concept = r.concept"
-            f" LEFT JOIN {long} l ON l.vertex = p.vertex WHERE p.vertex <> r.vertex"
-            " AND (l.vertex IS NULL OR r.vertex < p.vertex)"
-            f" AND p.total >= {params.theta2} * r.total * 0.999999 AND p.total * {params.theta2} <= r.total * 1.000001"
-            " GROUP BY r.vertex, p.vertex",
-            "pairs to compare",
-        )
-        return work.table(
-            "SELECT one, other, weight, one_total, other_total FROM (SELECT n.one AS one, n.other AS other,"
-            " CAST(sum(a.weight) AS BIGINT) AS weight, min(a.total) AS one_total, min(b.total) AS other_total"
-            f" FROM {near} n JOIN {postings} a ON a.vertex = n.one JOIN {postings} b ON b.vertex = n.other"
-            " AND b.concept = a.concept GROUP BY n.one, n.other) AS compared"
-            f" WHERE {_affine('weight', 'one_total', 'other_total', params)}",
-            "affine pairs",
-        )
-
-
-_POSTINGS = pa.schema([("vertex", pa.int64()), ("concept", pa.int32()), ("weight", pa.int64()), ("total", pa.int64())])
-
-
-def _postings(concepts: Concepts) -> Mapped:
-    """A function from vertices to the concepts that each holds."""
-    weight = concepts.squared
-
-    def find(batch: pa.RecordBatch) -> pa.RecordBatch:
-        data, starts, ends = byte_spans(batch["vector"])
-        element = data[starts[0] : ends[-1]].view(np.int32) if len(batch) else np.empty(0, np.int32)
-        vertex, total = (np.repeat(batch[name].to_numpy(), (ends - starts) // 4) for name in ("vertex", "total"))
-        return pa.RecordBatch.from_arrays(
-            [pa.array(x) for x in (vertex, element, weight[element], total)], schema=_POSTINGS
-        )
-
-    return find, _POSTINGS
-
-
-def _affine(weight: str, one: str, other: str, params: AffinityParams) -> str:
-    """SQL that compares as `kernels.heavy.affine` does, multiplying in the same order."""
-    shared, one, other = (f"CAST({column} AS DOUBLE)" for column in (weight, one, other))
-    return f"{shared} * {shared} >= {params.theta2} * ({one} * {other})"
-
-
-def _peel(log: QueryLog, work: Workspace, graph: VertexTables, members: Table, params: AffinityParams) -> Table:
-    """The vertices that are left after those are removed that have too few users together with their neighbours.
-
-    A vertex with k users of its own is never removed. Any other is examined again only if a vertex of one of its groups
-    was removed.
-    """
-    alive = work.table(f"SELECT vertex FROM {graph.vertices}", "living vertices")
-    with log.workspace() as steps:
-        look = steps.table(f"SELECT vertex FROM {graph.vertices} WHERE own < {params.k}", "vertices to look at")
-        while True:
-            behind = _find_behind(log, steps, graph, members, alive, look, params)
-            fallen = steps.table(
-                f"SELECT l.vertex AS vertex FROM {look} l LEFT JOIN {behind} b ON b.vertex = l.vertex"
-                f" WHERE b.n IS NULL OR b.n < {params.k}",
-                "fallen vertices",
+    kept = ", ".join(f"m.{name} AS {name}" for name in _FOUND.names)
+    while True:
+        with log.workspace() as steps:
+            removed = steps.map_groups(
+                f"SELECT CAST(query_id % {parts_of(log)} AS INTEGER) AS of_query, part, query_id, own, fresh, enough,"
+                f" offered FROM {members} WHERE own < {params.k}",
+                "of_query",
+                _Removed(params.counting),
+                _REMOVED,
+                "removed queries",
             )
-            steps.drop(look, behind)
-            if not steps.row(f"SELECT count(*) AS n FROM {fallen}")[0]:
-                return alive
-            left = work.table(
-                f"SELECT a.vertex AS vertex FROM {alive} a LEFT JOIN {fallen} f ON f.vertex = a.vertex"
-                " WHERE f.vertex IS NULL",
-                "living vertices",
+            if not steps.row(f"SELECT count(*) AS n FROM {removed}")[0]:
+                return members
+            left = work.map_groups(
+                f"SELECT {kept} FROM {members} m LEFT JOIN {removed} r ON r.part = m.part AND r.query_id = m.query_id"
+                " WHERE r.query_id IS NULL",
+                "part",
+                _Again(params),
+                _OFFERED,
+                "members",
             )
-            work.drop(alive)
-            alive = left
-            look = steps.table(
-                f"SELECT m.vertex AS vertex FROM {members} m JOIN (SELECT n.low AS low, n.high AS high"
-                f" FROM {members} n JOIN {fallen} f ON f.vertex = n.vertex GROUP BY n.low, n.high) AS touched"
-                f" ON touched.low = m.low AND touched.high = m.high JOIN {alive} a ON a.vertex = m.vertex"
-                f" JOIN {graph.vertices} v ON v.vertex = m.vertex WHERE v.own < {params.k} GROUP BY m.vertex",
-                "vertices to look at",
-            )
-            steps.drop(fallen)
+        work.drop(members)
+        members = left
 
 
-def _find_behind(
-    log: QueryLog,
-    work: Workspace,
-    graph: VertexTables,
-    members: Table,
-    alive: Table,
-    look: Table,
-    params: AffinityParams,
-) -> Table:
-    """Count the users behind the vertices to look at: vertex, n."""
-    with log.workspace() as steps:
-        most, kind = f"place <= {params.k}", ""
-        if params.max_new_users is not None:
-            # A plain number too, because Spark then leaves out the others before it sends them around.
-            most = f"place <= {max(params.k, params.max_new_users)} AND"
-            most += f" place <= CASE WHEN new = 1 THEN {params.max_new_users} ELSE {params.k} END"
-            kind = ", new"
-        # The users of each group that is asked, with the weight of the lightest living member that has them.
-        first_users = steps.table(
-            "SELECT low, high, user_id, new, total FROM (SELECT low, high, user_id, new, total, row_number() OVER"
-            f" (PARTITION BY low, high{kind} ORDER BY total, user_id) AS place FROM"
-            " (SELECT m.low AS low, m.high AS high, u.user_id AS user_id, u.new AS new, min(m.total) AS total"
-            f" FROM {members} m JOIN (SELECT n.low AS low, n.high AS high FROM {members} n JOIN {look} l"
-            " ON l.vertex = n.vertex GROUP BY n.low, n.high) AS asked ON asked.low = m.low AND asked.high = m.high"
-            f" JOIN {alive} a ON a.vertex = m.vertex JOIN {graph.users} u ON u.vertex = m.vertex"
-            f" GROUP BY m.low, m.high, u.user_id, u.new) AS group_users) AS ranked WHERE {most}",
-            "first users of groups",
-        )
-        return work.table(
-            f"SELECT vertex, {params.users('new')} AS n FROM (SELECT vertex, user_id, new FROM (SELECT m.vertex AS"
-            f" vertex, f.user_id AS user_id, f.new AS new FROM {members} m JOIN {look} l ON l.vertex = m.vertex"
-            f" JOIN {first_users} f ON f.low = m.low AND f.high = m.high"
-            f" WHERE {_affine('m.weight', 'm.total', 'f.total', params)} UNION ALL"
-            f" SELECT u.vertex AS vertex, u.user_id AS user_id, u.new AS new FROM {graph.users} u JOIN {look} l"
-            " ON l.vertex = u.vertex) AS seen GROUP BY vertex, user_id, new) AS each_once GROUP BY vertex",
-            "users behind vertices",
-        )
+@dataclass(frozen=True)
+class _Removed:
+    """The parts of the queries that are offered too few users in all of them together."""
+
+    counting: Counting
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        queries, at, owner = np.unique(batch["query_id"].to_numpy(), return_index=True, return_inverse=True)
+        own, fresh = (batch[name].to_numpy()[at].astype(np.int64) for name in ("own", "fresh"))
+        enough = np.zeros(len(queries), np.bool_)
+        enough[owner[batch["enough"].to_numpy(zero_copy_only=False)]] = True
+        start, user = unpacked(batch["offered"], USER)
+        users, new = self.counting.behind(np.repeat(owner, np.diff(start)), user, len(queries))
+        # `own` has counted so many of the new accounts already.
+        limit = self.counting.limit
+        n = own + users - new + np.minimum(new + fresh, limit) - np.minimum(fresh, limit)
+        removed = ~enough & (n < self.counting.k)
+        rows = np.unique(np.flatnonzero(removed[owner]))
+        pairs = batch.select(["part", "query_id"]).take(pa.array(rows))
+        return pairs.cast(_REMOVED)
