@@ -83,12 +83,13 @@ def test_a_release_of_any_queries_holds_if_the_definition_says_so(rows, claim, d
 
 
 @settings(max_examples=examples(15))
-@given(LOGS, CLAIMS, st.data(), st.sampled_from([0, 1, affine_tables.LIGHTEST]))
-def test_tables_find_the_same(rows, claim, data, lightest):
+@given(LOGS, CLAIMS, st.data(), st.sampled_from([1, 3, affine_tables.QUERIES_OF_PART]), st.sampled_from([1, 1000]))
+def test_tables_find_the_same(rows, claim, data, queries_of_part, at_a_time):
     log = qv.read_log(table(rows))
     released, _ = some_of(rows, data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(affine_tables, "LIGHTEST", lightest)
+        patch.setattr(affine_tables, "QUERIES_OF_PART", queries_of_part)
+        patch.setattr(affine_tables, "LISTED", at_a_time)
         by_arrays, by_tables = (looked(log, look, released) for look in (claim.look, partial(check_by_tables, claim)))
     assert by_tables.counterexample == by_arrays.counterexample
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from queryveil.arrays import Longs, Ragged, offsets, places, ranges
+from queryveil.arrays import Longs, offsets, places, ranges
 from queryveil.claims.affine_others import Others
 from queryveil.claims.affine_tables import check_by_tables
-from queryveil.claims.affine_vectors import Issuers, Vectors, first_text, merged, threaded, vectors_of
+from queryveil.claims.affine_vectors import Issuers, Vectors, counted_users, first_text, merged, threaded, vectors_of
 from queryveil.claims.base import MOST, Checked, Count, Evidence, WitnessedClaim
 from queryveil.claims.certificates import Certificate
 from queryveil.claims.similarity import Similarity
@@ -155,16 +155,11 @@ class AffineUsers(WitnessedClaim):
         which: str,
     ) -> tuple[Longs, str]:
         """How many users stand behind each query that lacks some, -1 for the others, and what was done."""
-        from queryveil.kernels.witnesses import count_named, holders_of, search
+        from queryveil.kernels.witnesses import UNLISTED, count_named, holders_of, search
 
         # Queries of the same words are one set, unless something else may make them differ.
         of_query, sets = merged(vectors, users, apart=others is not None)
-        most_new = log.n_users if self.max_new_users is None else min(self.max_new_users, log.n_users)
-        of_set = Ragged(sets.user_start)
-        each = of_set.sizes
-        if self.max_new_users is not None:
-            fresh = of_set.sums(sets.new[sets.user])
-            each = each - fresh + np.minimum(fresh, most_new)
+        each, most_new = counted_users(sets, self.max_new_users)
         needy = np.flatnonzero(each < self.users)
         theta2 = self.theta * self.theta if "words" in self.similarity else np.inf
         behind = np.zeros(len(needy), np.int64)
@@ -198,7 +193,7 @@ class AffineUsers(WitnessedClaim):
             def look(part: Longs) -> Longs:
                 of_part = np.append(near_start[part], near_start[part[-1] + 1])
                 return search(
-                    needy[part], of_part, near, sets, *postings, self.users, most_new, self.theta * self.theta
+                    needy[part], of_part, near, sets, *postings, self.users, most_new, self.theta * self.theta, UNLISTED
                 )
 
             behind[left] = threaded(look, left, log.engine.threads)

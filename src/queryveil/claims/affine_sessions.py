@@ -87,7 +87,7 @@ class AffineSessions(Claim):
 
     def _behind(self, log: LocalLog, units: "_Units", whole: Bools) -> tuple[int, int] | None:
         """The first session that is released as one and lacks users behind it, and how many there are."""
-        from queryveil.kernels.witnesses import holders_of, search
+        from queryveil.kernels.witnesses import UNLISTED, holders_of, search
 
         first, sets = self._sets(log, units, whole)
         most_new = log.n_users if self.max_new_users is None else min(self.max_new_users, log.n_users)
@@ -97,7 +97,7 @@ class AffineSessions(Claim):
 
         def look(part: Longs) -> Longs:
             near = np.zeros(len(part) + 1, np.int64)
-            return search(part, near, nobody, sets, *postings, self.users, most_new, self.theta * self.theta)
+            return search(part, near, nobody, sets, *postings, self.users, most_new, self.theta * self.theta, UNLISTED)
 
         behind = threaded(look, needy, log.engine.threads)
         few = np.flatnonzero(behind < self.users)

@@ -1,11 +1,15 @@
 """The check of k-theta-affinity by tables, for logs that outgrow a machine: all queries, without a certificate."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from queryveil.arrays import Ints, Longs, ranges
+from queryveil.claims.affine_vectors import Issuers, Vectors, counted_users, merged
 from queryveil.claims.base import Checked, Evidence
 from queryveil.claims.grams import fixed_point, frequent_grams
 from queryveil.engines import Table, Workspace
@@ -13,9 +17,16 @@ from queryveil.log import QueryLog
 
 if TYPE_CHECKING:
     from queryveil.claims.affine import AffineUsers
+    from queryveil.kernels.witnesses import Weighed
 
-LIGHTEST = 32
-"""How many of the queries that hold an element are compared first: mostly they have enough users."""
+QUERIES_OF_PART = 50_000
+"""About so many of the compared queries come to a part, before some of them are sent to several."""
+
+LISTED = 4_000_000
+"""About so many users are listed at a time, which bounds the memory."""
+
+_FOUND = pa.schema([("query_id", pa.int64()), ("user_id", pa.int64()), ("new", pa.bool_()), ("enough", pa.bool_())])
+"""Whether enough users were found behind a query in a part, with no user; if not, a row for each who was."""
 
 
 class Compared(NamedTuple):
@@ -23,7 +34,7 @@ class Compared(NamedTuple):
 
     Attributes:
         people: Who issued each of them: query_id, user_id and whether the account is `new`.
-        vectors: What each with a concept holds: query_id, key, concept and w.
+        vectors: What each with a concept holds: query_id, key, concept, w, and in how many events it is.
         weights: The weight of each with a concept: query_id and w.
     """
 
@@ -35,7 +46,9 @@ class Compared(NamedTuple):
     def of(cls, claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> "Compared":
         """Weigh concepts and words of some queries."""
         vectors = _vectors(claim, log, work, queries)
-        weights = work.table(f"SELECT query_id, sum(w) AS w FROM {vectors} GROUP BY query_id", "weights of queries")
+        weights = work.table(
+            f"SELECT query_id, CAST(sum(w) AS BIGINT) AS w FROM {vectors} GROUP BY query_id", "weights of queries"
+        )
         return cls(_people(work, queries), vectors, weights)
 
     def without(self, work: Workspace, bad: Table) -> "Compared":
@@ -108,7 +121,7 @@ def _wrong_alone(claim: "AffineUsers", work: Workspace, compared: Compared) -> T
 def _count(claim: "AffineUsers") -> str:
     """SQL that counts users, including at most `max_new_users` new accounts."""
     if claim.max_new_users is None:
-        return "count(*)"
+        return "count(user_id)"
     return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {claim.max_new_users})"
 
 
@@ -127,74 +140,129 @@ def _badly_protected(claim: "AffineUsers", log: QueryLog, work: Workspace, compa
     """The queries that lack users behind them and the queries similar to them, and how many there are.
 
     Of two similar queries, what only one of them holds is at most 1 - theta^2 of its weight. So before the rarest
-    element that they share, each holds only so much, and only queries that share an element at such a place, and weigh
-    about the same, are compared. A frequent element may be shared by a large part of all queries. So the lightest that
-    hold it come first, and only for queries that still lack users then, all of them.
+    element that they share, each holds only so much. Every query is sent to the parts of its elements up to there, and
+    meets in one of them every query that is similar to it.
     """
     people, vectors, weights = compared
-    square = _square(claim)
-    same = "v.key = s.key AND v.concept = s.concept"
     with log.workspace() as steps:
-        elements = steps.table(
-            f"SELECT key, concept, count(*) AS n FROM {vectors} GROUP BY key, concept", "sizes of elements"
+        (n,) = steps.row(f"SELECT count(*) AS n FROM {weights}")
+        parts = 1 + n // QUERIES_OF_PART
+        sent = steps.table(
+            "SELECT query_id, part FROM (SELECT v.query_id AS query_id,"
+            f" CAST(abs(v.concept % {parts}) AS INTEGER) AS part, t.w AS total,"
+            " coalesce(sum(v.w) OVER (PARTITION BY v.query_id ORDER BY v.events, v.key, v.concept"
+            " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS rarer"
+            f" FROM {vectors} v JOIN {weights} t ON t.query_id = v.query_id) AS held"
+            f" WHERE rarer <= (1 - {_square(claim)}) * total * 1.000001 GROUP BY query_id, part",
+            "parts of queries",
         )
-        rarest = steps.table(
-            "SELECT query_id, key, concept, total FROM (SELECT v.query_id AS query_id, v.key AS key,"
-            " v.concept AS concept, t.w AS total, coalesce(sum(v.w) OVER (PARTITION BY v.query_id"
-            " ORDER BY s.n, v.key, v.concept ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS rarer"
-            f" FROM {vectors} v JOIN {weights} t ON t.query_id = v.query_id JOIN {elements} s ON {same}) AS held"
-            f" WHERE rarer <= (1 - {square}) * total * 1.000001",
-            "rarest elements",
+        # Of the users of a query that are new, and of the others, as many as are asked for are enough.
+        some = (
+            "SELECT query_id, user_id, new FROM (SELECT p.query_id AS query_id, p.user_id AS user_id, p.new AS new,"
+            " row_number() OVER (PARTITION BY p.query_id, p.new ORDER BY p.user_id) AS place"
+            f" FROM {people} p) AS placed WHERE place <= {claim.users}"
         )
-        lightest = steps.table(
-            "SELECT query_id, key, concept, total FROM (SELECT query_id, key, concept, total, row_number() OVER"
-            f" (PARTITION BY key, concept ORDER BY total, query_id) AS place FROM {rarest}) AS placed"
-            f" WHERE place <= {LIGHTEST}",
-            "lightest queries",
+        found = steps.map_groups(
+            f"SELECT s.part AS part, s.query_id AS query_id, v.key AS kind, v.concept AS id, v.w AS w FROM {sent} s"
+            f" JOIN {vectors} v ON v.query_id = s.query_id UNION ALL SELECT s.part AS part, s.query_id AS query_id,"
+            " CASE WHEN p.new THEN 3 ELSE 2 END AS kind, p.user_id AS id, 0 AS w"
+            f" FROM {sent} s JOIN ({some}) AS p ON p.query_id = s.query_id",
+            "part",
+            _Search(claim),
+            _FOUND,
+            "users behind queries",
         )
-        needy = steps.table(
-            f"SELECT query_id FROM {people} GROUP BY query_id HAVING {_count(claim)} < {claim.users}", "own users"
-        )
-        some = _users_behind(claim, steps, compared, rarest, needy, lightest)
-        left = steps.table(f"SELECT query_id FROM {some} WHERE n < {claim.users}", "still few users")
-        found = _users_behind(claim, steps, compared, rarest, left, rarest)
         return work.table(
-            f"SELECT query_id, n FROM {found} WHERE n < {claim.users}", "queries with few users behind them"
+            f"WITH enough AS (SELECT DISTINCT query_id FROM {found} WHERE enough) SELECT query_id, {_count(claim)} AS n"
+            f" FROM (SELECT DISTINCT f.query_id AS query_id, f.user_id AS user_id, f.new AS new FROM {found} f"
+            " LEFT JOIN enough e ON e.query_id = f.query_id WHERE e.query_id IS NULL) AS seen GROUP BY query_id"
+            f" HAVING {_count(claim)} < {claim.users}",
+            "queries with few users behind them",
         )
 
 
-def _users_behind(
-    claim: "AffineUsers", work: Workspace, compared: Compared, rarest: Table, asked: Table, others: Table
-) -> Table:
-    """How many users are behind each of some queries and the others that are similar to it: query_id and n.
+@dataclass(frozen=True)
+class _Search:
+    """The users behind the queries of a part that lack users of their own, from a row for each element and user."""
 
-    Args:
-        claim: The claim.
-        work: Where the table is made.
-        compared: All queries.
-        rarest: The rarest elements of all queries.
-        asked: The query_id of the queries to count for.
-        others: The rarest elements of the queries that may be similar; a query always is to itself.
-    """
-    people, vectors, weights = compared
-    square = _square(claim)
-    return work.table(
-        f"WITH pairs AS (SELECT DISTINCT h.query_id AS one, v.query_id AS other FROM {rarest} h"
-        f" JOIN {asked} d ON d.query_id = h.query_id JOIN {others} v ON v.key = h.key AND v.concept = h.concept"
-        f" WHERE v.total * 1.000001 >= {square} * h.total AND {square} * v.total <= h.total * 1.000001),"
-        f" common AS (SELECT p.one AS one, p.other AS other, sum(v.w) AS w FROM pairs p JOIN {vectors} v"
-        f" ON v.query_id = p.one JOIN {vectors} b ON b.query_id = p.other AND v.key = b.key AND v.concept = b.concept"
-        " GROUP BY p.one, p.other),"
-        f" near AS (SELECT c.one AS one, c.other AS other FROM common c JOIN {weights} x ON x.query_id = c.one"
-        f" JOIN {weights} y ON y.query_id = c.other WHERE CAST(c.w AS DOUBLE) * CAST(c.w AS DOUBLE) >="
-        f" {square} * (CAST(x.w AS DOUBLE) * CAST(y.w AS DOUBLE))),"
-        f" itself AS (SELECT d.query_id AS one, d.query_id AS other FROM {asked} d"
-        f" JOIN {weights} t ON t.query_id = d.query_id)"
-        f" SELECT query_id, {_count(claim)} AS n FROM (SELECT DISTINCT n.one AS query_id, p.user_id AS user_id,"
-        f" p.new AS new FROM (SELECT one, other FROM near UNION ALL SELECT one, other FROM itself) AS n"
-        f" JOIN {people} p ON p.query_id = n.other) AS seen GROUP BY query_id",
-        "users behind queries",
-    )
+    claim: "AffineUsers"
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = (batch[name].to_numpy() for name in ("kind", "query_id", "id", "w"))
+        kind, query, named, w = (column.astype(np.int64) for column in columns)
+        queries, place = np.unique(query, return_inverse=True)
+        vectors = _numbered(kind, place, named, w, len(queries))
+        users, user = self._issuers(kind, place, named, len(queries))
+        of_query, sets = merged(vectors, users, apart=False)
+        behind_itself, most_new = counted_users(sets, self.claim.max_new_users)
+        needy = np.flatnonzero(behind_itself < self.claim.users)
+        behind, owner, seen = self._search(sets, needy, most_new)
+        place_of = np.full(len(behind_itself) + 1, -1, np.int64)  # the last for queries without an element
+        place_of[needy] = np.arange(len(needy))
+        asked = np.flatnonzero(place_of[of_query] >= 0)
+        at = place_of[of_query[asked]]
+        enough = behind[at] >= self.claim.users
+        # Of queries of one set, each has the users who were found behind it.
+        lacks, at = asked[~enough], at[~enough]
+        first, last = (np.searchsorted(owner, at, side) for side in ("left", "right"))
+        who = seen[ranges(first, last - first)]
+        nobody = np.arange(len(asked) + len(who)) < len(asked)
+        row = np.zeros(len(nobody), np.int64)
+        row[len(asked) :] = who
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(np.append(queries[asked], np.repeat(queries[lacks], last - first))),
+                pa.array(user[row], mask=nobody),
+                pa.array(users.new[row], mask=nobody),
+                pa.array(np.append(enough, np.zeros(len(who), np.bool_))),
+            ],
+            schema=_FOUND,
+        )
+
+    def _search(self, sets: "Weighed", needy: Longs, most_new: int) -> tuple[Longs, Longs, Ints]:
+        """How many users are behind some sets; and if they are too few, who: the place of a set, and a user."""
+        from queryveil.kernels.witnesses import holders_of, search
+
+        k, theta2 = self.claim.users, self.claim.theta * self.claim.theta
+        postings = holders_of(sets.start, sets.element, len(sets.weight))
+        width = min(k, len(sets.new))
+        behind, owners, users, done = [], [], [], 0
+        for some in np.array_split(needy, 1 + len(needy) * width // LISTED):
+            listed = np.full((len(some), width), -1, np.int32)
+            near = np.zeros(len(some) + 1, np.int64)
+            found = search(some, near, near[:0], sets, *postings, k, most_new, theta2, listed)
+            behind.append(found)
+            listed[found >= k] = -1
+            row, column = np.nonzero(listed >= 0)
+            owners.append(row + done)
+            users.append(listed[row, column])
+            done += len(some)
+        return np.concatenate(behind), np.concatenate(owners), np.concatenate(users)
+
+    def _issuers(self, kind: NDArray[Any], place: Longs, named: NDArray[Any], queries: int) -> tuple[Issuers, Longs]:
+        """Who issued each query of the part, numbered; and the ids of these users."""
+        ours = kind > 1
+        user, number = np.unique(named[ours], return_inverse=True)
+        new = np.zeros(len(user), np.bool_)
+        new[number[kind[ours] == 3]] = True
+        owner = place[ours]
+        return Issuers.counting(owner, number.astype(np.int32), new, queries, self.claim.max_new_users), user
+
+
+def _numbered(kind: NDArray[Any], place: Longs, named: NDArray[Any], w: Longs, queries: int) -> Vectors:
+    """What each query of a part is compared by, with numbers for its words and concepts."""
+    weights, owners, elements, before = [], [], [], 0
+    for which in (0, 1):
+        ours = kind == which
+        found, first, number = np.unique(named[ours], return_index=True, return_inverse=True)
+        weights.append(w[ours][first])
+        owners.append(place[ours])
+        elements.append(number + before)
+        before += len(found)
+    owner, element = np.concatenate(owners), np.concatenate(elements).astype(np.int32)
+    order = np.lexsort((element, owner))
+    start = np.searchsorted(owner[order], np.arange(queries + 1))
+    return Vectors(start, element[order], np.concatenate(weights))
 
 
 def _square(claim: "AffineUsers") -> str:
@@ -219,11 +287,12 @@ def _vectors(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Tabl
         )
         concepts = steps.read(_concepts(log, claim.concept_min_users, stop), "concepts")
         held = _held_concepts(steps, terms, concepts)
-        vectors = f"SELECT query_id, key, concept, w FROM {held}"
+        vectors = f"SELECT query_id, key, concept, w, events FROM {held}"
         if claim.vectors == "words":
             others = _other_words(log, steps, terms, steps.read(stop), concepts)
             vectors += (
-                " UNION ALL SELECT DISTINCT t.query_id AS query_id, 0 AS key, o.word_id AS concept, o.w AS w"
+                " UNION ALL SELECT DISTINCT t.query_id AS query_id, 0 AS key, o.word_id AS concept, o.w AS w,"
+                " o.events AS events"
                 f" FROM {terms} t JOIN {others} o ON o.word_id = t.word_id"
                 f" JOIN (SELECT DISTINCT query_id FROM {held}) AS h ON h.query_id = t.query_id"
             )
@@ -237,13 +306,14 @@ def _concepts(log: QueryLog, min_users: int, stop: pa.Table) -> pa.Table:
     concept = (there & ~np.isin(grams.word, stop["word_id"].to_numpy())).any(axis=1)
     words = {f"word_{i + 1}": pa.array(grams.word[concept, i], pa.int64(), mask=~there[concept, i]) for i in range(3)}
     ids = pa.array(np.arange(concept.sum()), pa.int64())
-    return pa.table({"concept": ids, **words, "w": pa.array(grams.squared[concept])})
+    weights = {"w": pa.array(grams.squared[concept]), "events": pa.array(grams.events[concept])}
+    return pa.table({"concept": ids, **words, **weights})
 
 
 def _held_concepts(work: Workspace, terms: Table, concepts: Table) -> Table:
     """The concepts in each released query."""
     begun = (
-        f"SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w FROM {terms} t"
+        f"SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w, c.events AS events FROM {terms} t"
         f" JOIN {concepts} c ON c.word_1 = t.word_id"
     )
     second, third = (
@@ -252,7 +322,7 @@ def _held_concepts(work: Workspace, terms: Table, concepts: Table) -> Table:
         for i in (1, 2)
     )
     return work.table(
-        f"SELECT DISTINCT query_id, 1 AS key, concept, w FROM ({begun} WHERE c.word_2 IS NULL"
+        f"SELECT DISTINCT query_id, 1 AS key, concept, w, events FROM ({begun} WHERE c.word_2 IS NULL"
         f" UNION ALL {begun}{second} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL"
         f" UNION ALL {begun}{second}{third} WHERE c.word_3 IS NOT NULL)",
         "concepts of released queries",
@@ -262,12 +332,13 @@ def _held_concepts(work: Workspace, terms: Table, concepts: Table) -> Table:
 def _other_words(log: QueryLog, work: Workspace, terms: Table, stop: Table, concepts: Table) -> Table:
     """Every word of a released query except stop words and concepts, and its squared weight."""
     id_type = log.id_type
-    schema = pa.schema([("word_id", id_type), ("w", pa.int64())])
+    schema = pa.schema([("word_id", id_type), ("w", pa.int64()), ("events", pa.int64())])
 
     def weighed(batch: pa.RecordBatch) -> pa.RecordBatch:
         events = pc.cast(batch["events"], pa.float64()).to_numpy(zero_copy_only=False)
         squared = pa.array(fixed_point(np.log2(events + 1.0)))
-        return pa.RecordBatch.from_arrays([batch["word_id"].cast(id_type), squared], schema=schema)
+        columns = [batch["word_id"].cast(id_type), squared, batch["events"].cast(pa.int64())]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return work.map(
         "SELECT held.word_id AS word_id, CAST(sum(n.events) AS BIGINT) AS events FROM"

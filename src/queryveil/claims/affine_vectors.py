@@ -43,12 +43,18 @@ class Issuers:
         place_of[released] = np.arange(len(released), dtype=np.int32)
         place = place_of[query]
         ours = place >= 0
-        place, user = place[ours].astype(np.int64), user[ours]
-        issued = np.bincount(place, minlength=len(released))
+        return cls.counting(place[ours].astype(np.int64), user[ours], new, len(released), most_new)
+
+    @classmethod
+    def counting(
+        cls, place: Longs, user: NDArray[np.int32], new: NDArray[np.bool_], queries: int, most_new: int | None
+    ) -> "Issuers":
+        """Count those who issued some queries, given as pairs of a query and a user."""
+        issued = np.bincount(place, minlength=queries)
         counted = issued
         if most_new is not None:
-            fresh = np.bincount(place[new[user]], minlength=len(released))
-            counted = issued - fresh + np.minimum(fresh, min(most_new, log.n_users))
+            fresh = np.bincount(place[new[user]], minlength=queries)
+            counted = issued - fresh + np.minimum(fresh, min(most_new, len(new)))
         return cls(place, user, new, issued, counted)
 
 
@@ -145,6 +151,17 @@ def merged(vectors: Vectors, users: Issuers, apart: bool) -> "tuple[NDArray[np.i
     user = (packed & 0xFFFFFFFF).astype(np.int32)
     ends = offsets(size[head])
     return of_query, Weighed(ends, element, vectors.weight, total[head], user_start, user, users.new)
+
+
+def counted_users(sets: "Weighed", most_new: int | None) -> tuple[Longs, int]:
+    """How many users of each set count by themselves, and how many new accounts may."""
+    most = len(sets.new) if most_new is None else min(most_new, len(sets.new))
+    of_set = Ragged(sets.user_start)
+    each = of_set.sizes
+    if most_new is not None:
+        fresh = of_set.sums(sets.new[sets.user])
+        each = each - fresh + np.minimum(fresh, most)
+    return each, most
 
 
 def threaded(work: Callable[[Longs], Longs], places: Longs, threads: int) -> Longs:

@@ -20,6 +20,7 @@ class Grams:
         word: The ids of their words, one row a run, -1 behind the last.
         size: How many words each has.
         squared: The squared weight of each, in fixed point.
+        events: In how many events each is.
         pair_key: Which two words each run of two has, ascending; words are given by their place among `words`.
         triple_key: Which run of two and which word each run of three has, ascending.
         words: The ids of all words in them, ascending.
@@ -28,6 +29,7 @@ class Grams:
     word: Longs
     size: Longs
     squared: Longs
+    events: Longs
     pair_key: Longs
     triple_key: Longs
     words: Longs
@@ -74,6 +76,7 @@ def frequent_grams(log: QueryLog, min_users: int) -> Grams:
         np.log2(share[2] / apart + 1)[by_triple],
     ]
     orders = (by_word, by_pair, by_triple)
+    events = [t["events"].to_numpy()[order] for t, order in zip(tables, orders, strict=True)]
     word = [
         np.pad(row[order], ((0, 0), (0, 2 - n)), constant_values=-1)
         for n, (row, order) in enumerate(zip(ids, orders, strict=True))
@@ -82,6 +85,9 @@ def frequent_grams(log: QueryLog, min_users: int) -> Grams:
         np.concatenate(word).astype(np.int64),
         np.repeat([1, 2, 3], [len(part) for part in ids]),
         fixed_point(np.concatenate(weight)),
+        np.concatenate([t["events"].to_numpy()[order] for t, order in zip(tables, orders, strict=True)]).astype(
+            np.int64
+        ),
         pair_key,
         triple_key[by_triple],
         words,

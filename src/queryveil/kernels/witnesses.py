@@ -12,6 +12,9 @@ from queryveil.kernels._jit import helper, inlined, kernel
 from queryveil.kernels.search import first_from
 from queryveil.kernels.types import Bools, Ints, Longs
 
+UNLISTED = np.empty((0, 0), np.int32)
+"""For `search`, if nobody asks who the users are."""
+
 _HAIR = 1e-9
 """What is looked at reaches a hair further than the bounds, so that rounding loses nothing; `_alike` alone decides."""
 
@@ -62,9 +65,9 @@ def _common(sets: Weighed, one: int, other: int, missing: float) -> np.int64:
 
 @helper
 def _count(
-    sets: Weighed, i: int, mark: Ints, owner: int, count: int, new: int, k: int, most_new: int
+    sets: Weighed, i: int, mark: Ints, owner: int, count: int, new: int, k: int, most_new: int, listed: Ints
 ) -> tuple[int, int]:
-    # Count the users of a set that are not marked, and mark them, until there are k.
+    # Count the users of a set that are not marked, mark them, and list them if there is room, until there are k.
     for at in range(sets.user_start[i], sets.user_start[i + 1]):
         if count >= k:
             break
@@ -76,6 +79,8 @@ def _count(
                 continue
             new += 1
         mark[who] = owner
+        if count < len(listed):
+            listed[count] = who
         count += 1
     return count, new
 
@@ -114,9 +119,10 @@ def count_named(
     """
     found = np.zeros(len(some), np.int64)
     mark = np.full(len(sets.new), -1, np.int32)
+    nobody = np.empty(0, np.int32)
     for number in range(len(some)):
         i = some[number]
-        count, new = _count(sets, i, mark, i, 0, 0, k, most_new)
+        count, new = _count(sets, i, mark, i, 0, 0, k, most_new, nobody)
         for at in range(name_start[number], name_start[number + 1]):
             if count >= k:
                 break
@@ -126,7 +132,7 @@ def count_named(
                 common = _common(sets, i, other, float(sets.total[i]))
                 alike = _alike(common, sets.total[i], sets.total[other], theta2)
             if alike:
-                count, new = _count(sets, other, mark, i, count, new, k, most_new)
+                count, new = _count(sets, other, mark, i, count, new, k, most_new, nobody)
         found[number] = count
     return found
 
@@ -142,6 +148,7 @@ def search(
     k: int,
     most_new: int,
     theta2: float,
+    listed: Ints,
 ) -> Longs:
     """Count the users behind some sets and all sets alike, and stop at the k-th.
 
@@ -158,6 +165,7 @@ def search(
         k: How many users are enough.
         most_new: How many new accounts count.
         theta2: The square of the least cosine.
+        listed: Room for the users of each of `some`; `UNLISTED` if they are not wanted.
 
     Returns:
         For each of `some` the number of users: k, or all there are if these are fewer.
@@ -170,15 +178,17 @@ def search(
     for i in some:
         longest = max(longest, start[i + 1] - start[i])
     order, begin, end = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
+    nobody = np.empty(0, np.int32)
     for number in range(len(some)):
         i = some[number]
-        count, new = _count(sets, i, mark, i, 0, 0, k, most_new)
+        room = listed[number] if len(listed) > 0 else nobody
+        count, new = _count(sets, i, mark, i, 0, 0, k, most_new, room)
         tried[i] = i
         for at in range(near_start[number], near_start[number + 1]):
             if count >= k:
                 break
             tried[near[at]] = i
-            count, new = _count(sets, near[at], mark, i, count, new, k, most_new)
+            count, new = _count(sets, near[at], mark, i, count, new, k, most_new, room)
         lightest = first_from(total, 0, len(total), theta2 * total[i] * (1 - _HAIR))
         heaviest = first_from(total, lightest, len(total), total[i] / theta2 * (1 + _HAIR) + 1)
         n = start[i + 1] - start[i]
@@ -211,7 +221,7 @@ def search(
                     continue
                 common = _common(sets, i, other, missing)
                 if common >= 0 and _alike(common, total[i], total[other], theta2):
-                    count, new = _count(sets, other, mark, i, count, new, k, most_new)
+                    count, new = _count(sets, other, mark, i, count, new, k, most_new, room)
             passed += weight[element[start[i] + x]]
         found[number] = count
     return found
