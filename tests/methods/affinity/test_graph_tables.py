@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queryveil as qv
+from queryveil.log import meeting
 from queryveil.methods.affinity import graph_tables
 from queryveil.methods.affinity.concepts import mine_concepts
 from queryveil.methods.affinity.graph_tables import AffinityParams, find_affine
@@ -22,18 +23,30 @@ def affine(log: qv.QueryLog, concept_min_users: int, params: AffinityParams, vec
 
 
 @settings(max_examples=examples(30))
-@given(LOGS, st.integers(2, 4), THETAS, st.integers(2, 4), PROTECTION, st.sampled_from([4096, 3, 1]))
-def test_tables_find_the_generalized_core_of_the_whole_graph(rows, k, theta, concept_min_users, protection, most):
+@given(
+    LOGS,
+    st.integers(2, 4),
+    THETAS,
+    st.integers(2, 4),
+    PROTECTION,
+    st.sampled_from([4096, 3, 1]),
+    st.sampled_from([1, 3, meeting.QUERIES_OF_PART]),
+)
+def test_tables_find_the_generalized_core_of_the_whole_graph(
+    rows, k, theta, concept_min_users, protection, most, queries_of_part
+):
     expected = affinity_degrees(rows, theta, concept_min_users, **protection)
     vectors = protection.pop("vectors")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(graph_tables, "MOST_SUBSETS", most)  # small: everything takes the way of very long queries
+        patch.setattr(meeting, "QUERIES_OF_PART", queries_of_part)
         found = affine(qv.read_log(table(rows)), concept_min_users, AffinityParams(k, theta, **protection), vectors)
     assert found == {query for query, degree in expected.items() if degree >= k}
 
 
 @pytest.mark.parametrize("max_new_users", [None, 1])
-def test_tables_and_arrays_agree_on_a_larger_log(max_new_users):
+def test_tables_and_arrays_agree_on_a_larger_log(max_new_users, monkeypatch):
+    monkeypatch.setattr(meeting, "QUERIES_OF_PART", 500)
     draw = np.random.default_rng(5)
     words = [f"w{i}" for i in range(60)]
     chosen = [" ".join(words[int(60 * x**3)] for x in draw.random(draw.integers(1, 6))) for _ in range(4000)]
