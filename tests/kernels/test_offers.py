@@ -53,7 +53,8 @@ def test_offers_are_the_users_of_all_similar_members_of_a_group(groups, k, limit
             listed = found.user[found.start[place] : found.start[place + 1]].tolist()
             if counted(own, limit) < k:
                 assert found.enough[place] == (counted(behind, limit) >= k)
-                assert set(listed) <= behind - own and len(set(listed)) == len(listed)
+                assert set(listed) <= behind - own
+                assert len(set(listed)) == len(listed)
                 if not found.enough[place]:
                     assert set(listed) - NEW == behind - own - NEW
                     assert counted(own | set(listed), limit) == counted(behind, limit)

@@ -49,7 +49,7 @@ class Compared(NamedTuple):
         weights = work.table(
             f"SELECT query_id, CAST(sum(w) AS BIGINT) AS w FROM {vectors} GROUP BY query_id", "weights of queries"
         )
-        return cls(_people(work, queries), vectors, weights)
+        return cls(_people(claim, log, work, queries), vectors, weights)
 
     def without(self, work: Workspace, bad: Table) -> "Compared":
         """The same without some queries."""
@@ -105,17 +105,21 @@ def _check_drawn(claim: "AffineUsers", evidence: Evidence, work: Workspace) -> C
 def _wrong_alone(claim: "AffineUsers", work: Workspace, compared: Compared) -> Table:
     """The queries that lack users by themselves, or have a rare word: query_id, n and what."""
     people, _, weights = compared
-    return work.table(
-        f"WITH rare AS (SELECT word_id FROM word_users WHERE users < {claim.min_term_users}),"
-        f" alone AS (SELECT p.query_id AS query_id, {_count(claim)} AS n FROM {people} p LEFT JOIN {weights} t"
-        " ON t.query_id = p.query_id WHERE t.query_id IS NULL GROUP BY p.query_id)"
-        f" SELECT query_id, n, 'users behind it' AS what FROM alone WHERE n < {claim.users} UNION ALL"
-        f" SELECT query_id, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
-        f" HAVING count(*) < {claim.min_query_users} UNION ALL"
-        f" SELECT t.query_id, {claim.min_term_users - 1}, 'users or fewer who used one of its words'"
-        f" FROM query_terms t JOIN rare ON rare.word_id = t.word_id JOIN {weights} w ON w.query_id = t.query_id",
-        "wrong alone",
-    )
+    wrong = [
+        f"SELECT query_id, n, 'users behind it' AS what FROM (SELECT p.query_id AS query_id, {_count(claim)} AS n"
+        f" FROM {people} p LEFT JOIN {weights} t ON t.query_id = p.query_id WHERE t.query_id IS NULL"
+        f" GROUP BY p.query_id) AS alone WHERE n < {claim.users}",
+        # Words of these queries first: all words of the log that are rare are many more.
+        f"SELECT t.query_id, {claim.min_term_users - 1}, 'users or fewer who used one of its words' FROM query_terms t"
+        f" JOIN {weights} w ON w.query_id = t.query_id JOIN word_users u ON u.word_id = t.word_id"
+        f" WHERE u.users < {claim.min_term_users} GROUP BY t.query_id",
+    ]
+    if claim.min_query_users > 1:
+        wrong.append(
+            f"SELECT query_id, count(*), 'users who issued it' FROM {people} GROUP BY query_id"
+            f" HAVING count(*) < {claim.min_query_users}"
+        )
+    return work.table(" UNION ALL ".join(wrong), "wrong alone")
 
 
 def _count(claim: "AffineUsers") -> str:
@@ -125,12 +129,18 @@ def _count(claim: "AffineUsers") -> str:
     return f"count(*) FILTER (WHERE NOT new) + least(count(*) FILTER (WHERE new), {claim.max_new_users})"
 
 
-def _people(work: Workspace, queries: Table) -> Table:
-    """Who issued each of some queries, and whether with a history of one or two queries."""
+def _people(claim: "AffineUsers", log: QueryLog, work: Workspace, queries: Table) -> Table:
+    """Who issued each of some queries, and whether with a history of one or two queries, if that matters."""
+    log.ensure_tables("query_users")
+    if claim.max_new_users is None:
+        return work.table(
+            "SELECT p.query_id AS query_id, p.user_id AS user_id, CAST(0 AS BOOLEAN) AS new FROM query_users p"
+            f" JOIN {queries} o ON o.query_id = p.query_id",
+            "users of queries",
+        )
     return work.table(
-        "WITH pairs AS (SELECT DISTINCT query_id, user_id FROM events),"
-        " history AS (SELECT user_id, count(*) <= 2 AS new FROM pairs GROUP BY user_id)"
-        " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM pairs p"
+        "WITH history AS (SELECT user_id, count(*) <= 2 AS new FROM query_users GROUP BY user_id)"
+        " SELECT p.query_id AS query_id, p.user_id AS user_id, h.new AS new FROM query_users p"
         f" JOIN {queries} o ON o.query_id = p.query_id JOIN history h ON h.user_id = p.user_id",
         "users of queries",
     )
@@ -312,25 +322,26 @@ def _concepts(log: QueryLog, min_users: int, stop: pa.Table) -> pa.Table:
 
 def _held_concepts(work: Workspace, terms: Table, concepts: Table) -> Table:
     """The concepts in each released query."""
-    begun = (
-        f"SELECT t.query_id AS query_id, c.concept AS concept, c.w AS w, c.events AS events FROM {terms} t"
-        f" JOIN {concepts} c ON c.word_1 = t.word_id"
+    runs = (
+        "SELECT query_id, word_id AS word_1, lead(word_id) OVER (PARTITION BY query_id ORDER BY position) AS word_2,"
+        f" lead(word_id, 2) OVER (PARTITION BY query_id ORDER BY position) AS word_3 FROM {terms}"
     )
-    second, third = (
-        f" JOIN {terms} n{i} ON n{i}.query_id = t.query_id AND n{i}.position = t.position + {i}"
-        f" AND n{i}.word_id = c.word_{i + 1}"
-        for i in (1, 2)
-    )
+    held = [
+        f"SELECT r.query_id AS query_id, c.concept AS concept, c.w AS w, c.events AS events FROM runs r JOIN {concepts}"
+        " c ON " + " AND ".join(f"c.word_{i} = r.word_{i}" for i in range(1, n + 1))
+        + (f" WHERE c.word_{n + 1} IS NULL" if n < 3 else "")
+        for n in (1, 2, 3)
+    ]  # fmt: skip
     return work.table(
-        f"SELECT DISTINCT query_id, 1 AS key, concept, w, events FROM ({begun} WHERE c.word_2 IS NULL"
-        f" UNION ALL {begun}{second} WHERE c.word_2 IS NOT NULL AND c.word_3 IS NULL"
-        f" UNION ALL {begun}{second}{third} WHERE c.word_3 IS NOT NULL)",
+        f"WITH runs AS ({runs}) SELECT DISTINCT query_id, 1 AS key, concept, w, events FROM"
+        f" ({' UNION ALL '.join(held)}) AS held",
         "concepts of released queries",
     )
 
 
 def _other_words(log: QueryLog, work: Workspace, terms: Table, stop: Table, concepts: Table) -> Table:
     """Every word of a released query except stop words and concepts, and its squared weight."""
+    log.ensure_tables("per_query")
     id_type = log.id_type
     schema = pa.schema([("word_id", id_type), ("w", pa.int64()), ("events", pa.int64())])
 
@@ -340,14 +351,18 @@ def _other_words(log: QueryLog, work: Workspace, terms: Table, stop: Table, conc
         columns = [batch["word_id"].cast(id_type), squared, batch["events"].cast(pa.int64())]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
+    # Counted where the words of queries are: what is sent around is a number a word.
+    events = (
+        "SELECT t.word_id AS word_id, CAST(sum(p.events) AS BIGINT) AS events FROM"
+        " (SELECT query_id, word_id FROM query_terms GROUP BY query_id, word_id) AS t"
+        " JOIN per_query p ON p.query_id = t.query_id GROUP BY t.word_id"
+    )
     return work.map(
-        "SELECT held.word_id AS word_id, CAST(sum(n.events) AS BIGINT) AS events FROM"
-        " (SELECT DISTINCT t.word_id AS word_id, t.query_id AS query_id FROM query_terms t JOIN"
-        f" (SELECT DISTINCT w.word_id AS word_id FROM {terms} w LEFT JOIN {stop} s ON s.word_id = w.word_id"
-        f" LEFT JOIN (SELECT word_1 FROM {concepts} WHERE word_2 IS NULL) AS c ON c.word_1 = w.word_id"
-        " WHERE s.word_id IS NULL AND c.word_1 IS NULL) AS ours ON ours.word_id = t.word_id) AS held"
-        " JOIN (SELECT query_id, count(*) AS events FROM events GROUP BY query_id) AS n"
-        " ON n.query_id = held.query_id GROUP BY held.word_id",
+        f"SELECT n.word_id AS word_id, n.events AS events FROM ({events}) AS n JOIN"
+        f" (SELECT word_id FROM {terms} GROUP BY word_id) AS ours ON ours.word_id = n.word_id"
+        f" LEFT JOIN {stop} s ON s.word_id = n.word_id"
+        f" LEFT JOIN (SELECT word_1 FROM {concepts} WHERE word_2 IS NULL) AS c ON c.word_1 = n.word_id"
+        " WHERE s.word_id IS NULL AND c.word_1 IS NULL",
         weighed,
         schema,
         "other words",

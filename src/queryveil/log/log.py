@@ -44,9 +44,7 @@ class Part:
 DERIVED = {
     "query_users": (
         (),
-        # On Spark, events are sent to the part of their query, where all that is asked about queries finds them.
-        "SELECT query_id, user_id, count(*) AS events FROM (SELECT /*+ REPARTITION(query_id) */ query_id, user_id"
-        " FROM events) AS events GROUP BY query_id, user_id",
+        "SELECT query_id, user_id, count(*) AS events FROM events GROUP BY query_id, user_id",
     ),
     "per_query": (
         ("query_users",),

@@ -102,11 +102,11 @@ class Beside:
         return [name for name in _ROW_METADATA if name in log.stats.extras] if self.row_users is not None else []
 
     def rows(self, log: QueryLog, queries: Table, row_metadata: Sequence[str]) -> str:
-        """SQL of the rows of some queries that may be released: event_id, rank, url_id; of views also clicked."""
+        """SQL of the rows of some queries that may be released: event_id, query_id, rank, url_id; of views clicked."""
         if self.row_users is None:
             return (
-                "SELECT e.event_id AS event_id, CAST(NULL AS INTEGER) AS rank, CAST(NULL AS BIGINT) AS url_id"
-                f" FROM events e JOIN {queries} r ON r.query_id = e.query_id"
+                "SELECT e.event_id AS event_id, e.query_id AS query_id, CAST(NULL AS INTEGER) AS rank,"
+                f" CAST(NULL AS BIGINT) AS url_id FROM events e JOIN {queries} r ON r.query_id = e.query_id"
             )
         ids = [identifier(f"{name} id") for name in row_metadata]
         meta = "".join(f", e.{name} AS {name}" for name in ids)
@@ -114,7 +114,8 @@ class Beside:
         rows = (
             "SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, c.rank AS rank,"
             f" c.url_id AS url_id{clicked}, coalesce(c.url_id, -1) AS url_key{meta} FROM events e JOIN {queries} r"
-            f" ON r.query_id = e.query_id LEFT JOIN {log.results} c ON c.event_id = e.event_id"
+            f" ON r.query_id = e.query_id LEFT JOIN {log.results} c ON c.query_id = e.query_id"
+            " AND c.event_id = e.event_id"
         )
         keys = ["query_id", "url_key", *ids]
         names = ", ".join(keys)
@@ -124,7 +125,7 @@ class Beside:
         )
         same = " AND ".join(f"shared.{key} = rows_.{key}" for key in keys)
         return (
-            "SELECT rows_.event_id AS event_id, rows_.rank AS rank, rows_.url_id AS url_id"
+            "SELECT rows_.event_id AS event_id, rows_.query_id AS query_id, rows_.rank AS rank, rows_.url_id AS url_id"
             f"{clicked.replace('c.', 'rows_.')} FROM ({rows}) AS rows_ JOIN ({shared}) AS shared ON {same}"
         )
 
@@ -135,8 +136,8 @@ class Beside:
         clicked = ", k.clicked AS clicked" if log.has_views else ""
         results = (
             "(SELECT k.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id, k.rank AS rank,"
-            f" k.url_id AS url_id{clicked} FROM {rows} k JOIN events e ON e.event_id = k.event_id"
-            " WHERE k.url_id IS NOT NULL)"
+            f" k.url_id AS url_id{clicked} FROM {rows} k JOIN events e ON e.query_id = k.query_id"
+            " AND e.event_id = k.event_id WHERE k.url_id IS NOT NULL)"
         )
         return clicks_of(log, queries, self.click_users, results)
 
@@ -157,7 +158,8 @@ class Beside:
             joins += f" JOIN {merged} m ON " + " AND ".join(f"m.{name} = e.{name}" for name in ids)
         return (
             f"SELECT e.event_id AS event_id, e.user_id AS user_id, e.query_id AS query_id{selected} FROM events e"
-            f" JOIN (SELECT event_id FROM {rows} GROUP BY event_id) AS k ON k.event_id = e.event_id{joins}"
+            f" JOIN (SELECT query_id, event_id FROM {rows} GROUP BY query_id, event_id) AS k"
+            f" ON k.query_id = e.query_id AND k.event_id = e.event_id{joins}"
         )
 
     def _claims(self, log: QueryLog, row_metadata: Sequence[str], metadata: Sequence[str]) -> list[Claim]:

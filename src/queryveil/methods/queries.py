@@ -157,6 +157,8 @@ def claimed_sessions(linking: Linking) -> Sessions | None:
 def clicks_of(log: QueryLog, released: Table, k: int, results: str | None = None) -> str:
     """SQL of the clicks on released queries that at least k users made; a rank stays if k users clicked at it.
 
+    Its columns are event_id, query_id, rank and url_id.
+
     If the log has views, these are treated as clicks are, and have a column `clicked`. It is known for all views of a
     query that show the same address and rank, or for none: k users must have clicked there, or nobody, and k users not,
     or nobody. So no view differs from fewer than k others in it.
@@ -169,9 +171,10 @@ def clicks_of(log: QueryLog, released: Table, k: int, results: str | None = None
     """
     results = results or log.results
     url, rank = (_shared(released, results, keys, k) for keys in ("query_id, url_id", "query_id, url_id, rank"))
-    views = ", c.query_id AS query_id, c.user_id AS user_id, c.clicked AS clicked" if log.has_views else ""
+    views = ", c.user_id AS user_id, c.clicked AS clicked" if log.has_views else ""
     kept = (
-        f"SELECT c.event_id AS event_id, ranks.rank AS rank, c.url_id AS url_id{views} FROM {results} c"
+        "SELECT c.event_id AS event_id, c.query_id AS query_id, ranks.rank AS rank, c.url_id AS url_id"
+        f"{views} FROM {results} c"
         f" JOIN ({url}) AS shared ON shared.query_id = c.query_id AND shared.url_id = c.url_id LEFT JOIN ({rank}) AS"
         " ranks ON ranks.query_id = c.query_id AND ranks.url_id = c.url_id AND ranks.rank = c.rank"
     )
@@ -183,9 +186,10 @@ def clicks_of(log: QueryLog, released: Table, k: int, results: str | None = None
         " FROM kept GROUP BY query_id, url_id, coalesce(rank, -1), clicked, user_id),"
         f" counted AS (SELECT {alike}, clicked, count(*) AS n FROM people GROUP BY {alike}, clicked),"
         f" known AS (SELECT {alike} FROM counted GROUP BY {alike} HAVING min(n) >= {k})"
-        " SELECT v.event_id AS event_id, v.rank AS rank, v.url_id AS url_id, CASE WHEN known.place IS NOT NULL THEN"
-        " v.clicked = 1 END AS clicked FROM kept v LEFT JOIN known ON known.query_id = v.query_id"
-        " AND known.url_id = v.url_id AND known.place = coalesce(v.rank, -1)"
+        " SELECT v.event_id AS event_id, v.query_id AS query_id, v.rank AS rank, v.url_id AS url_id,"
+        " CASE WHEN known.place IS NOT NULL THEN v.clicked = 1 END AS clicked FROM kept v"
+        " LEFT JOIN known ON known.query_id = v.query_id AND known.url_id = v.url_id"
+        " AND known.place = coalesce(v.rank, -1)"
     )
 
 

@@ -61,8 +61,8 @@ def of_events(
     Args:
         log: The original log.
         events: SQL that gives event_id, user_id, query_id and the carried columns of the released events.
-        clicks: SQL that gives event_id, rank, url_id of the released clicks; None for a release without clicks. Of a
-            log with views, these are released, and it gives clicked as well.
+        clicks: SQL that gives event_id, query_id, rank, url_id of the released clicks; None for a release without
+            clicks. Of a log with views, these are released, and it gives clicked as well.
         linking: How released events are linked.
         sessions: The table of event_id, user_id and session, if events are linked by other sessions than those of the
             log.

@@ -51,7 +51,8 @@ def shuffled_rows(
             columns += [f'f."user" AS "{linking.by}"']
         if clicks is not None:
             columns += [f"c.{name} AS {name}" for name in within]
-            joined += f" LEFT JOIN ({clicks}) AS c ON c.event_id = k.event_id"
+            # An event has one query. Tables are kept together by it, so they are joined where they are.
+            joined += f" LEFT JOIN ({clicks}) AS c ON c.query_id = k.query_id AND c.event_id = k.event_id"
         rows = work.number(
             f"SELECT {', '.join(columns)} FROM {kept} k{joined}",  # noqa: S608  # names are escaped
             (*id_column(linking), "query_id", "draw", "event_id"),

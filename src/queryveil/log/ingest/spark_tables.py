@@ -190,7 +190,10 @@ def find_clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> di
 
 
 def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views: bool = False) -> None:
-    """Number the events in the order of user, time and query, and hang the clicks on them, or the results shown."""
+    """Number the events in the order of user, time and query, and hang the clicks on them, or the results shown.
+
+    They are sent to the part of their query, where all that is asked about queries finds them.
+    """
     from queryveil.kernels.times import MISSING
 
     missing = f"CAST('{MISSING}' AS BIGINT)"
@@ -209,19 +212,20 @@ def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views:
     largest = "".join(f", coalesce(max(nullif({name}, -1)), -1) AS {name}" for name in names)
     # The rows of an event differ in its clicks and in extra columns alone, so without these any of them will do.
     one_row = "GROUP BY n, user_id, query_id, time" if extras else f'WHERE "{FIRST}"'
+    by_query = "SELECT /*+ REPARTITION(query_id) */"
     engine.materialize(
-        f"SELECT n - 1 AS event_id, user_id, query_id, {moment}{largest} FROM numbered {one_row}",  # noqa: S608  # names are escaped
+        f"{by_query} n - 1 AS event_id, user_id, query_id, {moment}{largest} FROM numbered {one_row}",
         "events",
     )
     result = "FROM numbered WHERE url_id IS NOT NULL OR rank IS NOT NULL"
     if views:
         engine.materialize(
-            f"SELECT n - 1 AS event_id, user_id, query_id, rank, url_id, max(clicked) AS clicked {result}"
+            f"{by_query} n - 1 AS event_id, user_id, query_id, rank, url_id, max(clicked) AS clicked {result}"
             " GROUP BY n, user_id, query_id, rank, url_id",
             "views",
         )
         result = "FROM (SELECT event_id + 1 AS n, user_id, query_id, rank, url_id FROM views WHERE clicked = 1) AS v"
-    engine.materialize(f"SELECT n - 1 AS event_id, user_id, query_id, rank, url_id {result}", "clicks")
+    engine.materialize(f"{by_query} n - 1 AS event_id, user_id, query_id, rank, url_id {result}", "clicks")
     engine.drop("numbered")
 
 
