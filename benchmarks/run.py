@@ -26,6 +26,7 @@ from benchmarks import (
     similarity,
     sliders,
     spark,
+    spark_series,
     spark_time,
     views,
 )
@@ -47,6 +48,7 @@ REPORTS = {
     "similarity": similarity.report,
     "sliders": sliders.report,
     "spark": spark.report,
+    "spark-series": spark_series.report,
     "spark-time": spark_time.report,
     "knowledge": knowledge.report,
     "languages": languages.report,

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import DATA, log_file, run, timed
+from benchmarks.knowledge import _world
 
 HERE = "benchmarks.spark"
-JOBS = ("read", "profile", "equality", "rules", "affinity", "verify equality", "verify affinity")
+JOBS = (
+    "read", "profile", "rules", "affinity", "verify affinity", "equality", "verify equality", "odp", "verify odp",
+    "counts", "verify counts",
+)  # fmt: skip
 
 
-def jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The jobs, each on what the one before made."""
+def jobs(path: str, engine: Any, directory: str) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The jobs, each on what the one before made; odp needs a web directory."""
     import queryveil as qv
     from queryveil.methods.recipe import load_recipe
 
@@ -50,23 +54,27 @@ def jobs(path: str, engine: Any) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "verify affinity", check
     yield "equality", lambda: write(qv.Equality(k=5))
     yield "verify equality", check
+    yield "odp", lambda: write(qv.Odp(k=5, taxonomy=directory))
+    yield "verify odp", check
+    yield "counts", lambda: write(qv.Counts(by=("query", "url"), min_row_users=5))
+    yield "verify counts", check
 
 
-def local(path: str) -> None:
+def local(path: str, directory: str) -> None:
     """Every job on DuckDB."""
     import queryveil as qv
 
     qv.read_log(Path(__file__).parent / "warm.tsv")
     seconds = {}
     with timed():
-        for name, job in jobs(path, None):
+        for name, job in jobs(path, None, directory):
             start = time.perf_counter()
             job()
             seconds[name] = {"seconds": time.perf_counter() - start}
     print(json.dumps(seconds))
 
 
-def spark(path: str, memory: str) -> None:
+def spark(path: str, directory: str, memory: str) -> None:
     """Every job on Spark with two cores of this machine."""
     from queryveil.engines.spark import Spark
     from queryveil.engines.spark_session import start
@@ -85,7 +93,7 @@ def spark(path: str, memory: str) -> None:
     found: dict[str, dict[str, float]] = {}
     before = _totals(session)
     with timed():
-        for name, job in jobs(path, engine):
+        for name, job in jobs(path, engine, directory):
             start_time = time.perf_counter()
             job()
             seconds = time.perf_counter() - start_time
@@ -118,13 +126,13 @@ def report(users: list[int], times: int) -> Iterator[str]:
     costs: dict[tuple[str, str, int], dict[str, float]] = {}
     yield "| log | job | local engine | Spark | ratio | shuffled a million rows | spilled a million rows |"
     yield "|---|---|---|---|---|---|---|"
-    rows = {}
+    rows, directory = {}, _world()
     for size in users:
         path = str(log_file(size))
         with open(path, "rb") as file:
             rows[size] = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 24), b"")) - 1
-        here = json.loads(run(f"{HERE}:local", path).told)
-        there = json.loads(run(f"{HERE}:spark", path, "8g").told)
+        here = json.loads(run(f"{HERE}:local", path, directory).told)
+        there = json.loads(run(f"{HERE}:spark", path, directory, "8g").told)
         for job in JOBS:
             costs["local", job, size], costs["spark", job, size] = here[job], there[job]
             million = rows[size] / 1e6
@@ -132,7 +140,7 @@ def report(users: list[int], times: int) -> Iterator[str]:
             ratio = there[job]["seconds"] / here[job]["seconds"]
             yield (
                 f"| {million:.1f} M rows | {job} | {here[job]['seconds']:.1f} s | {there[job]['seconds']:.0f} s "
-                f"| {ratio:.0f} | {mib['shuffle']:.0f} MiB | {mib['spill']:.0f} MiB |"
+                f"| {ratio:.1f} | {mib['shuffle']:.0f} MiB | {mib['spill']:.0f} MiB |"
             )
         stored = there["read"]["stored"] / million / 2**20
         yield f"| {million:.1f} M rows | the log's own tables | | {stored:.0f} MiB a million rows | | | |"

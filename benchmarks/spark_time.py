@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import DATA, log_file, run, timed
+from benchmarks.knowledge import _world
 from benchmarks.spark import jobs
 
 HERE = "benchmarks.spark_time"
@@ -16,7 +17,7 @@ JOBS = ("read", "equality", "affinity", "verify equality", "verify affinity")
 PYTHON = "time to run Python workers"
 
 
-def spark(path: str, memory: str) -> None:
+def spark(path: str, directory: str, memory: str) -> None:
     """Every job on Spark with two cores of this machine, with what its event log says about each."""
     from queryveil.engines.spark import Spark
     from queryveil.engines.spark_session import start
@@ -35,7 +36,9 @@ def spark(path: str, memory: str) -> None:
     engine = Spark(session, work_dir=str(work))
     spans: dict[str, tuple[float, float]] = {}
     with timed():
-        for name, job in jobs(path, engine):
+        for name, job in jobs(path, engine, directory):
+            if name not in JOBS:
+                continue
             begin = time.time()
             job()
             spans[name] = (begin * 1000, time.time() * 1000)
@@ -108,12 +111,13 @@ def report(users: list[int], times: int) -> Iterator[str]:
         " Python | garbage collection | shuffled | written |"
     )
     yield "|---" * 12 + "|"
+    directory = _world()
     for size in users:
         path = str(log_file(size))
         with open(path, "rb") as file:
             million = (sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 24), b"")) - 1) / 1e6
-        here = json.loads(run("benchmarks.spark:local", path).told)
-        there = json.loads(run(f"{HERE}:spark", path, "4g").told)
+        here = json.loads(run("benchmarks.spark:local", path, directory).told)
+        there = json.loads(run(f"{HERE}:spark", path, directory, "4g").told)
         for job in JOBS:
             one = there[job]
             yield (

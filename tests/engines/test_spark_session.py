@@ -1,9 +1,11 @@
 import sys
+from pathlib import Path
 
 import pytest
 
 import queryveil as qv
-from queryveil.engines.spark_session import start, worker_python
+from queryveil.engines.spark_session import _sockets, start, worker_python
+from tests.both import needs_spark
 
 
 def test_no_java_and_an_old_java_are_one_sentence(tmp_path, monkeypatch):
@@ -41,3 +43,16 @@ def test_without_pyspark_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(qv.QueryveilError, match=r"pip install 'queryveil\[spark\]'"):
         start()
+
+
+@needs_spark
+def test_java_and_python_talk_through_files_of_a_folder_that_is_ours_alone(spark, tmp_path):
+    """Its name must be short, because a system allows a socket a hundred characters or so."""
+    settings = spark.sparkContext.getConf()
+    assert settings.get("spark.python.unix.domain.socket.enabled") == "true"
+    folder = Path(settings.get("spark.python.unix.domain.socket.dir"))
+    assert len(str(folder)) + len("/.b8a8d1ed-9009-4ff7-9e31-c87f1cdb7388.sock") <= 103
+    assert folder.stat().st_mode & 0o777 == 0o700
+    spark.range(1).mapInArrow(lambda batches: batches, "id bigint").collect()
+    assert [one.name for one in folder.iterdir() if one.is_socket()]
+    assert _sockets(tmp_path / ("long" * 20)) == {}

@@ -25,6 +25,8 @@ JAVA = 17
 """The oldest Java that Spark 4 runs on."""
 DAEMON = "queryveil.log.ingest.spark_daemon"
 """The module that Python workers are forked from; by its name, because it is started elsewhere."""
+_LONGEST_FOLDER = 60
+"""Spark adds 43 characters to the name of a folder, and a socket may have 103 on any system."""
 
 
 def start(
@@ -47,17 +49,16 @@ def start(
     _check_master(master)
     os.environ["PYSPARK_PYTHON"] = worker_python(settings or {})
     chosen = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false", "spark.python.daemon.module": DAEMON}
-    if work_dir is None:
-        # Spark makes a warehouse at once, used or not, by default in the current folder.
-        scratch = Scratch()
-        work_dir = str(scratch.path)
-        atexit.register(scratch.remove)
-    chosen["spark.sql.warehouse.dir"] = whole(work_dir)
+    scratch = Scratch()
+    atexit.register(scratch.remove)
+    # Spark makes a warehouse at once, used or not, by default in the current folder.
+    chosen["spark.sql.warehouse.dir"] = whole(work_dir or str(scratch.path))
     if master.startswith("local"):
         # Nothing listens beyond this machine, and the driver, which does all the work, may use a third of it.
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3 >> 20
         chosen |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         chosen |= {"spark.ui.enabled": "false", "spark.driver.memory": f"{memory}m"}
+        chosen |= _sockets(scratch.path)
     builder = SparkSession.builder.appName("queryveil").master(master)
     for name, value in (chosen | dict(settings or {})).items():
         builder = builder.config(name, value)
@@ -66,6 +67,18 @@ def start(
         session = builder.getOrCreate()
     signal.signal(signal.SIGINT, ctrl_c)  # PySpark has replaced it
     return session
+
+
+def _sockets(folder: Path) -> dict[str, str]:
+    """Let Java and Python talk through files of a folder that is ours alone, if its name is short enough for that.
+
+    Through the network of the machine they have stood still forever on one: both sent so much at once that its kernel
+    (Linux 6.18, with BBR) delivered nothing any more.
+    """
+    if len(str(folder)) > _LONGEST_FOLDER:
+        return {}
+    name = "spark.python.unix.domain.socket"
+    return {f"{name}.enabled": "true", f"{name}.dir": str(folder)}
 
 
 def worker_python(settings: Mapping[str, str]) -> str:
