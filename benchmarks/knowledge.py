@@ -170,6 +170,7 @@ def _world() -> str:
     from queryveil import generate
     from queryveil.knowledge.directory import build_directory
 
+    DATA.mkdir(exist_ok=True)
     target = DATA / "world.qvd"
     if not target.exists():
         truth = DATA / "world-truth"
