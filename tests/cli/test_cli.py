@@ -650,3 +650,13 @@ def test_a_memory_limit_is_obeyed(run, log, monkeypatch):
     code, _, err = run("profile", log, "--memory-limit", "3GB")
     assert code == 2
     assert "left of the memory limit of 3 GB; raise --memory-limit" in err
+
+
+def test_what_one_machine_alone_can_do_is_refused_before_a_cluster_reads_the_log(run, log, tmp_path, monkeypatch):
+    monkeypatch.setattr("queryveil.cli.reading.start_spark", lambda *_: pytest.fail("Spark was started"))
+    for options in (["--similarity", "clicks"], ["--link", "session", "--unit", "session"]):
+        code, _, err = run(
+            "anonymize", log, "--method", "affinity", *options, "-o", tmp_path / "r", "--engine", "spark"
+        )
+        assert code == 2
+        assert "needs a log in the memory of one machine; read it without --engine." in err

@@ -156,6 +156,7 @@ def anonymize(
     from queryveil.assess.policy import load_policy
     from queryveil.claims.certificates import SUFFIX
     from queryveil.files.folders import check_file, is_address, local_file
+    from queryveil.log import refusal
     from queryveil.methods.recipe import load_recipe
     from queryveil.release import MANIFEST, check_target
     from queryveil.sources import folder_at
@@ -196,6 +197,9 @@ def anonymize(
             "--policy runs attacks, which need the log in the memory of one machine; leave --engine out, or use a"
             " sample of the users."
         )
+    needs = next((part.one_machine for part in configuration.parts if part.one_machine is not None), None)
+    if spark and needs is not None:  # reading a log on a cluster may take hours
+        raise refusal(needs)
     read = read_counted(as_in_recipe(reader, base), log, counted_on)
     place = place or check_target(read.folder(output), output_format, overwrite)
     if scrubbing is not None:

@@ -371,8 +371,13 @@ def local(log: QueryLog, what: str) -> LocalLog:
     """
     check_is_log(log, what)
     if not isinstance(log, LocalLog):
-        raise QueryveilError(f"{what} needs a log in the memory of one machine; read it without {option('engine')}.")
+        raise refusal(what)
     return log
+
+
+def refusal(what: str) -> QueryveilError:
+    """The error that `what` cannot be done on a cluster."""
+    return QueryveilError(f"{what} needs a log in the memory of one machine; read it without {option('engine')}.")
 
 
 def _n_rows(events: pa.Table, results: pa.Table) -> int:

@@ -17,7 +17,7 @@ from queryveil.claims.base import MOST, Claim
 from queryveil.claims.limits import LIMITS
 from queryveil.errors import NothingToReleaseError, QueryveilError, did_you_mean, not_both, option, parameter, renamed
 from queryveil.kernels.types import Bools
-from queryveil.log import LocalLog, QueryLog, check_is_log
+from queryveil.log import LocalLog, QueryLog, check_is_log, local
 from queryveil.release import Release
 from queryveil.release.making import ReleaseMetadata
 from queryveil.release.manifest import PIPELINE, names_a_file
@@ -136,12 +136,15 @@ class Method(BaseModel):
         if seed is not None and seed < 0:
             raise QueryveilError(f"The seed must be a whole number of at least 0. Got {seed} instead.")
         for part in self.parts:
-            part.check_place(log)
+            if part.one_machine is not None:
+                local(log, part.one_machine)
         release = self._anonymize(log, seed=secrets.randbits(128) if seed is None else seed)
         return replace(release, notes=(*release.notes, *self._left_out(log, release.schema.names)))
 
-    def check_place(self, log: QueryLog) -> None:
-        """Refuse a log that is where the method cannot run, before any work is done."""
+    @property
+    def one_machine(self) -> str | None:
+        """What of it runs on one machine only, as a sentence about it begins; a cluster is refused before any work."""
+        return None
 
     @property
     def lists(self) -> dict[str, Path]:

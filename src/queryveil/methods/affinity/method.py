@@ -36,7 +36,7 @@ MOST_SHOWN = 10
 """How many similar queries or concepts `explain` names."""
 
 
-_SESSIONS = "The unit session"
+_SESSIONS, _OTHERS = "The unit session", "Similarity by meaning or clicks"
 """What needs one machine, as a sentence about it begins."""
 
 
@@ -140,6 +140,11 @@ class Affinity(QueryMethod):
         return tuple(name for name in SIMILARITIES if name in named)
 
     @property
+    def one_machine(self) -> str | None:
+        """Sessions, meanings and clicks are compared on one machine."""
+        return _SESSIONS if self.unit == "session" else None if self.similarity == ("words",) else _OTHERS
+
+    @property
     def term_users(self) -> int:
         """The least users of each word of a released query with a concept."""
         return self.k if self.min_term_users is None else self.min_term_users
@@ -216,8 +221,6 @@ class Affinity(QueryMethod):
     def select(self, log: QueryLog, work: Workspace, within: Table | None = None) -> Selection:
         """Choose every query of anonymity degree at least k."""
         check_k(self, log.n_users)
-        if self.unit == "session":
-            local(log, _SESSIONS)
         self.check_similarity(log)
         log.ensure_tables("per_query")
         concept_users = self.concept_users(log)
@@ -235,11 +238,6 @@ class Affinity(QueryMethod):
         """Refuse a log that cannot be compared in the ways that are asked for."""
         if self.similarity == ("words",):
             return
-        if not isinstance(log, LocalLog):
-            raise QueryveilError(
-                "Similarity by meaning or clicks needs the log in the memory of one machine; read it without"
-                f" {option('engine')}, or compare by words."
-            )
         if "meaning" in self.similarity and "en" not in log.language.ids:
             raise QueryveilError(
                 f"Meanings are known in English only, and the log is in {log.language.label}; leave 'meaning' out of"

@@ -16,6 +16,9 @@ from queryveil.methods.base import check_k
 from queryveil.methods.microaggregation.common import Microaggregation
 from queryveil.release import Release
 
+_RESOLVER = "Another resolver than clicks"
+"""What needs one machine, as a sentence about it begins."""
+
 
 class Search(Microaggregation):
     """Give users whose queries lead to sites of the same categories one shared record (Erola and Castellà-Roca 2012).
@@ -46,10 +49,10 @@ class Search(Microaggregation):
     )
     cache: str | None = Field(None, description="the file for its answers")
 
-    def check_place(self, log: QueryLog) -> None:
+    @property
+    def one_machine(self) -> str | None:
         """Sites are searched for, and engines asked, on one machine."""
-        if self.resolver == "sites" or self.send_queries_to is not None:
-            local(log, "Another resolver than clicks")
+        return _RESOLVER if self.resolver == "sites" or self.send_queries_to is not None else None
 
     def _anonymize(self, log: QueryLog, *, seed: int) -> Release:
         """Group users by the sites of their queries and release the record of each group."""
@@ -74,7 +77,7 @@ class Search(Microaggregation):
                     f"The log has no clicks to find the sites of queries by; choose another {option('resolver')}."
                 )
             return self.release_by_tables(log, self.taxonomy, "domains", 1, seed=seed)
-        here = local(log, "Another resolver than clicks")
+        here = local(log, _RESOLVER)
         resolver: Resolver | None = Sites(base) if self.resolver == "sites" else None
         if self.send_queries_to is not None and self.cache is not None:
             resolver = Remote(self.send_queries_to, self.cache)
