@@ -14,12 +14,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queryveil.engines import Table
+from queryveil.engines import Table, Workspace
 from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import check_file, write_whole
+from queryveil.log import QueryLog
 
 SUFFIX = ".certificate"
 _HEAD, _VERSION, _TABLE = "certificate.json", 1, ".arrow"
+_KEYS = {"members": ("users", "user_id"), "concepts": ("queries", "query_id")}
+"""Tables that may stay on a cluster: whose ids they have, and in which column."""
+_COLUMNS = {"members": ("user",), "concepts": ("node", "events")}
+MOST_ROWS = 20_000_000
+"""Of a log that outgrows a machine, a table with more rows is not written to a file: it would be made here."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Certificate:
         seed: The random seed of the release.
         tables: Witnesses by name, whole numbers alone; empty where every check is linear without.
         kept: Witnesses that stay where the tables of a log are that outgrows a machine, as long as its release is in
-            memory. They are not written to a file.
+            memory, with the ids of that log.
     """
 
     seed: int
@@ -59,6 +65,44 @@ class Certificate:
         if found is None or tuple(found.column_names) != columns:
             return None
         return found.cast(pa.schema([(column, pa.int64()) for column in columns])).combine_chunks()
+
+    def whole(self, log: QueryLog) -> "Certificate":
+        """The certificate with all tables here, as long as they are not too large, with the ids of one machine."""
+        tables = dict(self.tables)
+        with log.workspace() as work:
+            for name, kept in self.kept.items():
+                if work.row(f"SELECT count(*) AS n FROM {kept}")[0] > MOST_ROWS:  # noqa: S608  # a table of ours
+                    continue
+                key = _KEYS[name][1]
+                columns = {column: f'CAST(k."{column}" AS BIGINT)' for column in _COLUMNS[name]}
+                joined = f"{_numbers(log, work, name)} i ON i.id = k.{key}"
+                if "events" in columns:
+                    log.ensure_tables("per_query")
+                    columns["events"], joined = "p.events", f"{joined} JOIN per_query p ON p.query_id = i.id"
+                listed = ", ".join(f'{sql} AS "{column}"' for column, sql in columns.items())
+                tables[name] = work.fetch(
+                    f"SELECT i.number - 1 AS {key}, {listed} FROM {kept} k JOIN {joined} ORDER BY {key}"  # noqa: S608  # names of this module
+                )
+        return Certificate(self.seed, tables)
+
+    def on_cluster(self, log: QueryLog, work: Workspace, name: str) -> Table | None:
+        """A table with the ids of a log that outgrows a machine, made there if it is here; None if there is none."""
+        key = _KEYS[name][1]
+        found = self.table(name, key, *_COLUMNS[name])
+        if name in self.kept or found is None:
+            return self.kept.get(name)
+        listed = ", ".join(f'g."{column}" AS "{column}"' for column in _COLUMNS[name])
+        return work.table(
+            f"SELECT i.id AS {key}, {listed} FROM {work.read(found)} g JOIN {_numbers(log, work, name)} i"  # noqa: S608  # names of this module
+            f" ON i.number - 1 = g.{key}",
+            f"{name} of the certificate",
+        )
+
+
+def _numbers(log: QueryLog, work: Workspace, name: str) -> Table:
+    """The ids of a log that outgrows a machine, and those that it has on one machine: numbers in the same order."""
+    of, key = _KEYS[name]
+    return work.number(f"SELECT {key} AS id FROM {of}", ("id",), "number", even=True, name=f"numbers of {of}")  # noqa: S608  # names of this module
 
 
 def save_certificate(certificate: Certificate, path: str | Path, *, overwrite: bool = False) -> None:

@@ -115,7 +115,8 @@ class BagUsers(_Generalized):
             known, size = work.row(f"SELECT count(DISTINCT user_id) AS users, count(*) AS n FROM {found}")  # noqa: S608  # a table of ours
             if known != bags.users:
                 return Checked(f"it has {bags.users} users, the log has {known} with a noun")
-            members = None if evidence.certificate is None else evidence.certificate.kept.get("members")
+            given = evidence.certificate
+            members = None if given is None else given.on_cluster(evidence.log, work, "members")
             if members is not None and bags.fits_members(members, found, base.source):
                 return Checked(None, f"all {bags.users:,} users have the bag that the certificate names for them")
             if size + bags.rows <= PAIRS:
@@ -250,7 +251,8 @@ class ConceptUsers(_Generalized):
             if found is not None:
                 name = self._base.tree.names[found]
                 return Checked(f"the concept '{name}' fits queries of fewer than {self.users} users")
-            concepts = None if evidence.certificate is None else evidence.certificate.kept.get("concepts")
+            given = evidence.certificate
+            concepts = None if given is None else given.on_cluster(evidence.log, work, "concepts")
             if concepts is not None and tables.is_assigned(concepts, n):
                 return Checked(None, f"all {n.sum():,} events have a concept that fits, as the certificate names it")
             kinds = tables.kinds(PAIRS)

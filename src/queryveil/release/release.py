@@ -203,9 +203,9 @@ class Release(Tabular):
         Raises:
             QueryveilError: If the release was loaded, or the file must not or cannot be written.
         """
-        if self.certificate is None:
+        if self.certificate is None or self.log is None:
             raise QueryveilError("Only a release that was just made has a certificate; save it when you make one.")
-        save_certificate(self.certificate, path, overwrite=overwrite)
+        save_certificate(self.certificate.whole(self.log), path, overwrite=overwrite)
 
     def user_map(self) -> Iterator[pa.RecordBatch]:
         """The secret user map, batch after batch: the `original` name of each user and the `released` id."""

@@ -173,9 +173,18 @@ def test_the_release_on_spark_is_that_of_one_machine_and_is_verified_there(
     assert one.notes == other.notes
     rows = pa.Table.from_batches(list(one.batches()), one.schema)
     assert len(set(rows["node"].to_pylist())) > 3
+    other.save_certificate(tmp_path / "r.certificate")
     verdicts = other.save(tmp_path / "r")
     assert "certificate names" in " ".join(verdict.how or "" for verdict in verdicts)
     saved = qv.Release.load(tmp_path / "r")
     assert rows.equals(pa.Table.from_batches(list(saved.batches()), saved.schema))
     found = qv.verify(tmp_path / "r", there)
     assert found.holds, found
+    # What an auditor is given names the ids of one machine, wherever it was made, and is as good on a cluster.
+    given = qv.load_certificate(tmp_path / "r.certificate")
+    assert {name: table.to_pylist() for name, table in given.tables.items()} == {
+        name: table.to_pylist() for name, table in one.certificate.tables.items()
+    }
+    found = qv.verify(tmp_path / "r", there, certificate=given)
+    assert found.holds, found
+    assert "certificate names" in " ".join(verdict.how or "" for verdict in found.verdicts)
