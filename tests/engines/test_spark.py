@@ -29,7 +29,8 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'quer
 from queryveil.assess.sampling import bring
 from queryveil.engines.hadoop import HadoopFolder
 from queryveil.engines.spark import Spark
-from queryveil.log.ingest.spark import dictionaries, digest_rows, find_rows, read_rows, read_spark
+from queryveil.log.ingest.content import content
+from queryveil.log.ingest.spark import dictionaries, find_rows, make_events, read_rows, read_spark
 
 ALL = 2**64 - 1
 
@@ -57,22 +58,26 @@ def logs(spark):
     there.close()
 
 
-def content(engine, source, format=None, **options):
+def read_and_digest(engine, source, format=None, **options):
     """What is found on reading, and the digest of all rows."""
     rows = find_rows(source, engine, format, ReadOptions(**options))
     known = {kind: {} for kind in ("user", "query", "url", *(f"extra {name}" for name in rows.extras))}
     found = read_rows(rows, engine, known, ALL)
     texts, clashes = dictionaries(engine, list(known), ALL)
     assert clashes == {}
-    return found, digest_rows(engine, rows.extras, found.rows, texts)
+    return found, content(make_events(engine, rows.extras, found.rows, texts, found.untimed > 0), texts)
 
 
-def test_numbers_go_through_all_parts_in_order(engine):
+@pytest.mark.parametrize("even", [False, True])
+def test_numbers_go_through_all_parts_in_order(engine, even):
     draw = np.random.default_rng(1)
-    rows = {"a": draw.integers(-9, 9, 5000), "b": draw.integers(0, 40, 5000), "c": draw.integers(0, 3, 5000)}
+    # If keys are spread evenly, down to the least and up to the largest number.
+    most = 2**63 // 9
+    keys = np.append(draw.integers(-9, 9, 4998) * most, [-(2**63), 2**63 - 1]) if even else draw.integers(-9, 9, 5000)
+    rows = {"a": keys, "b": draw.integers(0, 40, 5000), "c": draw.integers(0, 3, 5000)}
     rows["c"] = pa.array(rows["c"], mask=rows["c"] == 0)
     engine.read("t", pa.table(rows))
-    engine.number("SELECT a, b, c FROM t", ("a", "b"), "n", "number", then=("c",))
+    engine.number("SELECT a, b, c FROM t", ("a", "b"), "n", "number", then=("c",), even=even)
     found = pa.Table.from_batches(list(engine.ordered("n")()))
     keys = list(zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True))
     place = {key: i for i, key in enumerate(sorted(set(keys)), 1)}
@@ -81,6 +86,30 @@ def test_numbers_go_through_all_parts_in_order(engine):
     rows_ = [(a, b, c is None, c or 0) for a, b, c in zip(*(found[key].to_pylist() for key in "abc"), strict=True)]
     assert rows_ == sorted(rows_)
     assert engine.row('SELECT count(DISTINCT "part of the rows") AS n FROM n')[0] > 1
+    engine.drop("n", "t")
+
+
+def test_who_watches_numbered_rows_sees_each_block_whole_and_in_order(engine):
+    def noting(batches):
+        """A note of the rows of each block, once all of them have gone by."""
+        seen = {}
+        for batch in batches:
+            for key in batch["a"].to_pylist():
+                seen.setdefault(key >> 60, []).append(key)
+            yield batch, ()
+            last = batch.slice(0, 0)
+        if seen:
+            yield last, [f"{block}:{','.join(map(str, keys))}" for block, keys in seen.items()]
+
+    keys = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 5000)
+    engine.read("t", pa.table({"a": keys}))
+    notes = engine.number_watched("SELECT a FROM t", ("a",), "n", "number", bits=60, watch=noting)
+    blocks = {int(block): list(map(int, seen.split(","))) for block, seen in (note.split(":") for note in notes)}
+    assert len(notes) == len(blocks) == 16
+    assert {block: sorted(keys[keys >> 60 == block].tolist()) for block in blocks} == blocks
+    found = pa.Table.from_batches(list(engine.ordered("n")()))
+    assert found["a"].to_pylist() == sorted(keys.tolist())
+    assert found["number"].to_pylist() == list(range(1, 5001))
     engine.drop("n", "t")
 
 
@@ -261,7 +290,7 @@ WRITTEN = [
 )
 def test_a_file_is_the_same_log_as_on_one_machine(engine, tmp_path, format, data, name, options):
     (tmp_path / name).write_bytes(data)
-    found, digest = content(engine, tmp_path / name, **options)
+    found, digest = read_and_digest(engine, tmp_path / name, **options)
     local = qv.read_log(tmp_path / name, **options)
     assert digest == local.stats.content
     assert (found.rows, found.empty, found.bad.count) == (
@@ -278,7 +307,7 @@ def test_odd_names_and_files_without_a_good_row(engine, tmp_path):
     (folder / "header only.tsv").write_text(aol([]))
     (folder / "empty query.tsv").write_text("u\t\t2006-03-01 10:00:00\t\t\n")
     files = sorted(folder.iterdir())
-    assert content(engine, files)[1] == qv.read_log(files, max_bad_rows=1).stats.content
+    assert read_and_digest(engine, files)[1] == qv.read_log(files, max_bad_rows=1).stats.content
 
 
 def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
@@ -294,7 +323,7 @@ def test_a_release_may_lie_in_a_folder_with_an_odd_name(logs, tmp_path):
 def test_a_folder_of_parquet_files(engine, tmp_path):
     for number in range(3):
         pq.write_table(TABLE.slice(number * 140, 140), tmp_path / f"{number}.parquet")
-    assert content(engine, tmp_path)[1] == qv.read_log(TABLE).stats.content
+    assert read_and_digest(engine, tmp_path)[1] == qv.read_log(TABLE).stats.content
 
 
 def test_a_large_file_is_read_in_stretches(spark, tmp_path):
@@ -308,7 +337,7 @@ def test_a_large_file_is_read_in_stretches(spark, tmp_path):
     lines = [f"{row.user}\t{row.query}\t{row.time}\t{row.rank or ''}\t{row.url or ''}\n" for row in rows]
     (tmp_path / "log.tsv").write_text("AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n" + "".join(lines) + "bad line\n")
     assert session.read.text(str(tmp_path / "log.tsv")).rdd.getNumPartitions() >= 3
-    found, digest = content(engine, tmp_path / "log.tsv")
+    found, digest = read_and_digest(engine, tmp_path / "log.tsv")
     local = qv.read_log(tmp_path / "log.tsv")
     assert digest == local.stats.content
     assert found.bad.count == {"wrong column count": 1}
@@ -319,7 +348,7 @@ def test_a_large_file_is_read_in_stretches(spark, tmp_path):
 def test_bad_rows_are_counted_and_named(engine, tmp_path):
     path = tmp_path / "log.tsv"
     path.write_bytes(aol().encode() + b"u\tq\n" + b"u\tb\xff\t2006-03-01 10:00:00\t\t\n" + b"u\tq\tnever\t\t\n")
-    found, _ = content(engine, path)
+    found, _ = read_and_digest(engine, path)
     local = qv.read_log(path, max_bad_rows=1).stats.bad_rows
     assert found.bad.count == local.count
     assert found.bad.first == local.first
@@ -537,6 +566,8 @@ def test_what_needs_arrays_says_so(logs):
         "neighbourhood": lambda: qv.neighbourhood(there, "cell"),
         "degrees": lambda: qv.Affinity(k=3).degrees(there),
         "Another resolver than clicks": lambda: qv.Search(taxonomy="d", resolver="sites").anonymize(there),
+        "Similarity by meaning or clicks": lambda: qv.Affinity(k=3, similarity=("clicks",)).anonymize(there),
+        "The unit session": lambda: qv.Affinity(k=3, link="session", unit="session").anonymize(there),
         # Before the steps that come first.
         "resolver than clicks": lambda: qv.Pipeline([qv.Equality(k=3), ASKING]).anonymize(there),
     }.items():

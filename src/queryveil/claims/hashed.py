@@ -259,6 +259,7 @@ def _lay_out(evidence: Evidence, work: Workspace, owner: str | None, owners: str
             f"SELECT query, low, high FROM {digested}",  # noqa: S608  # a table of ours
             ("low", "high"),
             "text",
+            even=True,
             name="released texts",
         )
         steps.drop(digested)
@@ -274,6 +275,7 @@ def _lay_out(evidence: Evidence, work: Workspace, owner: str | None, owners: str
             f"SELECT query_id, low, high FROM {digested}",  # noqa: S608  # a table of ours
             ("low", "high"),
             "text",
+            even=True,
             name="texts of the log",
         )
         steps.drop(digested)

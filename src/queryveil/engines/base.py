@@ -92,7 +92,9 @@ class Engine(Protocol):
             name: The name of the table.
         """
 
-    def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
+    def number(
+        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+    ) -> None:
         """Keep the result of a query with a further column: 1, 2, ... in the order of some columns.
 
         Args:
@@ -101,6 +103,8 @@ class Engine(Protocol):
             name: The name of the table.
             column: The name of the number.
             then: The order of rows that share a number; missing values come last.
+            even: Whether the first of `by` is spread evenly over all 64-bit numbers, as random draws are, and on a
+                cluster ids. Then nobody has to look at the rows to cut them into parts.
         """
 
     def ordered(self, name: str) -> Batches:

@@ -154,7 +154,9 @@ class DuckDB:
             begin = end
         self.read(name, pa.Table.from_batches(made, schema))
 
-    def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
+    def number(
+        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+    ) -> None:
         """Keep the result of a query in order and numbered, in memory."""
         order = ", ".join(map(identifier, (*by, *then)))
         found = self.fetch(f"SELECT * FROM ({query}) AS rows_ ORDER BY {order}")  # noqa: S608  # names are escaped

@@ -9,18 +9,28 @@ import itertools
 import re
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier, numbered
+from queryveil.engines.base import Batches, BatchFunction, InFiles, identifier
 from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_numbers import EVEN, keep_numbered
+from queryveil.engines.spark_parts import SparkRows, together
 from queryveil.engines.spark_session import whole
-from queryveil.engines.spark_tasks import FIRST, PART, WITHIN, backquoted, counting, ddl, each, of_group
+from queryveil.engines.spark_tasks import (
+    FIRST,
+    PART,
+    WITHIN,
+    Watch,
+    backquoted,
+    ddl,
+    each,
+    of_group,
+)
 from queryveil.errors import QueryveilError, option
 from queryveil.files.folders import is_address
 from queryveil.files.scratch import Scratch
@@ -35,11 +45,6 @@ ROWS_PER_TASK = 2_000_000
 SMALL_LOG = 20_000
 """A log of at most so many rows has its tables in the memory of the driver: each would cost more jobs than rows."""
 
-TOGETHER = ("query_id", "part")
-"""By which columns rows are kept together, if Spark has brought them together: most is asked by query or, of similar
-queries, by the part in which they meet, and need not be sent around again. Not so by other columns, because many small
-tables would become many small files."""
-
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -53,14 +58,14 @@ _SETTINGS = {
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # Else a task may write rows of all parts, each into a file of its own.
     "spark.sql.adaptive.localShuffleReader.enabled": "false",
+    # Rows that are written in parts are sorted by one number first, which is quick, and then in the order of files.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.EliminateSorts",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
     # SQL reaches the tables of the session, and no file by its path.
     "spark.sql.runSQLOnFiles": "false",
 }
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
-_MANY_STEPS = re.compile(r"\b(JOIN|GROUP BY|OVER)\b")
-"""What makes the rows of a query too dear to be found twice."""
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
 """A text or a name in SQL."""
 
@@ -76,6 +81,9 @@ class Spark:
 
     Attributes:
         progress: Called with the name of each table that is about to be made.
+        parts: Into how many parts rows are cut that are sent around.
+        small: Whether the log is so small that its tables are in the memory of the driver.
+        order: The number, the order within it, and the parts of each numbered table.
     """
 
     def __init__(self, session: "SparkSession", *, work_dir: str | None = None) -> None:
@@ -92,8 +100,8 @@ class Spark:
         self.progress: Callable[[str], None] = lambda name: None
         self._numbers = itertools.count(1)
         self._tables: dict[str, str] = {}
-        self._order: dict[str, tuple[str, tuple[str, ...], int]] = {}
-        self._small = False
+        self.order: dict[str, tuple[str, tuple[str, ...], int]] = {}
+        self.small = False
         self._close = weakref.finalize(self, _drop_database, self.session, self.database, folder)
         self._cut(2 * self._parallel())
 
@@ -134,14 +142,14 @@ class Spark:
 
     def expect(self, rows: int) -> None:
         """Cut shuffles to a size that fits so many rows, and keep the tables of a small log here."""
-        self._small = rows <= SMALL_LOG
-        self._cut(1 if self._small else max(2 * self._parallel(), rows // ROWS_PER_TASK))
+        self.small = rows <= SMALL_LOG
+        self._cut(1 if self.small else max(2 * self._parallel(), rows // ROWS_PER_TASK))
         # The tables of a small log are in one part, so a join needs no job that sends one of them around.
         with working():
-            self.session.conf.set(_BROADCAST, "-1" if self._small else self._broadcast)
+            self.session.conf.set(_BROADCAST, "-1" if self.small else self._broadcast)
 
     def _cut(self, parts: int) -> None:
-        self._n_parts = parts
+        self.parts = parts
         with working():
             self.session.conf.set("spark.sql.shuffle.partitions", str(parts))
 
@@ -162,48 +170,39 @@ class Spark:
             made_from: The frame whose rows a function made these from, where they are.
         """
         self.progress(name)
-        if self._small:
+        if self.small:
             with working():
-                self._hold(frame.toArrow(), name, frame.schema)
+                self.hold(frame.toArrow(), name, frame.schema)
             return
         stored = f"{self.database}.t{next(self._numbers)}"  # threads share a log
         with working():
-            writer = frame.write.format("parquet")
-            column = self._together(made_from or frame, frame.columns)
-            if column is not None:
-                writer = writer.bucketBy(self._n_parts, column).sortBy(column)
+            # Connect does not show how rows are spread.
+            column = None if self.connect else together(made_from or frame, frame.columns, self.parts)
+            if column is None:
+                writer = frame.write.format("parquet")
+            else:
+                # Spark sorts by the part and the column, which takes half as long if rows are sorted by the column.
+                writer = frame.sortWithinPartitions(column).write.format("parquet")
+                writer = writer.bucketBy(self.parts, column).sortBy(column)
             writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)
         self._tables[name] = stored
 
-    def _together(self, frame: "DataFrame", columns: Sequence[str]) -> str | None:
-        """By which of some columns Spark has brought the rows of a frame together, if it is one of `TOGETHER`."""
-        looked_for = [name for name in TOGETHER if name in columns]
-        if self.connect or not looked_for:  # Connect does not show how rows are spread
-            return None
-        plan = frame._jdf.queryExecution().executedPlan()
-        if plan.nodeName() == "AdaptiveSparkPlan":
-            plan = plan.initialPlan()
-        spread = re.sub(r"#\d+L?", "", plan.outputPartitioning().toString())
-        # Only tables with the same number of parts are joined as they are.
-        parts = self._n_parts
-        return next((name for name in looked_for if f"hashpartitioning({name}, {parts})" in spread), None)
-
-    def _hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
+    def hold(self, table: pa.Table, name: str, schema: "StructType | None" = None) -> None:
         """Keep a small table in the memory of the driver."""
         from pyspark.sql.types import StructField, StructType
 
         if schema is not None:  # as in a table that is written down, every column may be empty
             schema = StructType([StructField(field.name, field.dataType) for field in schema])
         frame = self.session.createDataFrame(table, schema)
-        (frame.coalesce(1) if self._small else frame).createOrReplaceTempView(backquoted(name))
+        (frame.coalesce(1) if self.small else frame).createOrReplaceTempView(backquoted(name))
         self._forget(name)
 
     def read(self, name: str, table: pa.Table) -> None:
         """Make a small Arrow table known under a name."""
         with working():
-            self._hold(_plain(table), name)
+            self.hold(_plain(table), name)
 
     def load(self, name: str, schema: pa.Schema, batches: Batches) -> None:
         """Keep a table that comes in batches: one that Spark made or can read for itself, or else a small one."""
@@ -250,71 +249,26 @@ class Spark:
             frame = self.sql(query).groupBy(backquoted(by)).applyInArrow(of_group(function, schema), ddl(schema))
         self.keep(frame, name)
 
-    def number(self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = ()) -> None:
+    def number(
+        self, query: str, by: Sequence[str], name: str, column: str, *, then: Sequence[str] = (), even: bool = False
+    ) -> None:
         """Keep the result of a query numbered: sorted in ranges, each counted by itself, and the counts added up."""
-        from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+        keep_numbered(self, query, by, name, column, then, EVEN if even else None)
 
-        with working():
-            frame = self.sql(query)
-        keys = [F.col(backquoted(key)).asc() for key in by]
-        order = [*keys, *(F.col(backquoted(key)).asc_nulls_last() for key in then)]
-        if self._small:
-            self._number_here(frame.coalesce(1).sortWithinPartitions(*order), by, name, column, then)
-            return
-        again = _MANY_STEPS.search(query) is not None
-        if again:
-            # Finding the ranges looks at all rows once, so they are written down first.
-            self.keep(frame, f"{name} unsorted")
-            with working():
-                frame = self.session.table(backquoted(f"{name} unsorted"))
-        with working():
-            frame = frame.repartitionByRange(*keys).sortWithinPartitions(*order)
-            columns = ", ".join(
-                f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema.fields
-            )
-            frame = frame.mapInArrow(
-                counting(tuple(by)), f"{columns}, `{PART}` int, `{WITHIN}` bigint, `{FIRST}` boolean"
-            )
-        self.keep(frame, f"{name} parts")
-        if again:
-            self.drop(f"{name} unsorted")
-        found = self.fetch(
-            f'SELECT "{PART}" AS part, max("{WITHIN}") AS n FROM {identifier(f"{name} parts")}'  # noqa: S608  # names are escaped
-            f' GROUP BY "{PART}"'
-        ).sort_by("part")
-        count = found["n"].to_numpy()
-        offsets = {"part": found["part"], "before": np.cumsum(count) - count}
-        self.read(f"{name} offsets", pa.table(offsets).cast(pa.schema([("part", pa.int32()), ("before", pa.int64())])))
-        with working():
-            self.sql(
-                f'SELECT p.*, p."{WITHIN}" + o.before AS {identifier(column)} FROM {identifier(f"{name} parts")} p'  # noqa: S608  # names are escaped
-                f' JOIN {identifier(f"{name} offsets")} o ON o.part = p."{PART}"'
-            ).createOrReplaceTempView(backquoted(name))
-        parts = int(found["part"].to_numpy().max()) + 1 if len(found) else 1
-        self._order[name] = (column, tuple(then), parts)
+    def number_watched(
+        self, query: str, by: Sequence[str], name: str, column: str, *, bits: int, watch: Watch
+    ) -> list[str]:
+        """The same for a first key that is spread evenly, with notes of what sees the sorted rows of each part.
 
-    def _number_here(self, frame: "DataFrame", by: Sequence[str], name: str, column: str, then: Sequence[str]) -> None:
-        """Number the rows of a small table, which are in order."""
-        from pyspark.sql.types import StructType
-
-        self.progress(name)
-        with working():
-            rows = frame.toArrow()
-            numbers = numbered(rows, by)
-            more = {
-                PART: np.zeros(len(rows), np.int32),
-                WITHIN: numbers,
-                FIRST: np.diff(numbers, prepend=0) > 0,
-                column: numbers,
-            }
-            for added, values in more.items():
-                rows = rows.append_column(added, pa.array(values))
-            kinds = f"`{PART}` int, `{WITHIN}` bigint, `{FIRST}` boolean, {backquoted(column)} bigint"
-            schema = StructType(list(frame.schema))
-            for field in cast(StructType, StructType.fromDDL(kinds)):
-                schema.add(field)
-            self._hold(rows, name, schema)
-        self._order[name] = (column, tuple(then), 1)
+        Args:
+            query: The rows.
+            by: As in `number`.
+            name: As in `number`.
+            column: As in `number`.
+            bits: Rows stay together if their first keys differ in so many of the last bits alone; at least 32.
+            watch: What sees them.
+        """
+        return keep_numbered(self, query, by, name, column, (), bits, watch)
 
     def ordered(self, name: str) -> Batches:
         """The table that `number` kept, in its order."""
@@ -330,7 +284,7 @@ class Spark:
             query: Its rows, with all their columns and maybe others.
             columns: The columns to return.
         """
-        column, then, parts = self._order[name]
+        column, then, parts = self.order[name]
         return SparkRows(self, query, tuple(columns), (column, *then), parts)
 
     def columns(self, name: str) -> list[str]:
@@ -352,8 +306,8 @@ class Spark:
         if not self._close.alive:
             return
         for name in names:
-            if name in self._order:
-                del self._order[name]
+            if name in self.order:
+                del self.order[name]
                 self.drop(f"{name} parts", f"{name} offsets")
             with working():
                 self.session.catalog.dropTempView(backquoted(name))
@@ -374,31 +328,6 @@ class Spark:
     def close(self) -> None:
         """Drop all tables; the session that was given stays."""
         self._close()
-
-
-class SparkRows:
-    """The rows of a query in the order of a numbered table: brought here part by part, or written where they are."""
-
-    def __init__(self, engine: Spark, query: str, columns: Sequence[str], order: Sequence[str], parts: int) -> None:
-        self.engine, self.query, self.columns, self.order, self.parts = engine, query, columns, order, parts
-
-    def __call__(self) -> Iterator[pa.RecordBatch]:
-        """The rows, a part at a time."""
-        order = ", ".join(f"rows_.{identifier(key)} NULLS LAST" for key in self.order)
-        columns = ", ".join(f"rows_.{identifier(name)} AS {identifier(name)}" for name in self.columns)
-        for part in range(self.parts):
-            yield from self.engine.fetch(
-                f'SELECT {columns} FROM ({self.query}) AS rows_ WHERE rows_."{PART}" = {part} ORDER BY {order}'  # noqa: S608  # names are escaped
-            ).to_batches()
-
-    def frame(self) -> "DataFrame":
-        """The rows as a frame whose partitions are in order."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        with working():
-            frame = self.engine.sql(self.query).repartitionById(self.parts, F.col(f"`{PART}`"))
-            frame = frame.sortWithinPartitions(*(F.col(backquoted(key)).asc_nulls_last() for key in self.order))
-            return frame.select(*(F.col(backquoted(name)) for name in self.columns))
 
 
 def _requoted(found: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
 """Functions of Arrow batches as Spark runs them on its workers, and the types of what they return."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,10 @@ from queryveil.engines.spark_errors import on_worker
 
 PART, WITHIN, FIRST = "part of the rows", "place in the part", "first of its number"
 """Columns of a numbered table. No log has columns of these names."""
+NOTE = "note of the part"
+"""A further column if somebody watched: notes, in rows that have nothing else."""
+Watch = Callable[[Iterator[pa.RecordBatch]], Iterator[tuple[pa.RecordBatch, Sequence[str]]]]
+"""Sees batches of rows as they go by, and passes each on with its notes about those so far."""
 
 
 def backquoted(name: str) -> str:
@@ -41,7 +45,10 @@ def of_group(function: BatchFunction, schema: pa.Schema) -> Callable[[pa.Table],
 
     def run(table: pa.Table) -> pa.Table:
         with on_worker():
-            made = function(table.combine_chunks().to_batches()[0])
+            batches = table.combine_chunks().to_batches()
+            if len(batches) > 1:  # Arrow does not put more than 2 GiB of texts into one
+                raise MemoryError
+            made = function(batches[0])
         return pa.Table.from_batches([made], schema)
 
     return run
@@ -59,8 +66,10 @@ def reporting(
     return run
 
 
-def counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Number the sorted rows of a partition: rows with the same keys have the same number."""
+def counting(
+    by: tuple[str, ...], watch: Watch | None = None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Number the sorted rows of a partition: rows with the same keys have the same number. Maybe somebody watches."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -68,8 +77,10 @@ def counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         context = TaskContext.get()
         part = context.partitionId() if context is not None else 0
         number, last = 0, None
-        for batch in batches:
+        some = (batch for batch in batches if len(batch))
+        for batch, notes in ((batch, ()) for batch in some) if watch is None else watch(some):
             if len(batch) == 0:
+                yield _noted(batch, notes)
                 continue
             keys = [batch[key].to_numpy() for key in by]
             is_new = np.zeros(len(batch), np.bool_)
@@ -82,6 +93,17 @@ def counting(by: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterat
             number = int(within[-1])
             extra = [pa.array(np.full(len(batch), part, np.int32)), pa.array(within), pa.array(is_new)]
             names = [*batch.schema.names, PART, WITHIN, FIRST]
+            if watch is not None:
+                extra, names = [*extra, pa.nulls(len(batch), pa.string())], [*names, NOTE]
             yield pa.RecordBatch.from_arrays([*batch.columns, *extra], names=names)
+            if notes:
+                yield _noted(batch, notes)
 
-    return run
+    return reporting(run)
+
+
+def _noted(like: pa.RecordBatch, notes: Sequence[str]) -> pa.RecordBatch:
+    """Rows of notes in a table like a batch."""
+    nothing = [pa.nulls(len(notes), kind) for kind in (*like.schema.types, pa.int32(), pa.int64(), pa.bool_())]
+    names = [*like.schema.names, PART, WITHIN, FIRST, NOTE]
+    return pa.RecordBatch.from_arrays([*nothing, pa.array(notes, pa.string())], names=names)

@@ -84,11 +84,18 @@ class Workspace:
         return made
 
     def number(
-        self, query: str, by: Sequence[str], column: str, *, then: Sequence[str] = (), name: str = "numbered"
+        self,
+        query: str,
+        by: Sequence[str],
+        column: str,
+        *,
+        then: Sequence[str] = (),
+        even: bool = False,
+        name: str = "numbered",
     ) -> Table:
         """Keep the result of a query in order and numbered; see `Engine.number`."""
         made = self._new(name)
-        self.engine.number(query, by, made.name, column, then=then)
+        self.engine.number(query, by, made.name, column, then=then, even=even)
         return made
 
     def ordered(self, table: Table) -> Batches:

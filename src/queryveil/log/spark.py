@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from queryveil.engines import Batches, Table, Workspace, identifier
 from queryveil.engines.hadoop import HadoopFolder
-from queryveil.engines.spark import Spark, SparkRows
+from queryveil.engines.spark import Spark
 from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_parts import SparkRows
 from queryveil.errors import NothingToReleaseError, QueryveilError
 from queryveil.files.folders import Folder, is_address, local_folder
 from queryveil.log import NOTHING_LEFT, NOTHING_SELECTED, LocalLog, LogStats, Part, QueryLog, Scrub
@@ -180,6 +181,7 @@ class SparkLog(QueryLog):
             f" {moment} AS moment, r.same AS same{names} FROM events e JOIN {rewritten} r ON r.query_id = e.query_id",
             ("user_id", "moment", "query_id", "old_id"),
             "n",
+            even=True,
         )
 
 

@@ -167,6 +167,7 @@ def of_texts(
         f"SELECT query_id, query, low, high FROM {texts}",  # noqa: S608  # a table of ours
         ("low", "high"),
         "text_id",
+        even=True,
     )
     rows = (
         "SELECT e.event_id AS event_id, e.user_id AS user_id, n.text_id AS query_id FROM events e"  # noqa: S608  # a table of ours
@@ -205,7 +206,7 @@ def of_counts(
     """
     work = log.workspace()
     then = ("url_id",) if "url" in columns else ()
-    made = work.number(rows, ("query_id",), "place", then=then, name="released counts")
+    made = work.number(rows, ("query_id",), "place", then=then, even=True, name="released counts")
     schema = typed_columns(columns)
     plain = "url_id IS NULL" if "url" in columns else "1 = 1"
     counted = '"count"' if "count" in columns else "1"

@@ -58,6 +58,7 @@ def shuffled_rows(
             (*id_column(linking), "query_id", "draw", "event_id"),
             "event",
             then=within,
+            even=linking.by == "none",
             name="released rows",
         )
     return ReleasedRows(rows, pseudonyms)
@@ -84,6 +85,7 @@ def _number_owners(
             f"SELECT user_id, draw FROM {members}",  # noqa: S608  # a table of ours
             ("draw", "user_id"),
             "user",
+            even=True,
             name="pseudonyms",
         )
         return made, f" JOIN {made} f ON f.user_id = k.user_id"
@@ -104,6 +106,7 @@ def _number_owners(
         f"SELECT user_id, session, draw FROM {members}",  # noqa: S608  # a table of ours
         ("draw", "session"),
         "user",
+        even=True,
         name="pseudonyms",
     )
     return made, f" JOIN {ours} s ON s.event_id = k.event_id JOIN {made} f ON f.session = s.session"

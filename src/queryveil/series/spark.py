@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from queryveil.engines.spark import Spark, SparkRows, unglobbed
+from queryveil.engines.spark import Spark, unglobbed
 from queryveil.engines.spark_errors import working
+from queryveil.engines.spark_parts import SparkRows
 from queryveil.errors import QueryveilError
 from queryveil.log import QueryLog
 from queryveil.log.spark import SparkLog

@@ -39,8 +39,9 @@ from queryveil.formats.parquet import columns_of, rows_of
 from queryveil.formats.rows import CANONICAL, BadRows, ReadOptions, Rows
 from queryveil.formats.source import BLOCK, Block, Lines, is_beside, is_utf8, is_wide, marked, partitions, recode, roots
 from queryveil.log import LogStats
+from queryveil.log.ingest.content import content
 from queryveil.log.ingest.prepared import Prepared, prepare
-from queryveil.log.ingest.spark_tables import Known, dictionaries, digest_rows, ids, make_events, make_words, stats_of
+from queryveil.log.ingest.spark_tables import Known, dictionaries, ids, make_events, make_words, stats_of
 from queryveil.log.ingest.spark_views import drop_bad_views
 from queryveil.log.ingest.views import check_same
 from queryveil.log.spark import SparkLog
@@ -122,8 +123,7 @@ def read_spark(
             break
         for kind, more in clashes.items():
             known[kind].update(more)
-    digested = digest_rows(engine, rows.extras, found.rows, texts, rows.views)
-    make_events(engine, rows.extras, found.untimed > 0, rows.views)
+    digested = make_events(engine, rows.extras, found.rows, texts, found.untimed > 0, rows.views)
     engine.drop("raw")
     # In the order of ids, which is the same on one machine.
     sample = f"SELECT query FROM queries ORDER BY query_id LIMIT {SAMPLE}"  # noqa: S608  # a number of this package
@@ -140,7 +140,7 @@ def read_spark(
         extras=rows.extras,
         empty_rows=found.empty,
         bad_rows=found.bad,
-        content=digested,
+        content=content(digested, texts),
         read_as=rows.read_as,
     )
     return SparkLog(engine, stats_of(engine, known_stats, rows.views), language)

@@ -1,7 +1,8 @@
 """The tables of a log on a cluster, from its numbered rows: dictionaries, events, words, and the digest of all rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ from queryveil.engines.spark_errors import working
 from queryveil.engines.spark_tasks import FIRST, ddl, of_group
 from queryveil.errors import QueryveilError
 from queryveil.log import LogStats
-from queryveil.log.ingest.content import NOTHING, Section, content, ordered, row_block, shift, signed, text_block
+from queryveil.log.ingest.content import NOTHING, Section, edges, ordered, row_block, shift, signed, text_block
 from queryveil.text import Language
 from queryveil.text.arrays import byte_spans
 from queryveil.text.columns import Digests
@@ -35,77 +36,69 @@ def ids(found: Digests, known: Known, mask: int) -> NDArray[np.int64]:
     return signed(result)
 
 
-_DIGESTED = pa.schema([("part", pa.int64()), ("block", pa.int64()), ("digest", pa.string())])
+_DIGESTED = pa.schema([("part", pa.int64()), ("block", pa.int64()), ("digest", pa.string()), ("shared", pa.bool_())])
 _PARTS = 1 << 40
 """More than there are blocks on either side of 0."""
 
 
-def digest_rows(
-    engine: Spark, extras: Sequence[str], rows: int, texts: Mapping[str, int], views: bool = False
-) -> bytes:
-    """The digest of all rows, as on one machine: each block is digested where it is.
-
-    Args:
-        engine: The cluster.
-        extras: The extra columns.
-        rows: How many rows there are.
-        texts: How many distinct texts there are of each kind.
-        views: Whether rows are results shown.
-    """
-    sizes = {kind: texts[kind] for kind in ("user", "query", "url", *(f"extra {name}" for name in sorted(extras)))}
-
-    def digest_texts(batch: pa.RecordBatch) -> bytes:
-        ids = batch["id"].to_numpy()
-        order = np.argsort(ids)
-        return text_block(ids[order], batch["text"].take(pa.array(order)))
-
-    listed = (
-        f'SELECT CAST({i} AS BIGINT) AS part, shiftright("{key}", {shift(size)}) AS block, "{key}" AS id,'  # noqa: S608  # names are escaped
-        f' "{text}" AS text FROM {identifier(name)}'
-        for i, (size, (name, key, text)) in enumerate(zip(sizes.values(), map(_table, sizes), strict=True))
-    )
-    found = _digested(engine, " UNION ALL ".join(listed), digest_texts, sizes)
-    names = [f"{name} id" for name in sorted(extras) if sizes[f"extra {name}"]]
-    columns = ["user_id", "time", "query_id", "rank", "url_id", *(["clicked"] if views else []), *names]
-
-    def digest(batch: pa.RecordBatch) -> bytes:
-        values = [pc.fill_null(batch[name].cast(pa.int64()), NOTHING).to_numpy() for name in columns]
-        return row_block(ordered(values))
-
-    listed_columns = ", ".join(map(identifier, columns))
-    listed_rows = (
-        f"SELECT CAST(0 AS BIGINT) AS part, shiftright(user_id, {shift(rows)}) AS block, {listed_columns} FROM raw"  # noqa: S608  # names are escaped
-        " WHERE note IS NULL"
-    )
-    return content(_digested(engine, listed_rows, digest, {"results" if views else "rows": rows})[0], found)
-
-
-def _digested(
-    engine: Spark, rows: str, digest: Callable[[pa.RecordBatch], bytes], sizes: Mapping[str, int]
-) -> list[Section]:
-    """Digest lists block by block.
-
-    Args:
-        engine: The cluster.
-        rows: SQL of part, the number of the list, block, and what the function needs.
-        digest: The digest of a block.
-        sizes: What the lists are called, and how long they are.
-    """
+def _digest_texts(engine: Spark, sizes: Mapping[str, int]) -> tuple[list[Section], list[str]]:
+    """Digest the distinct texts of each kind block by block, where they are; and the kinds with an id of two texts."""
+    kinds = list(sizes)
 
     def of_block(batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [batch["part"][:1], batch["block"][:1], pa.array([digest(batch).hex()])]
-        return pa.RecordBatch.from_arrays(columns, schema=_DIGESTED)
+        ids = batch["id"].to_numpy()
+        order = np.argsort(ids)
+        ids = ids[order]
+        digest = text_block(ids, batch["text"].take(pa.array(order)))
+        found = [pa.array([digest.hex()]), pa.array([bool((ids[1:] == ids[:-1]).any())])]
+        return pa.RecordBatch.from_arrays([batch["part"][:1], batch["block"][:1], *found], schema=_DIGESTED)
 
-    keyed = f"SELECT *, part * {_PARTS} + block AS one FROM ({rows}) AS listed"  # noqa: S608  # names are escaped
+    listed = " UNION ALL ".join(
+        f'SELECT CAST({i} AS BIGINT) AS part, shiftright("{key}", {shift(size)}) AS block, "{key}" AS id,'  # noqa: S608  # names are escaped
+        f' "{text}" AS text FROM {identifier(name)}'
+        for i, (size, (name, key, text)) in enumerate(zip(sizes.values(), map(_table, kinds), strict=True))
+    )
+    keyed = f"SELECT *, part * {_PARTS} + block AS one FROM ({listed}) AS listed"  # noqa: S608  # names are escaped
     with working():  # one line for each block
         blocks = engine.sql(keyed).groupBy("one").applyInArrow(of_group(of_block, _DIGESTED), ddl(_DIGESTED)).toArrow()
     found = blocks.sort_by([("part", "ascending"), ("block", "ascending")])
     part, block, digests = found["part"].to_numpy(), found["block"].to_numpy(), found["digest"].to_pylist()
-    edges = np.searchsorted(part, np.arange(len(sizes) + 1))
-    return [
-        Section(name, size, block[start:end], [bytes.fromhex(text) for text in digests[start:end]])
-        for (name, size), (start, end) in zip(sizes.items(), pairwise(edges.tolist()), strict=True)
+    ends = np.searchsorted(part, np.arange(len(kinds) + 1))
+    sections = [
+        Section(kind, sizes[kind], block[start:end], [bytes.fromhex(text) for text in digests[start:end]])
+        for kind, (start, end) in zip(kinds, pairwise(ends.tolist()), strict=True)
     ]
+    return sections, [kinds[at] for at in pc.unique(found.filter(found["shared"])["part"]).to_pylist()]
+
+
+@dataclass(frozen=True)
+class _RowBlocks:
+    """Digests sorted rows block by block as they go by: the first bits of a user name the block."""
+
+    columns: Sequence[str]
+    bits: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Sequence[str]]]:
+        held: list[pa.RecordBatch] = []
+        block, last = 0, None
+        for batch in batches:
+            notes = []
+            numbers, starts = edges(batch["user_id"].to_numpy(), self.bits)
+            for number, (start, end) in zip(numbers.tolist(), pairwise(starts.tolist()), strict=True):
+                if held and number != block:
+                    notes.append(self._note(block, held))
+                    held = []
+                block, last = number, batch.select(self.columns).slice(start, end - start)
+                held.append(last)
+            last = batch.slice(0, 0)
+            yield batch, notes
+        if last is not None:
+            yield last, [self._note(block, held)]
+
+    def _note(self, block: int, held: list[pa.RecordBatch]) -> str:
+        rows = pa.Table.from_batches(held)
+        values = [pc.fill_null(rows[name].cast(pa.int64()), NOTHING).to_numpy() for name in self.columns]
+        return json.dumps([block, row_block(ordered(values)).hex()])
 
 
 def _table(kind: str) -> tuple[str, str, str]:
@@ -119,18 +112,19 @@ def _table(kind: str) -> tuple[str, str, str]:
 
 def dictionaries(
     engine: Spark, kinds: Sequence[str], mask: int
-) -> tuple[dict[str, int], dict[str, dict[tuple[int, int], int]]]:
-    """Make the tables of the texts of some kinds.
+) -> tuple[list[Section], dict[str, dict[tuple[int, int], int]]]:
+    """Make the tables of the texts of some kinds: users, queries, addresses, and extra columns.
 
     Returns:
-        How many texts there are of each kind, and the ids that those should have that share one.
+        The digests of the texts of each kind, and the ids that those should have that share one.
     """
     for kind in kinds:
         name, key, text = _table(kind)
         column, value = (key, text) if key != "id" else (f"{kind[6:]} id", f"{kind[6:]} text")
         column, value = identifier(column), identifier(value)
         # Queries are kept together with what is asked about them. In a log of views, each text is there too often.
-        hint = "/*+ REPARTITION(query_id) */" if kind == "query" and "clicked" not in engine.columns("raw") else ""
+        once = kind == "query" and "clicked" not in engine.columns("raw")
+        hint = f"/*+ REPARTITION({engine.parts}, query_id) */" if once else ""
         distinct = (
             f'SELECT {column} AS "{key}", {value} AS "{text}" FROM (SELECT {hint} {column}, {value} FROM raw'  # noqa: S608  # names are escaped
             f" WHERE {value} IS NOT NULL) AS given GROUP BY {column}, {value}"
@@ -139,17 +133,15 @@ def dictionaries(
             engine.map(distinct, _with_digest, _USERS, name)
         else:
             engine.materialize(distinct, name)
-    listed = " UNION ALL ".join(
-        f'SELECT {i} AS kind, "{key}" AS id FROM {identifier(name)}'  # noqa: S608  # names are escaped
-        for i, (name, key, _) in enumerate(map(_table, kinds))
+    counted = engine.fetch(
+        " UNION ALL ".join(
+            f"SELECT {i} AS kind, count(*) AS n FROM {identifier(_table(kind)[0])}"  # noqa: S608  # names are escaped
+            for i, kind in enumerate(kinds)
+        )
     )
-    found = engine.fetch(
-        "SELECT kind, CAST(sum(n) AS BIGINT) AS texts, max(n) AS most FROM"  # noqa: S608  # names are escaped
-        f" (SELECT kind, id, count(*) AS n FROM ({listed}) AS listed GROUP BY kind, id) AS ids GROUP BY kind"
-    ).to_pylist()
-    sizes = dict.fromkeys(kinds, 0) | {kinds[row["kind"]]: row["texts"] for row in found}
-    shared = [kinds[row["kind"]] for row in found if row["most"] > 1]
-    return sizes, {kind: find_clashes(engine, *_table(kind), mask) for kind in shared}
+    sizes = dict(zip((kinds[i] for i in counted["kind"].to_pylist()), counted["n"].to_pylist(), strict=True))
+    texts, shared = _digest_texts(engine, {kind: sizes[kind] for kind in (*kinds[:3], *sorted(kinds[3:]))})
+    return texts, {kind: find_clashes(engine, *_table(kind), mask) for kind in shared}
 
 
 _USERS = pa.schema([("user_id", pa.int64()), ("user", pa.string()), ("digest", pa.int64())])
@@ -189,10 +181,23 @@ def find_clashes(engine: Spark, name: str, key: str, text: str, mask: int) -> di
     return result
 
 
-def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views: bool = False) -> None:
+def make_events(
+    engine: Spark, extras: Sequence[str], rows: int, texts: Sequence[Section], some_untimed: bool, views: bool = False
+) -> Section:
     """Number the events in the order of user, time and query, and hang the clicks on them, or the results shown.
 
     They are sent to the part of their query, where all that is asked about queries finds them.
+
+    Args:
+        engine: The cluster.
+        extras: The extra columns.
+        rows: How many rows there are.
+        texts: The digests of the texts.
+        some_untimed: Whether there are rows without a time.
+        views: Whether rows are results shown.
+
+    Returns:
+        The digests of the rows, as on one machine.
     """
     from queryveil.kernels.times import MISSING
 
@@ -203,16 +208,21 @@ def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views:
     order = ", ".join(f"{key} NULLS FIRST" for key in ("rank", "url_id", *(f"nullif({name}, -1)" for name in names)))
     place = f"row_number() OVER (PARTITION BY user_id, query_id ORDER BY {order})"
     columns = f"user_id, time, query_id, rank, url_id{', clicked' if views else ''}{more}"
-    rows = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
+    listed = f"SELECT {columns}, CAST(0 AS BIGINT) AS place FROM raw WHERE note IS NULL AND time <> {missing}"  # noqa: S608  # names are escaped
     untimed = f"FROM raw WHERE note IS NULL AND time = {missing}"
     if some_untimed:
-        rows += f" UNION ALL SELECT {columns}, CAST({place} AS BIGINT) AS place {untimed}"
-    engine.number(rows, ("user_id", "time", "query_id", "place"), "numbered", "n")
+        listed += f" UNION ALL SELECT {columns}, CAST({place} AS BIGINT) AS place {untimed}"
+    kept = [f"{kind.name[6:]} id" for kind in texts[3:] if kind.count]
+    digested = ["user_id", "time", "query_id", "rank", "url_id", *(["clicked"] if views else []), *kept]
+    bits = shift(rows)
+    watch = _RowBlocks(digested, bits)
+    by = ("user_id", "time", "query_id", "place")
+    notes = engine.number_watched(listed, by, "numbered", "n", bits=bits, watch=watch)
     moment = f"CASE WHEN time = {missing} THEN NULL ELSE CAST(timestamp_micros(time) AS TIMESTAMP_NTZ) END AS time"
     largest = "".join(f", coalesce(max(nullif({name}, -1)), -1) AS {name}" for name in names)
     # The rows of an event differ in its clicks and in extra columns alone, so without these any of them will do.
     one_row = "GROUP BY n, user_id, query_id, time" if extras else f'WHERE "{FIRST}"'
-    by_query = "SELECT /*+ REPARTITION(query_id) */"
+    by_query = f"SELECT /*+ REPARTITION({engine.parts}, query_id) */"
     engine.materialize(
         f"{by_query} n - 1 AS event_id, user_id, query_id, {moment}{largest} FROM numbered {one_row}",
         "events",
@@ -227,6 +237,9 @@ def make_events(engine: Spark, extras: Sequence[str], some_untimed: bool, views:
         result = "FROM (SELECT event_id + 1 AS n, user_id, query_id, rank, url_id FROM views WHERE clicked = 1) AS v"
     engine.materialize(f"{by_query} n - 1 AS event_id, user_id, query_id, rank, url_id {result}", "clicks")
     engine.drop("numbered")
+    blocks = sorted(map(json.loads, notes))
+    digests = [bytes.fromhex(digest) for _, digest in blocks]
+    return Section("results" if views else "rows", rows, np.array([block for block, _ in blocks], np.int64), digests)
 
 
 _TERMS = pa.schema([("query_id", pa.int64()), ("position", pa.int32()), ("word_id", pa.int64()), ("word", pa.string())])

@@ -415,6 +415,7 @@ def load_records(log: QueryLog, work: Workspace, made: Table, *, compact: bool) 
             f"SELECT user_id, query_id, users, copy FROM {copies}",
             ("user_id", "query_id", "copy"),
             "event_id",
+            even=True,
             name="records",
         )
         sizes = steps.row(f"SELECT count(*) AS n, min(users) AS least, max(users) AS most FROM {groups}")
