@@ -32,7 +32,7 @@ def test_similar_queries_meet_in_the_part_of_the_rarest_element_of_both(sets, we
         vectors, counting = work.read(given_sets), Counting(3, None)
         met = bring_together(log, work, vectors, weights, np.array(rank), theta**2, counting, accounts)
         found = work.fetch(f"SELECT * FROM {met}")
-        parts = parts_of(log)
+        parts = parts_of(log, counting)
     there = set(zip(found["query_id"].to_pylist(), found["part"].to_pylist(), strict=True))
     assert len(there) == len(found)
     for i, one in enumerate(sets):

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from queryveil.kernels.witnesses import Weighed
 
 QUERIES_OF_PART = 50_000
-"""About so many of the compared queries come to a part, before some of them are sent to several."""
+"""About so many of the compared queries come to a part, before some of them are sent to several; fewer if more than 10
+users may come with a query."""
 
 LISTED = 4_000_000
 """About so many users are listed at a time, which bounds the memory."""
@@ -156,7 +157,7 @@ def _badly_protected(claim: "AffineUsers", log: QueryLog, work: Workspace, compa
     people, vectors, weights = compared
     with log.workspace() as steps:
         (n,) = steps.row(f"SELECT count(*) AS n FROM {weights}")
-        parts = 1 + n // QUERIES_OF_PART
+        parts = 1 + n * max(claim.users, 10) // (10 * QUERIES_OF_PART)
         sent = steps.table(
             "SELECT query_id, part FROM (SELECT v.query_id AS query_id,"
             f" CAST(abs(v.concept % {parts}) AS INTEGER) AS part, t.w AS total,"

@@ -85,9 +85,7 @@ def frequent_grams(log: QueryLog, min_users: int) -> Grams:
         np.concatenate(word).astype(np.int64),
         np.repeat([1, 2, 3], [len(part) for part in ids]),
         fixed_point(np.concatenate(weight)),
-        np.concatenate([t["events"].to_numpy()[order] for t, order in zip(tables, orders, strict=True)]).astype(
-            np.int64
-        ),
+        np.concatenate(events).astype(np.int64),
         pair_key,
         triple_key[by_triple],
         words,

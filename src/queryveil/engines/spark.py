@@ -58,13 +58,14 @@ _SETTINGS = {
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     # Else a task may write rows of all parts, each into a file of its own.
     "spark.sql.adaptive.localShuffleReader.enabled": "false",
-    # Rows that are written in parts are sorted by one number first, which is quick, and then in the order of files.
-    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.EliminateSorts",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # A name with blanks is written as it stands; column names that differ in case alone are refused on reading.
     "spark.sql.caseSensitive": "false",
     # SQL reaches the tables of the session, and no file by its path.
     "spark.sql.runSQLOnFiles": "false",
 }
+_EXCLUDED, _ELIMINATE = "spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.EliminateSorts"
+"""Rows that are written in parts are sorted by one number first, which is quick, and then in the order of files."""
 _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"((?:[^\"]|\"\")*)\"", re.DOTALL)
 """A text or a name in SQL."""
@@ -91,6 +92,8 @@ class Spark:
             self.session = session.newSession()
             for name, value in _SETTINGS.items():
                 self.session.conf.set(name, value)
+            excluded = [rule for rule in (session.conf.get(_EXCLUDED, "") or "").split(",") if rule]
+            self.session.conf.set(_EXCLUDED, ",".join([*excluded, _ELIMINATE]))
             self._broadcast = str(session.conf.get(_BROADCAST))
         self._work_dir = work_dir
         self.database = f"queryveil_{uuid.uuid4().hex[:16]}"
@@ -181,9 +184,10 @@ class Spark:
             if column is None:
                 writer = frame.write.format("parquet")
             else:
-                # Spark sorts by the part and the column, which takes half as long if rows are sorted by the column.
+                # Spark sorts by the part and the columns, which takes half as long if rows are sorted by one of them.
+                # Rows with an event are also joined by it.
                 writer = frame.sortWithinPartitions(column).write.format("parquet")
-                writer = writer.bucketBy(self.parts, column).sortBy(column)
+                writer = writer.bucketBy(self.parts, column).sortBy(column, *{"event_id"}.intersection(frame.columns))
             writer.saveAsTable(stored)
             self.session.table(stored).createOrReplaceTempView(backquoted(name))
         self._forget(name)

@@ -26,7 +26,7 @@ JAVA = 17
 DAEMON = "queryveil.log.ingest.spark_daemon"
 """The module that Python workers are forked from; by its name, because it is started elsewhere."""
 _LONGEST_FOLDER = 60
-"""Spark adds 43 characters to the name of a folder, and a socket may have 103 on any system."""
+"""In bytes: Spark adds 43 to the name of a folder, and that of a socket may have 103 on any system."""
 
 
 def start(
@@ -75,7 +75,7 @@ def _sockets(folder: Path) -> dict[str, str]:
     Through the network of the machine they have stood still forever on one: both sent so much at once that its kernel
     (Linux 6.18, with BBR) delivered nothing any more.
     """
-    if len(str(folder)) > _LONGEST_FOLDER:
+    if len(os.fsencode(folder)) > _LONGEST_FOLDER:
         return {}
     name = "spark.python.unix.domain.socket"
     return {f"{name}.enabled": "true", f"{name}.dir": str(folder)}

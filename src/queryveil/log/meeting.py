@@ -19,7 +19,10 @@ from queryveil.log.log import QueryLog
 from queryveil.text.arrays import packed, unpacked
 
 QUERIES_OF_PART = 50_000
-"""About so many distinct queries of the log come to a part, before some of them are copied."""
+"""About so many distinct queries of the log come to a part, before some of them are copied; fewer if they may bring
+more users than in this package's defaults."""
+_USERS = 10
+"""So many users of each kind may come with a query until there are more parts."""
 
 USER = np.dtype([("id", "<i8"), ("new", "?")])
 """One of the users of a query, and whether the account is new."""
@@ -63,9 +66,9 @@ class Counting:
         return np.bincount(owner[first], minlength=owners), np.bincount(owner[fresh], minlength=owners)
 
 
-def parts_of(log: QueryLog) -> int:
+def parts_of(log: QueryLog, counting: Counting) -> int:
     """Into how many parts the queries of a log are cut."""
-    return 1 + log.n_queries // QUERIES_OF_PART
+    return 1 + log.n_queries * max(counting.k, _USERS) // (_USERS * QUERIES_OF_PART)
 
 
 def bring_together(
@@ -94,7 +97,7 @@ def bring_together(
         The columns of `MET`.
     """
     log.ensure_tables("query_users")
-    parts = parts_of(log)
+    parts = parts_of(log, counting)
     if counting.most_new is None:
         users = (
             "SELECT query_id, user_id, 0 AS new, row_number() OVER (PARTITION BY query_id ORDER BY user_id) AS place"

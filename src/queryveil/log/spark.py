@@ -84,11 +84,13 @@ class SparkLog(QueryLog):
                 known.update(clashes)
             renumbered = self._renumber(work, rewritten)
             names = "".join(f", {identifier(f'{name} id')}" for name in self.stats.extras)
+            by_query = f"SELECT /*+ REPARTITION({new.parts}, query_id) */"
             tables = {
-                "events": f"SELECT n - 1 AS event_id, user_id, query_id, time{names} FROM {renumbered}",  # noqa: S608  # names are escaped
+                "events": f"{by_query} n - 1 AS event_id, user_id, query_id, time{names} FROM {renumbered}",
                 **{
-                    name: "SELECT r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id, c.rank AS rank,"  # noqa: S608  # parts are this package's own
-                    f" c.url_id AS url_id{clicked} FROM {name} c JOIN {renumbered} r ON r.old_id = c.event_id"
+                    name: f"{by_query} r.n - 1 AS event_id, c.user_id AS user_id, r.query_id AS query_id,"
+                    f" c.rank AS rank, c.url_id AS url_id{clicked} FROM {name} c"
+                    f" JOIN {renumbered} r ON r.old_id = c.event_id"
                     f" LEFT JOIN ({urls}) AS gone ON gone.url_id = c.url_id WHERE r.same AND gone.url_id IS NULL"
                     for name, clicked in self.result_tables
                 },

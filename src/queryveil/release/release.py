@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from queryveil.claims import CountedRows, DifferentialPrivacy, PrivateCounts, Verdict
-from queryveil.claims.certificates import Certificate, save_certificate
+from queryveil.claims.certificates import MOST_ROWS, Certificate, save_certificate
 from queryveil.engines import Batches, Table, Workspace
 from queryveil.errors import QueryveilError, QueryveilWarning, option
 from queryveil.files.folders import Folder, Target
@@ -205,7 +205,15 @@ class Release(Tabular):
         """
         if self.certificate is None or self.log is None:
             raise QueryveilError("Only a release that was just made has a certificate; save it when you make one.")
-        save_certificate(self.certificate.whole(self.log), path, overwrite=overwrite)
+        whole = self.certificate.whole(self.log)
+        if any(name not in whole.tables for name in self.certificate.kept):
+            warnings.warn(
+                f"The certificate holds only the seed, because its witnesses have more than {MOST_ROWS:,} rows. So once"
+                " the release is loaded, only a part of it is checked; check it now, while it is in memory.",
+                QueryveilWarning,
+                stacklevel=2,
+            )
+        save_certificate(whole, path, overwrite=overwrite)
 
     def user_map(self) -> Iterator[pa.RecordBatch]:
         """The secret user map, batch after batch: the `original` name of each user and the `released` id."""

@@ -58,7 +58,6 @@ def shuffled_rows(
             (*id_column(linking), "query_id", "draw", "event_id"),
             "event",
             then=within,
-            even=linking.by == "none",
             name="released rows",
         )
     return ReleasedRows(rows, pseudonyms)

@@ -31,6 +31,8 @@ def from_offsets(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Arra
 
 def packed(start: NDArray[np.int64], values: NDArray[Any]) -> pa.Array:
     """Lists of numbers or records, values[start[i]:start[i + 1]], as the bytes of a binary array."""
+    if len(values) * values.itemsize >= 1 << 31:  # the offsets of a binary array
+        raise MemoryError
     edges = (start * values.itemsize).astype(np.int32)
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.binary(), len(start) - 1, [None, pa.py_buffer(edges), data])

@@ -13,7 +13,7 @@ import queryveil as qv
 from queryveil.claims import generalized, generalized_tables
 from queryveil.claims.base import Evidence
 from queryveil.claims.certificates import Certificate
-from queryveil.errors import QueryveilError
+from queryveil.errors import QueryveilError, QueryveilWarning
 from queryveil.knowledge.tables import nouns_of_users
 from queryveil.methods.generalization import clump, partition_tables, wngen_tables
 from queryveil.methods.generalization.common import Transactions
@@ -174,6 +174,11 @@ def test_the_release_on_spark_is_that_of_one_machine_and_is_verified_there(
     rows = pa.Table.from_batches(list(one.batches()), one.schema)
     assert len(set(rows["node"].to_pylist())) > 3
     other.save_certificate(tmp_path / "r.certificate")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("queryveil.claims.certificates.MOST_ROWS", 1)
+        with pytest.warns(QueryveilWarning, match="The certificate holds only the seed"):
+            other.save_certificate(tmp_path / "seed.certificate")
+    assert qv.load_certificate(tmp_path / "seed.certificate").tables == {}
     verdicts = other.save(tmp_path / "r")
     assert "certificate names" in " ".join(verdict.how or "" for verdict in verdicts)
     saved = qv.Release.load(tmp_path / "r")

@@ -9,14 +9,13 @@ In rounds, a query that is offered too few users in all its parts is removed, an
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from queryveil.arrays import Ints, Ragged, offsets
+from queryveil.arrays import Ints, Longs, Ragged, offsets
 from queryveil.engines import Table, Workspace
 from queryveil.log import QueryLog
 from queryveil.log.meeting import USER, Counting, bring_together, parts_of
@@ -24,9 +23,6 @@ from queryveil.methods.affinity.concepts import Concepts, vectors
 from queryveil.methods.affinity.graph import MOST_SUBSETS, NEW_ACCOUNT
 from queryveil.methods.queries import joined
 from queryveil.text.arrays import byte_spans, packed, unpacked
-
-if TYPE_CHECKING:
-    from queryveil.kernels.heavy import Sets
 
 Mapped = tuple[Callable[[pa.RecordBatch], pa.RecordBatch], pa.Schema]
 """A function for `Workspace.map`, and the columns it makes."""
@@ -112,7 +108,7 @@ def find_affine(
         members = steps.map_groups(
             f"SELECT * FROM {met}",
             "part",
-            _Grouped(concepts, rank, params, parts_of(log), MOST_SUBSETS),
+            _Grouped.of(concepts, rank, params, parts_of(log, params.counting)),
             _OFFERED,
             "members",
         )
@@ -176,30 +172,52 @@ def _places(
 
 @dataclass(frozen=True)
 class _Grouped:
-    """The groups of queries in a part that share a heavy subset, with what they offer each other."""
+    """The groups of queries in a part that share a heavy subset, with what they offer each other.
 
-    concepts: Concepts
+    Attributes:
+        weight: The weight of each concept.
+        inside: The concepts inside each.
+        low: The first halves of digests of the concepts.
+        high: Their second halves.
+        rank: The place of each concept in the order.
+        params: What a query needs.
+        parts: How many parts there are.
+    """
+
+    weight: Longs
+    inside: Ints
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
     rank: Ints
     params: AffinityParams
     parts: int
-    most: int
+
+    @classmethod
+    def of(cls, concepts: Concepts, rank: Ints, params: AffinityParams, parts: int) -> "_Grouped":
+        """With what is the same in all parts, made once."""
+        from queryveil.kernels.digest import digests
+
+        ids = np.arange(len(concepts), dtype=np.int64)
+        low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
+        return cls(concepts.squared, concepts.parts, low, high, rank, params, parts)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from queryveil.kernels.heavy import group_subsets, pairs_of, turned, walk_subsets
+        from queryveil.kernels.heavy import Sets, group_subsets, pairs_of, turned, walk_subsets
 
         part, n, theta2 = int(batch["part"][0].as_py()), len(batch), self.params.theta2
         total, query = (batch[name].to_numpy() for name in ("total", "query_id"))
         order = np.lexsort((query, total))
         batch = batch.take(pa.array(order))
-        sets = self._sets(batch)
+        start, element = unpacked(batch["vector"], np.int32)
+        sets = Sets(start, element, batch["total"].to_numpy(), self.weight, self.inside, self.low, self.high)
         # A subset is listed in the part of its first concept alone, where all queries are that hold it.
-        ours = np.arange(len(self.concepts)) % self.parts == part
+        ours = np.arange(len(self.weight)) % self.parts == part
         counts, bits = np.zeros(n, np.int32), n.bit_length() + 6
         met = np.zeros((1 << bits) // 32, np.uint64)
         for listing in (False, True):
-            subsets = walk_subsets(sets, 0, n, theta2, self.most, counts, bits, met, listing, self.rank, ours)
-        found = [group_subsets(subsets, bits)]
-        long = counts > self.most
+            subsets = walk_subsets(sets, 0, n, theta2, MOST_SUBSETS, counts, bits, met, listing, self.rank, ours)
+        found = [group_subsets(subsets, len(subsets.low).bit_length())]
+        long = counts > MOST_SUBSETS
         if long.any():
             postings = turned(sets.start, sets.element, len(sets.weight))
             found.append(pairs_of(np.flatnonzero(long), long, sets, *postings, theta2))
@@ -214,15 +232,6 @@ class _Grouped:
         at = pa.array(member)
         columns = [pa.array(named[name]) if name in named else batch[name].take(at) for name in _FOUND.names]
         return _offered(pa.RecordBatch.from_arrays(columns, schema=_FOUND), self.params)
-
-    def _sets(self, batch: pa.RecordBatch) -> "Sets":
-        from queryveil.kernels.digest import digests
-        from queryveil.kernels.heavy import Sets
-
-        ids = np.arange(len(self.concepts), dtype=np.int64)
-        low, high = digests(ids.view(np.uint8), ids * 8, ids * 8 + 8)
-        start, element = unpacked(batch["vector"], np.int32)
-        return Sets(start, element, batch["total"].to_numpy(), self.concepts.squared, self.concepts.parts, low, high)
 
 
 @dataclass(frozen=True)
@@ -268,11 +277,11 @@ def _peel(log: QueryLog, work: Workspace, members: Table, params: AffinityParams
 
     A query with k users of its own is never removed, nor listed where no other member lacks users.
     """
-    kept = ", ".join(f"m.{name} AS {name}" for name in _FOUND.names)
+    kept, parts = ", ".join(f"m.{name} AS {name}" for name in _FOUND.names), parts_of(log, params.counting)
     while True:
         with log.workspace() as steps:
             removed = steps.map_groups(
-                f"SELECT CAST(query_id % {parts_of(log)} AS INTEGER) AS of_query, part, query_id, own, fresh, enough,"
+                f"SELECT CAST(query_id % {parts} AS INTEGER) AS of_query, part, query_id, own, fresh, enough,"
                 f" offered FROM {members} WHERE own < {params.k}",
                 "of_query",
                 _Removed(params.counting),
@@ -310,6 +319,5 @@ class _Removed:
         limit = self.counting.limit
         n = own + users - new + np.minimum(new + fresh, limit) - np.minimum(fresh, limit)
         removed = ~enough & (n < self.counting.k)
-        rows = np.unique(np.flatnonzero(removed[owner]))
-        pairs = batch.select(["part", "query_id"]).take(pa.array(rows))
+        pairs = batch.select(["part", "query_id"]).filter(pa.array(removed[owner]))
         return pairs.cast(_REMOVED)
