@@ -25,7 +25,7 @@ def as_it_is(log):
     return of_events(
         log,
         f"SELECT event_id, user_id, query_id{times} FROM events",
-        "SELECT event_id, rank, url_id FROM clicks" if log.has_clicks else None,
+        "SELECT event_id, query_id, rank, url_id FROM clicks" if log.has_clicks else None,
         carried=["time"] if times else [],
         method="rules",
         parameters={},
